@@ -1,0 +1,169 @@
+"""`SparseCoder`: the estimator of layer 1."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+from psmt.lasso import solve_many, unit_columns
+from psmt.validation import check_count, check_real
+
+Array = NDArray[np.float64]
+
+
+class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).
+
+    The code of a sample ``x`` is ``argmin 1/2 ||x - a Phi||^2 + alpha * sum(a)`` over ``a >= 0``, solved until the
+    duality gap vouches for it. The dictionary ``Phi`` is learned online, batch by batch.
+
+    Parameters
+    ----------
+    n_atoms : int, default 512
+        M of the paper.
+    alpha : float, default 1.0
+        Price of activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
+    max_epochs : int, default 5
+        Passes of `fit` over the samples at the most.
+    tol : float, default 0.01
+        `fit` stops when an epoch lowers the mean objective by less than this fraction.
+    batch_size : int, default 256
+    gap_tol : float, default 1e-12
+        Codes are solved until the duality gap is below ``gap_tol * ||x||^2 / 2``.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    dictionary_ : (n_atoms, n_features) array
+        Unit-norm atoms.
+    objective_ : list of float
+        Mean objective of each epoch, measured while learning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmt import SparseCoder
+    >>> X = np.random.default_rng(0).standard_normal((200, 8))
+    >>> coder = SparseCoder(n_atoms=16, alpha=0.1, random_state=0).fit(X)
+    >>> codes = coder.transform(X)
+    >>> codes.shape, bool((codes >= 0).all())
+    ((200, 16), True)
+    """
+
+    dictionary_: Array
+    objective_: list[float]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        n_atoms: int = 512,
+        alpha: float = 1.0,
+        max_epochs: int = 5,
+        tol: float = 0.01,
+        batch_size: int = 256,
+        gap_tol: float = 1e-12,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.alpha = alpha
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.batch_size = batch_size
+        self.gap_tol = gap_tol
+        self.random_state = random_state
+
+    @classmethod
+    def from_dictionary(cls, atoms: ArrayLike, *, alpha: float = 1.0, gap_tol: float = 1e-12) -> Self:
+        """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm."""
+        dictionary: Array = check_array(atoms, dtype=np.float64, copy=True)
+        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol)
+        coder._check_parameters()
+        coder.dictionary_ = dictionary
+        coder.n_features_in_ = dictionary.shape[1]
+        coder.objective_ = []
+        return coder
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one."""
+        self._check_parameters()
+        samples: Array = validate_data(self, X, dtype=np.float64)
+        rng = check_random_state(self.random_state)
+        self._start(samples, rng)
+        for _ in range(self.max_epochs):
+            order = rng.permutation(len(samples))
+            self.objective_.append(self._learn(samples[order]))
+            if len(self.objective_) > 1:
+                before, after = self.objective_[-2:]
+                if before - after <= self.tol * before:
+                    break
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Go on learning from the samples (n_samples, n_features); the first call starts the dictionary."""
+        self._check_parameters()
+        first = not hasattr(self, "dictionary_")
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=first)
+        if first:
+            self._start(samples, check_random_state(self.random_state))
+        elif not hasattr(self, "_statistics"):
+            self.dictionary_, _ = unit_columns(self.dictionary_)
+            self._statistics = DictionaryStatistics(*self.dictionary_.shape)
+        self.objective_.append(self._learn(samples))
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
+        check_is_fitted(self)
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        unit, norms = unit_columns(self.dictionary_)
+        used = norms > 0
+        codes = np.zeros((len(samples), len(unit)))
+        codes[:, used] = solve_many(unit[used], samples, self.alpha / norms[used], tol=self.gap_tol).coef / norms[used]
+        return codes
+
+    def inverse_transform(self, codes: ArrayLike) -> Array:
+        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper."""
+        check_is_fitted(self)
+        given: Array = check_array(codes, dtype=np.float64)
+        if given.shape[1] != len(self.dictionary_):
+            raise ValueError(
+                f"codes have {given.shape[1]} columns, but the dictionary has {len(self.dictionary_)} atoms"
+            )
+        return given @ self.dictionary_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.dictionary_)
+
+    def _check_parameters(self) -> None:
+        check_count("n_atoms", self.n_atoms)
+        check_real("alpha", self.alpha, open_bound=True)
+        check_count("max_epochs", self.max_epochs)
+        check_real("tol", self.tol)
+        check_count("batch_size", self.batch_size)
+        check_real("gap_tol", self.gap_tol, open_bound=True)
+
+    def _start(self, X: Array, rng: np.random.RandomState) -> None:
+        self.dictionary_ = first_atoms(X, self.n_atoms, rng)
+        self.objective_ = []
+        self._statistics = DictionaryStatistics(*self.dictionary_.shape)
+
+    def _learn(self, X: Array) -> float:
+        """Mean objective of the samples while learning from them once."""
+        total = 0.0
+        for start in range(0, len(X), self.batch_size):
+            batch = X[start : start + self.batch_size]
+            codes = solve_many(self.dictionary_, batch, self.alpha, tol=self.gap_tol).coef
+            residuals = batch - codes @ self.dictionary_
+            total += 0.5 * np.sum(residuals**2) + self.alpha * np.sum(codes)
+            self._statistics.update(codes, batch)
+            self._statistics.improve(self.dictionary_)
+            self._statistics.replace_dead(self.dictionary_, batch, residuals)
+        return total / len(X)

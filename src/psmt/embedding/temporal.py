@@ -1,0 +1,204 @@
+"""`TemporalEmbedding`: the estimator of layer 2."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from psmt.embedding.closed_form import straightest
+from psmt.embedding.policy import RANK_TOL, fix_signs
+from psmt.embedding.stochastic import StochasticSolver
+from psmt.errors import NotEnoughFramesError
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery
+from psmt.validation import check_choice, check_count, check_real
+
+Array = NDArray[np.float64]
+
+
+class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Linear embedding in which a sequence moves as straight as possible (layer 2 of the paper).
+
+    Finds ``P`` that minimises ``||P A D||^2`` subject to ``P V P' = I``, where the columns of ``A`` are the codes in
+    the order of time, ``D`` takes second differences and ``V`` is the covariance of the codes.
+
+    Parameters
+    ----------
+    n_components : int or None, default None
+        f of the paper, at most the rank of V; None keeps all directions.
+    centred : bool, default True
+        V is the covariance, as the paper says; False takes the second moment of the original sparse manifold
+        transform, which is far less stable where the scene stands still.
+    ends : bool, default False
+        D is H x H with half stencils at both ends, as the paper has it; False takes interior differences only.
+    lam : float, default 0.0
+        Price of activity in `inverse_transform`.
+    rank_tol : float, default 1e-6
+        Directions with less than this fraction of the largest variance are left out.
+    solver : {'closed', 'sgd'}, default 'closed'
+        'sgd' takes minibatch steps, and `partial_fit` goes on with them.
+    max_epochs, batch_size, rate, tol : int, int, float, float
+        Of 'sgd': passes over the codes at the most, size of a batch, first step size (below 0.5), and the residual at
+        which `fit` stops.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    embedding_ : (n_components_, n_features) array
+        P, straightest direction first. An atom that does not vary has a zero column.
+    roughness_ : (n_components_,) array
+        Curvature of each direction.
+    rank_ : int
+        Rank of V.
+    moments_ : WindowMoments
+        What the closed form is solved from.
+
+    Examples
+    --------
+    A point that circles at an even pace is embedded so that it moves smoothly, and comes back:
+
+    >>> import numpy as np
+    >>> from psmt import TemporalEmbedding
+    >>> t = np.linspace(0, 6, 200)
+    >>> codes = np.column_stack([1 + np.cos(t), 1 + np.sin(t), np.random.default_rng(0).random(200)])
+    >>> layer = TemporalEmbedding(n_components=2).fit(codes)
+    >>> bool((layer.roughness_ < 0.01).all())
+    True
+    >>> full = TemporalEmbedding().fit(codes)
+    >>> bool(np.allclose(full.inverse_transform(full.transform(codes)), codes))
+    True
+    """
+
+    embedding_: Array
+    roughness_: Array
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        centred: bool = True,
+        ends: bool = False,
+        lam: float = 0.0,
+        rank_tol: float = RANK_TOL,
+        solver: str = "closed",
+        max_epochs: int = 200,
+        batch_size: int = 32,
+        rate: float = 0.25,
+        tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.centred = centred
+        self.ends = ends
+        self.lam = lam
+        self.rank_tol = rank_tol
+        self.solver = solver
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.rate = rate
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn P from the codes (time, n_features), in the order of time."""
+        self._check_parameters()
+        codes: Array = validate_data(self, X, dtype=np.float64)
+        if len(codes) < 3:
+            raise NotEnoughFramesError(
+                f"X has n_samples = {len(codes)} codes (1 sample gives no motion); a second difference needs 3"
+            )
+        self.moments_ = WindowMoments.of(codes)
+        self._solver: StochasticSolver | None = None
+        return self._solve(codes)
+
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Go on learning from the codes (time, n_features) that follow those seen so far."""
+        if not hasattr(self, "moments_"):
+            return self.fit(X)
+        codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        before = self.moments_.latest(2)
+        for code in codes:
+            self.moments_.update(code)
+        return self._solve(np.vstack([before, codes]))
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Points (n_samples, n_components_) of the codes."""
+        check_is_fitted(self)
+        codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return codes @ self.embedding_.T
+
+    def inverse_transform(self, points: ArrayLike) -> Array:
+        """Non-negative codes (n_samples, n_features) recovered from points: step 7 of the paper."""
+        check_is_fitted(self)
+        given: Array = check_array(points, dtype=np.float64)
+        if given.shape[1] != len(self.embedding_):
+            raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
+        recover = Recovery(self.embedding_, self.lam)
+        return np.array([recover(point) for point in given])
+
+    @property
+    def n_components_(self) -> int:
+        """Number of directions that were kept."""
+        return len(self.embedding_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        check_real("lam", self.lam)
+        check_real("rank_tol", self.rank_tol, open_bound=True)
+        check_choice("solver", self.solver, ("closed", "sgd"))
+        check_count("max_epochs", self.max_epochs)
+        check_count("batch_size", self.batch_size)
+        check_real("rate", self.rate, open_bound=True)
+        check_real("tol", self.tol)
+
+    def _solve(self, recent: Array) -> Self:
+        covariance = self.moments_.covariance(centred=self.centred)
+        curvature = self.moments_.second_differences(ends=self.ends)
+        if self.solver == "closed":
+            found = straightest(covariance, curvature, self.n_components, rank_tol=self.rank_tol)
+            self.rank_ = found.rank
+            self._check_rank()
+            self.embedding_, self.roughness_ = found.matrix, found.roughness
+        else:
+            self._descend(recent, covariance, curvature)
+        return self
+
+    def _descend(self, recent: Array, covariance: Array, curvature: Array) -> None:
+        if self._solver is None:
+            self._solver = StochasticSolver(
+                self.n_components or covariance.shape[0],
+                covariance,
+                rate=self.rate,
+                rank_tol=self.rank_tol,
+                rng=check_random_state(self.random_state),
+            )
+        else:
+            self._solver.renew(covariance)
+        self.rank_ = self._solver.rank
+        self._check_rank()
+        bends = recent[1:-1] - 0.5 * (recent[:-2] + recent[2:])
+        if self.ends:
+            bends = np.vstack([bends, recent[0] - 0.5 * recent[1], recent[-1] - 0.5 * recent[-2]])
+        for _ in range(self.max_epochs):
+            self._solver.epoch(bends, self.batch_size)
+            if self._solver.residual(curvature) <= self.tol:
+                break
+        matrix, self.roughness_ = self._solver.ordered(curvature)
+        self.embedding_ = fix_signs(matrix)
+
+    def _check_rank(self) -> None:
+        if self.n_components is not None and self.n_components > self.rank_:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the rank {self.rank_} of the window's codes; "
+                f"use n_components <= {self.rank_}, a longer or livelier window, or a smaller rank_tol"
+            )

@@ -1,0 +1,23 @@
+"""What psmt raises when something outside the program is at fault."""
+
+__all__ = ["FrameSourceError", "MissingSourceError", "ModelFileError", "NotEnoughFramesError", "PSMTError"]
+
+
+class PSMTError(Exception):
+    """Base of all errors that are meant to be read by the user as one line."""
+
+
+class FrameSourceError(PSMTError, ValueError):
+    """A film, folder, file or array that frames cannot be read from."""
+
+
+class MissingSourceError(FrameSourceError, FileNotFoundError):
+    """A path that does not exist."""
+
+
+class NotEnoughFramesError(PSMTError, ValueError):
+    """A series is shorter than what was asked of it."""
+
+
+class ModelFileError(PSMTError, ValueError):
+    """A saved model cannot be read: damaged, foreign, or from a newer version."""

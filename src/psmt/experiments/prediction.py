@@ -1,0 +1,160 @@
+"""Prediction: PSMT and what it is compared with, on stretches of a film (Fig. 4 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFrames, Predictor, RidgeFrames
+from psmt.errors import NotEnoughFramesError
+from psmt.evaluation import Score, free_running, log_mse, teacher_forced
+from psmt.experiments.progress import Progress, silent
+from psmt.experiments.reconstruction import Phase
+from psmt.model import PSMT
+
+Array = NDArray[np.float64]
+
+METHODS = {
+    "psmt": "PSMT",
+    "psmt_gain": "PSMT, learned gain",
+    "baseline1": "Baseline 1",
+    "baseline2": "Baseline 2",
+    "copy": "copy last patch",
+    "copy_code": "copy last code",
+    "linear": "linear in pixels",
+    "ridge": "ridge regression",
+}
+"""Methods by their name in files, with the name for people."""
+
+
+class Row(NamedTuple):
+    """One line of prediction.csv."""
+
+    phase: str
+    method: str
+    step: int
+    frame: int
+    mse_vs_code: float
+    mse_vs_frame: float
+
+
+@dataclass(frozen=True)
+class PhaseResult:
+    """Everything that one phase gave."""
+
+    phase: Phase
+    n_components: int
+    lam: float
+    frames: Array
+    """(horizon, n_features): the patches that were to be predicted."""
+    estimates: Array
+    """(horizon, n_features): what layer 1 makes of them."""
+    scores: dict[str, Score]
+    """One-step predictions with delayed inputs, by method."""
+    rollouts: dict[str, Score]
+    """Free-running predictions, by method."""
+
+    def rows(self, mode: Literal["scores", "rollouts"] = "scores") -> Iterator[Row]:
+        """Lines of the table, method by method."""
+        for method, score in getattr(self, mode).items():
+            for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
+                yield Row(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
+
+
+class Summary(NamedTuple):
+    """Mean errors of a method over some rows."""
+
+    method: str
+    log_mse_vs_code: float
+    mse_vs_code: float
+    mse_vs_frame: float
+    vs_copy: float
+    """mse_vs_frame divided by that of copying the last patch; below 1 is better than copying."""
+
+
+def predict_phase(
+    patches: Array,
+    phase: Phase,
+    *,
+    horizon: int = 30,
+    n_atoms: int = 512,
+    window: int = 1536,
+    n_components: int | Literal["auto"] = "auto",
+    alpha: float = 1.0,
+    lam: float | Literal["auto"] = "auto",
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PhaseResult:
+    """Predictions of all methods for the `horizon` frames after ``phase.start``.
+
+    Dictionary, n_components, lam and gains come from frames before the start alone. Baselines 1 and 2 share PSMT's
+    dictionary, n_components and lam.
+    """
+    past, delayed = patches[: phase.start], patches[phase.start : phase.start + horizon + 1]
+    if len(delayed) <= horizon or len(past) < window:
+        raise NotEnoughFramesError(
+            f"start={phase.start} with window={window} and horizon={horizon} needs frames "
+            f"{phase.start - window} to {phase.start + horizon}, but the film has frames 0 to {len(patches) - 1}; "
+            f"use a start from {window} to {len(patches) - horizon - 1}"
+        )
+    stage = f"predict {phase.name}"
+    progress(stage, 0, 2 * len(METHODS) + 1)
+    psmt = PSMT(n_atoms=n_atoms, window=window, n_components=n_components, alpha=alpha, lam=lam, random_state=seed).fit(
+        past
+    )
+    shared: dict[str, Any] = {
+        "window": window,
+        "n_components": psmt.n_components_,
+        "lam": psmt.lam_,
+        "coder": psmt.coder_,
+    }
+    gain = PSMT(
+        n_atoms=n_atoms,
+        window=window,
+        n_components=n_components,
+        alpha=alpha,
+        lam=lam,
+        extrapolation="gain",
+        random_state=seed,
+    )
+    unfitted: dict[str, Predictor] = {
+        "psmt": PSMT(**shared),
+        "psmt_gain": gain,
+        "baseline1": Baseline1(**shared),
+        "baseline2": Baseline2(**shared),
+        "copy": CopyFrame(),
+        "copy_code": CopyCode(**shared),
+        "linear": LinearFrames(),
+        "ridge": RidgeFrames(),
+    }
+    estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
+    scores, rollouts = {}, {}
+    for i, (name, method) in enumerate(unfitted.items()):
+        scores[name] = teacher_forced(method.fit(past), delayed, estimates)
+        progress(stage, 2 * i + 2, 2 * len(METHODS) + 1)
+        rollouts[name] = free_running(method.fit(past), delayed, estimates)
+        progress(stage, 2 * i + 3, 2 * len(METHODS) + 1)
+    return PhaseResult(phase, psmt.n_components_, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
+
+
+def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> list[Summary]:
+    """Mean errors of each method, best `mse_vs_frame` first."""
+    errors: dict[str, list[Row]] = {method: [] for method in methods}
+    for row in rows:
+        errors[row.method].append(row)
+    means = {method: np.mean([row[4:] for row in lines], axis=0) for method, lines in errors.items() if lines}
+    summaries = [
+        Summary(
+            method,
+            float(np.mean(log_mse([row.mse_vs_code for row in errors[method]]))),
+            float(code),
+            float(frame),
+            float(frame / means["copy"][1]) if means["copy"][1] > 0 else float("nan"),
+        )
+        for method, (code, frame) in means.items()
+    ]
+    return sorted(summaries, key=lambda summary: summary.mse_vs_frame)

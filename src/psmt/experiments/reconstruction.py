@@ -1,0 +1,58 @@
+"""Reconstruction: every frame through the embedding of all frames and back (the original sparse manifold transform)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.coding import SparseCoder
+from psmt.embedding import straightest
+from psmt.errors import NotEnoughFramesError
+from psmt.evaluation import mse
+from psmt.experiments.progress import Progress, silent
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery
+
+Array = NDArray[np.float64]
+
+
+def reconstruct(
+    patches: Array, coder: SparseCoder, *, n_components: int, lam: float, progress: Progress = silent
+) -> Array:
+    """MSE (time,) of each patch (time, n_features) after coding, embedding, recovery and decoding."""
+    codes = coder.transform(patches)
+    moments = WindowMoments.of(codes)
+    embedding = straightest(moments.covariance(), moments.second_differences(), n_components).matrix
+    recover = Recovery(embedding, lam, activity=2.0 * moments.peak_activity)
+    errors = np.empty(len(patches))
+    for t, point in enumerate(codes @ embedding.T):
+        errors[t] = mse(coder.inverse_transform(recover(point, codes[t])[None])[0], patches[t])
+        progress("reconstruct", t + 1, len(patches))
+    return errors
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of the film to predict."""
+
+    name: str
+    start: int
+    """First frame that is received; all before it is the past."""
+
+
+def find_phases(errors: Array, *, window: int, horizon: int) -> list[Phase]:
+    """The stretch that the embedding of all frames reconstructs best ('calm'), and the one it does worst ('lively').
+
+    Both have a whole window before them. `errors` (time,) are those of `reconstruct`.
+    """
+    first, last = window, len(errors) - horizon - 1
+    if last < first:
+        raise NotEnoughFramesError(
+            f"the film has {len(errors)} frames; window={window} and horizon={horizon} need at least "
+            f"{window + horizon + 1}: use a smaller window or horizon, or a longer film"
+        )
+    sums = np.concatenate([[0.0], np.cumsum(errors)])
+    means = (sums[first + horizon + 1 : last + horizon + 2] - sums[first : last + 1]) / (horizon + 1)
+    return [Phase("calm", first + int(np.argmin(means))), Phase("lively", first + int(np.argmax(means)))]

@@ -1,0 +1,159 @@
+"""Step 6: where the embedded scene goes next.
+
+All strategies here continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
+the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.validation import check_choice
+
+Array = NDArray[np.float64]
+
+
+class Extrapolation(ABC):
+    """A rule that continues trajectories.
+
+    The model calls `advance` to predict and `observe` with what came, seen through an embedding that did not know it.
+    Strategies that learn keep what they learned in `state`, a dict of arrays that is saved with the model.
+    """
+
+    name: ClassVar[str]
+    anchored: ClassVar[bool] = False
+    """The prediction is the last code plus the recovered change, so that what the embedding does not show stays."""
+
+    @abstractmethod
+    def advance(self, previous: Array, current: Array) -> Array:
+        """The next point (n_components,) after the last two."""
+
+    def observe(self, points: Array, pictures: Array) -> None:
+        """Learn from three successive points (3, n_components) and the pictures (3, n_features) they stand for."""
+
+    def fit(self, trajectory: Array, pictures: Array) -> Self:
+        """Learn from an embedded sequence (time, n_components) and its pictures (time, n_features)."""
+        for t in range(len(trajectory) - 2):
+            self.observe(trajectory[t : t + 3], pictures[t : t + 3])
+        return self
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """What was learned."""
+        return {}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        pass
+
+
+class Linear(Extrapolation):
+    """The paper's rule: the step repeats itself, ``2 b - b_before``."""
+
+    name = "linear"
+
+    def advance(self, previous: Array, current: Array) -> Array:
+        return 2.0 * current - previous
+
+
+class Hold(Extrapolation):
+    """No extrapolation: the scene stays where it is, seen through the embedding."""
+
+    name = "hold"
+
+    def advance(self, previous: Array, current: Array) -> Array:
+        return current
+
+
+class Gain(Extrapolation):
+    """One gain per direction: the fraction of a step that the next step has been found to repeat.
+
+    The gain is the correlation of successive steps, so it lies in [-1, 1]: near 1 for directions that glide, 0 for
+    those that wander, negative for those that flicker. It counts only as far as it exceeds its uncertainty: first the
+    gain of the picture as a whole (by one standard error), then what a direction has of its own (by two). A film that
+    gives no reason to move is copied.
+
+    The embedding makes the window that it was fitted to look smooth (with H = 3 M its leading gains are near 0.7 there,
+    and near 0 on the very next frames), so gains read off that window would over-shoot. The model therefore shows this
+    strategy only steps that its embedding had not seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.arange(400.0)
+    >>> glide, flicker = np.sin(t / 20), (-1.0) ** t
+    >>> sequence = np.column_stack([glide, flicker])
+    >>> rule = Gain().fit(sequence, sequence)
+    >>> [round(float(g), 1) for g in rule.gains(2)]
+    [0.9, -0.9]
+    """
+
+    name = "gain"
+    anchored = True
+
+    _MEMORY = 500.0
+    """Observations after which old ones have faded to 1/e."""
+
+    def __init__(self) -> None:
+        # Faded sums: product of successive steps, their energy, and its square; of the picture, of each direction.
+        self._common = np.zeros((3, 1))
+        self._own = np.zeros((3, 0))
+
+    def observe(self, points: Array, pictures: Array) -> None:
+        kept = np.exp(-1.0 / self._MEMORY)
+        self._common = kept * self._common + _sums(*(part.sum(keepdims=True) for part in _steps(pictures)))
+        fresh = _sums(*_steps(points))
+        width = max(fresh.shape[1], self._own.shape[1])
+        self._own = kept * _widened(self._own, width) + _widened(fresh, width)
+
+    def gains(self, n_components: int) -> Array:
+        """Gains (n_components,) as learned so far."""
+        common = _proven(self._common, 0.0, 1.0)
+        return common + _proven(_widened(self._own, n_components)[:, :n_components], common, 2.0)
+
+    def advance(self, previous: Array, current: Array) -> Array:
+        return current + self.gains(len(current)) * (current - previous)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        return {"common": self._common, "own": self._own}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self._common, self._own = state["common"], state["own"]
+
+
+def _steps(triple: Array) -> tuple[Array, Array]:
+    """Product of the two steps between three points (3, n), and their mean energy, each (n,)."""
+    before, after = np.diff(triple, axis=0)
+    return before * after, 0.5 * (before**2 + after**2)
+
+
+def _sums(product: Array, energy: Array) -> Array:
+    return np.array([product, energy, energy**2])
+
+
+def _widened(sums: Array, width: int) -> Array:
+    return np.pad(sums, ((0, 0), (0, max(width - sums.shape[1], 0))))
+
+
+def _proven(sums: Array, prior: Array | float, errors: float) -> Array:
+    """By how much the correlations (n,) differ from `prior`, beyond so many standard errors."""
+    repeated, energy, squared = sums
+    known = energy > 0
+    excess = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior
+    # Lively moments weigh most: they are fewer observations than frames.
+    error = np.divide(np.sqrt(squared), energy, out=np.full_like(energy, np.inf), where=known)
+    return np.sign(excess) * np.maximum(np.abs(excess) - errors * error, 0.0)
+
+
+EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain)}
+
+
+def make_extrapolation(name: str) -> Extrapolation:
+    """A fresh strategy by its name: 'linear', 'hold' or 'gain'."""
+    return EXTRAPOLATIONS[check_choice("extrapolation", name, tuple(EXTRAPOLATIONS))]()

@@ -1,0 +1,273 @@
+"""`PSMT`: Algorithm 1 of the paper, and nothing else."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from psmt.coding import SparseCoder
+from psmt.embedding import Embedding, straightest
+from psmt.embedding.policy import RANK_TOL
+from psmt.errors import NotEnoughFramesError
+from psmt.extrapolation import make_extrapolation
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery, recover_next
+from psmt.selection import ACTIVITY_FACTOR, Choice, held_out, walk_forward
+from psmt.storage import load_model, save_model
+from psmt.validation import check_count, check_frame, check_real, check_series
+
+Array = NDArray[np.float64]
+Auto = Literal["auto"]
+
+
+class PSMT(BaseEstimator):
+    """Predictive Sparse Manifold Transform.
+
+    `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
+    receives (steps 1 to 4 of Algorithm 1) and `predict` says what comes next (steps 5 to 8).
+
+    Parameters
+    ----------
+    n_atoms : int, default 512
+        M, the size of the dictionary.
+    window : int, default 1536
+        H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
+        then has a rank below H, and the embedding lives in the directions that the window has shown. What is lost: with
+        so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
+        rather than of the scene, and what the window has not shown is predicted to stay away.
+    n_components : int or 'auto', default 'auto'
+        f, the dimension of the embedding, at most the rank of V. 'auto' chooses by walk-forward error inside the past
+        window, with a dictionary that did not see the frames that it is scored on; `fit` then takes about twice as
+        long.
+    alpha : float, default 1.0
+        Price of activity in layer 1, > 0.
+    lam : float or 'auto', default 'auto'
+        Price of activity in step 7, >= 0; 'auto' as above.
+    extrapolation : {'linear', 'hold', 'gain'}, default 'linear'
+        Step 6. 'linear' is the paper's.
+    centred, ends, rank_tol :
+        As in `TemporalEmbedding`.
+    coder : SparseCoder or None
+        A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
+        `alpha` and `random_state`.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    dictionary_ : (n_atoms, n_features) array
+    codes_ : (window, n_atoms) array
+        The latest codes, oldest first.
+    embedding_ : (n_components, n_atoms) array
+        P of the present window.
+    n_components_, lam_ : int, float
+        As given or chosen.
+    choice_ : Choice or None
+        The walk-forward table behind 'auto'.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmt import PSMT
+    >>> t = np.arange(340)
+    >>> X = np.cos(t[:, None] / 15 + np.arange(8)) + 0.3 * np.sin(t[:, None] / 9 + np.arange(8) ** 2)
+    >>> model = PSMT(n_atoms=24, window=200, n_components=8, alpha=0.05, lam=0.01, random_state=0).fit(X[:300])
+    >>> errors = []
+    >>> for x, x_next in zip(X[300:-1], X[301:]):
+    ...     predicted = model.update(x).predict()
+    ...     errors.append(np.mean((predicted - x_next) ** 2))
+    >>> bool(np.mean(errors) < 0.1 * np.var(X))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_atoms: int = 512,
+        window: int = 1536,
+        n_components: int | Auto = "auto",
+        alpha: float = 1.0,
+        lam: float | Auto = "auto",
+        extrapolation: str = "linear",
+        centred: bool = True,
+        ends: bool = False,
+        rank_tol: float = RANK_TOL,
+        coder: SparseCoder | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.window = window
+        self.n_components = n_components
+        self.alpha = alpha
+        self.lam = lam
+        self.extrapolation = extrapolation
+        self.centred = centred
+        self.ends = ends
+        self.rank_tol = rank_tol
+        self.coder = coder
+        self.random_state = random_state
+
+    # Learning from the past
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters."""
+        self._check_parameters()
+        past = check_series(X)
+        if len(past) < self.window:
+            raise NotEnoughFramesError(
+                f"X has {len(past)} frames, fewer than window={self.window}; use window <= {len(past)} or more frames"
+            )
+        self._extrapolation = make_extrapolation(self.extrapolation)
+        self.choice_ = self._look_back(past)
+        self.coder_ = self._fitted_coder(past)
+        self.n_features_in_ = past.shape[1]
+        self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
+        if self.choice_ is not None:
+            self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
+        else:
+            self.n_components_, self.lam_ = int(self.n_components), float(self.lam)
+        self._embedding: Embedding | None = None
+        rank = self._embed().rank
+        if self.n_components != "auto" and self.n_components > rank:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
+                f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
+            )
+        return self
+
+    def _look_back(self, past: Array) -> Choice | None:
+        """The walk-forward choice, where something is to be chosen or learned from the past."""
+        given = self.n_components != "auto" and self.lam != "auto"
+        if given and self.extrapolation != "gain":
+            return None
+        # Codes of frames that the dictionary was learned from are smoother than those of the future.
+        coder = self._fitted_coder(past[: len(past) - held_out(self.window)])
+        return walk_forward(
+            coder.transform(past[-self.window :]),
+            coder.dictionary_,
+            self._extrapolation,
+            n_components=None if self.n_components == "auto" else self.n_components,
+            lam=None if self.lam == "auto" else self.lam,
+            centred=self.centred,
+            ends=self.ends,
+            rank_tol=self.rank_tol,
+        )
+
+    def _fitted_coder(self, samples: Array) -> SparseCoder:
+        if self.coder is None:
+            coder = SparseCoder(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state)
+        elif hasattr(self.coder, "dictionary_"):
+            return self.coder
+        else:
+            coder = clone(self.coder)
+        return coder.fit(samples)
+
+    # Steps 1 to 5: receive
+
+    def update(self, x: ArrayLike) -> Self:
+        """Receive the frame (n_features,) that came next."""
+        check_is_fitted(self, "moments_")
+        code = self.coder_.transform(check_frame(x, self.n_features_in_)[None])[0]
+        if self.extrapolation == "gain":
+            latest = np.vstack([self.moments_.latest(2), code])
+            self._extrapolation.observe(latest @ self.embedding_.T, self.coder_.inverse_transform(latest))
+        self._slide(code)
+        return self
+
+    def _slide(self, code: Array) -> None:
+        self.moments_.update(code)
+        self.moments_.revert()
+        self._embedding = None
+
+    def _embed(self) -> Embedding:
+        if self._embedding is None:
+            self._embedding = straightest(
+                self.moments_.covariance(centred=self.centred),
+                self.moments_.second_differences(ends=self.ends),
+                self.n_components_,
+                rank_tol=self.rank_tol,
+            )
+        return self._embedding
+
+    # Steps 6 to 8: predict
+
+    def predict(self, horizon: int | None = None) -> Array:
+        """The next frame (n_features,), or with a `horizon` the next frames (horizon, n_features).
+
+        Frames beyond the first are predicted from the predictions before them; the embedding stays.
+        """
+        check_is_fitted(self, "moments_")
+        codes = self.predict_codes(1 if horizon is None else check_count("horizon", horizon))
+        frames = self.coder_.inverse_transform(codes)
+        return frames[0] if horizon is None else frames
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The next codes (horizon, n_atoms): steps 6 and 7."""
+        recover = self._recovery()
+        previous, current = self.moments_.latest(2)
+        codes = []
+        for _ in range(horizon):
+            previous, current = current, recover_next(recover, self._extrapolation, previous, current)
+            codes.append(current)
+        return np.array(codes)
+
+    def _recovery(self) -> Recovery:
+        return Recovery(self.embedding_, self.lam_, activity=ACTIVITY_FACTOR * self.moments_.peak_activity)
+
+    # The two layers as a transform
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Points (time, n_components) of the frames (time, n_features) in the present embedding."""
+        check_is_fitted(self, "moments_")
+        frames = check_series(X, n_features=self.n_features_in_)
+        return self.coder_.transform(frames) @ self.embedding_.T
+
+    def inverse_transform(self, points: ArrayLike) -> Array:
+        """Frames (time, n_features) that the points (time, n_components) stand for: steps 7 and 8."""
+        check_is_fitted(self, "moments_")
+        given = check_series(points, name="points")
+        if given.shape[1] != len(self.embedding_):
+            raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
+        recover = self._recovery()
+        return self.coder_.inverse_transform(np.array([recover(point) for point in given]))
+
+    @property
+    def dictionary_(self) -> Array:
+        """Phi (n_atoms, n_features)."""
+        return self.coder_.dictionary_
+
+    @property
+    def codes_(self) -> Array:
+        """The latest codes (window, n_atoms), oldest first."""
+        return self.moments_.codes
+
+    @property
+    def embedding_(self) -> Array:
+        """P (n_components, n_atoms) of the present window; fewer rows while the window's rank is smaller."""
+        return self._embed().matrix
+
+    # Keeping it
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
+        check_is_fitted(self, "moments_")
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The model that `save` wrote; it predicts the same, bit for bit."""
+        return load_model(cls, path)
+
+    def _check_parameters(self) -> None:
+        check_count("window", self.window, minimum=3)
+        check_count("n_atoms", self.n_atoms)
+        check_real("alpha", self.alpha, open_bound=True)
+        check_real("rank_tol", self.rank_tol, open_bound=True)
+        if self.n_components != "auto":
+            check_count("n_components", self.n_components)
+        if self.lam != "auto":
+            check_real("lam", self.lam)

@@ -1,0 +1,184 @@
+"""The sliding window of codes and its moments (step 4 of the paper).
+
+The embedding needs two matrices of the latest H codes: their covariance V and the moment of their second differences
+S. Both are sums over time, so a window that slides by one code changes them by a few outer products of sparse vectors.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class WindowMoments:
+    """Codes of a window that grows at its young end (`update`) and shrinks at its old end (`revert`).
+
+    Parameters
+    ----------
+    n_features : int
+        Length of a code, M of the paper.
+
+    Attributes
+    ----------
+    total : (n_features,) array
+        Sum of the codes.
+    products : (n_features, n_features) array
+        Sum of ``a_t a_t'``.
+    curvature : (n_features, n_features) array
+        Sum of ``d_t d_t'`` over the interior second differences ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``.
+    uses : (n_features,) array
+        How many codes of the window use each atom. Rows of an unused atom are exactly zero.
+
+    Notes
+    -----
+    Adding and later subtracting the same product leaves rounding behind. It is kept below that of one window's worth
+    of slides: after as many reverts as the window has codes, the sums are made afresh, which costs as much as those
+    slides did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = np.abs(np.random.default_rng(0).standard_normal((50, 4)))
+    >>> moments = WindowMoments.of(codes[:40])
+    >>> for code in codes[40:]:
+    ...     moments.update(code)
+    ...     moments.revert()
+    >>> bool(np.allclose(moments.covariance(), np.cov(codes[10:].T)))
+    True
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        self._codes: deque[Array] = deque()
+        self._activity: deque[float] = deque()
+        self._reverted = 0
+        self._clear()
+
+    @classmethod
+    def of(cls, codes: ArrayLike) -> Self:
+        """Moments of a whole window of codes (time, n_features) at once."""
+        codes = np.array(codes, dtype=np.float64)
+        moments = cls(codes.shape[1])
+        moments._codes.extend(codes)
+        moments._activity.extend(codes.sum(axis=1).tolist())
+        moments._refresh()
+        return moments
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    @property
+    def codes(self) -> Array:
+        """The window (time, n_features), oldest first."""
+        return np.array(self._codes).reshape(len(self), self.n_features)
+
+    def latest(self, count: int) -> Array:
+        """The youngest codes (count, n_features), oldest first."""
+        return np.array([self._codes[i] for i in range(-count, 0)])
+
+    @property
+    def peak_activity(self) -> float:
+        """Largest sum of a code in the window."""
+        return max(self._activity, default=0.0)
+
+    def update(self, code: ArrayLike) -> None:
+        """Take in the code (n_features,) that follows the youngest."""
+        code = np.array(code, dtype=np.float64)
+        self._codes.append(code)
+        self._activity.append(float(code.sum()))
+        self._count(code, 1)
+        if len(self) >= 3:
+            self._bend(-3, 1.0)
+
+    def revert(self) -> None:
+        """Let go of the oldest code."""
+        if not self._codes:
+            raise ValueError("the window is empty: there is no code to let go of")
+        if len(self) >= 3:
+            self._bend(0, -1.0)
+        self._count(self._codes[0], -1)
+        self._codes.popleft()
+        self._activity.popleft()
+        self._reverted += 1
+        if self._reverted >= max(len(self), 1):
+            self._refresh()
+
+    def covariance(self, *, centred: bool = True) -> Array:
+        """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
+        n = len(self)
+        if not centred:
+            return self.products / n
+        return (self.products - np.outer(self.total, self.total / n)) / (n - 1)
+
+    def second_differences(self, *, ends: bool = False) -> Array:
+        """S (n_features, n_features): ``A D D' A'`` of the paper, with its half stencils at both ends or without."""
+        if not ends:
+            return self.curvature
+        first = self._codes[0] - 0.5 * self._codes[1]
+        last = self._codes[-1] - 0.5 * self._codes[-2]
+        return self.curvature + np.outer(first, first) + np.outer(last, last)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """Everything as arrays, rounding included, so that a copy goes on exactly alike."""
+        return {
+            "codes": self.codes,
+            "products": self.products,
+            "curvature": self.curvature,
+            "total": self.total,
+            "reverted": np.array(self._reverted),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Array]) -> Self:
+        """The object that `state` was taken from."""
+        codes = state["codes"]
+        moments = cls.of(codes)
+        for name in ("products", "curvature", "total"):
+            if state[name].shape != getattr(moments, name).shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, but codes have {codes.shape[1]} features")
+            setattr(moments, name, state[name])
+        moments._reverted = int(state["reverted"])
+        return moments
+
+    def _clear(self) -> None:
+        shape = (self.n_features, self.n_features)
+        self.total = np.zeros(self.n_features)
+        self.products = np.zeros(shape)
+        self.curvature = np.zeros(shape)
+        self.uses = np.zeros(self.n_features, dtype=np.int64)
+
+    def _refresh(self) -> None:
+        self._clear()
+        self._reverted = 0
+        codes = self.codes
+        self.total = codes.sum(axis=0)
+        self.uses = np.count_nonzero(codes, axis=0)
+        active = np.flatnonzero(self.uses)
+        codes = codes[:, active]
+        self.products[np.ix_(active, active)] = codes.T @ codes
+        bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
+        self.curvature[np.ix_(active, active)] = bends.T @ bends
+
+    def _count(self, code: Array, sign: int) -> None:
+        active = np.flatnonzero(code)
+        values = code[active]
+        self.total[active] += sign * values
+        self.products[np.ix_(active, active)] += sign * np.outer(values, values)
+        self.uses[active] += sign
+        gone = active[self.uses[active] == 0]
+        self.total[gone] = 0.0
+        for matrix in (self.products, self.curvature):
+            matrix[gone] = 0.0
+            matrix[:, gone] = 0.0
+
+    def _bend(self, at: int, sign: float) -> None:
+        before, middle, after = (self._codes[at + i] for i in range(3))
+        bend = middle - 0.5 * (before + after)
+        active = np.flatnonzero(bend)
+        self.curvature[np.ix_(active, active)] += sign * np.outer(bend[active], bend[active])

@@ -1,0 +1,322 @@
+"""From frames to standardised patches, and back: crop, shrink, cut, standardise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from psmt.errors import FrameSourceError
+from psmt.frames import FrameSource, open_frames
+
+__all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "standardise"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchCutter:
+    """Cuts one patch out of each frame: largest centred square, shrunk, then the patch at a position.
+
+    The square is shrunk by averaging areas with exact fractional weights. A square smaller than
+    ``frame_size`` is enlarged by linear interpolation instead.
+
+    Parameters
+    ----------
+    frame_size : int or None
+        Height and width of the reduced frame; None keeps the size of the square.
+    patch_size : int
+        Height and width of the patch.
+    position : (int, int) or None
+        Row and column of the patch's top-left corner in the reduced frame; None is the centre.
+
+    Examples
+    --------
+    >>> cutter = PatchCutter(frame_size=4, patch_size=2)
+    >>> frame = np.arange(64.0).reshape(8, 8)
+    >>> cutter.reduce(frame)[1:3, 1:3]
+    array([[22.5, 24.5],
+           [38.5, 40.5]])
+    >>> cutter.cut(frame)
+    array([22.5, 24.5, 38.5, 40.5])
+    """
+
+    frame_size: int | None = 200
+    patch_size: int = 16
+    position: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.frame_size is not None:
+            _check_whole("frame_size", self.frame_size, at_least=1)
+        _check_whole("patch_size", self.patch_size, at_least=1)
+        if self.position is not None:
+            if len(self.position) != 2:
+                raise ValueError(f"position={self.position!r} must be (row, column), or None for the centre")
+            for name, value in zip(("row", "column"), self.position, strict=True):
+                _check_whole(f"position {name}", value, at_least=0)
+        if self.frame_size is not None:
+            self._corner(self.frame_size)
+
+    def reduce(self, frame: ArrayLike) -> Array:
+        """Return the largest centred square of a frame as ``(size, size)``."""
+        square = _centred_square(frame)
+        side = len(square)
+        size = self.frame_size or side
+        if size == side:
+            return square.astype(np.float64)
+        weights = _weights(side, size)
+        return (weights @ square.astype(np.float64)) @ weights.T
+
+    def cut(self, frame: ArrayLike) -> Array:
+        """Return the patch as a vector ``(patch_size**2,)``, reading only the pixels it needs."""
+        square = _centred_square(frame)
+        side = len(square)
+        size = self.frame_size or side
+        row, column = self._corner(size)
+        if size == side:
+            patch = square[row : row + self.patch_size, column : column + self.patch_size]
+            return patch.astype(np.float64).ravel()
+        rows, left = _window(side, size, row, self.patch_size)
+        columns, right = _window(side, size, column, self.patch_size)
+        return (left @ square[rows, columns].astype(np.float64) @ right.T).ravel()
+
+    def _corner(self, size: int) -> tuple[int, int]:
+        """Return row and column of the patch in a reduced frame of ``size``."""
+        room = size - self.patch_size
+        if room < 0:
+            raise ValueError(
+                f"patch_size={self.patch_size} is larger than the reduced frame of {size} x {size}; "
+                f"use patch_size <= {size} or a larger frame_size"
+            )
+        if self.position is None:
+            return room // 2, room // 2
+        if max(self.position) > room:
+            raise ValueError(
+                f"position={self.position} puts a patch of {self.patch_size} outside the reduced frame of "
+                f"{size} x {size}; use rows and columns from 0 to {room}"
+            )
+        return self.position
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Patches:
+    """Standardised patches with what it takes to turn them back into grey levels. Made by `standardise`.
+
+    Attributes
+    ----------
+    values : ndarray (n, features)
+        Zero mean and unit variance per patch; all zeros for a flat patch.
+    mean : ndarray (n,)
+        Mean grey level of each patch.
+    contrast : ndarray (n,)
+        Standard deviation of each patch; 0 for a flat patch, which so comes back as its mean.
+    """
+
+    values: Array
+    mean: Array
+    contrast: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: slice) -> Patches:
+        """Return the patches of a slice, as views."""
+        if not isinstance(key, slice):
+            raise TypeError(f"patches[{key!r}] is not a slice; write patches[a:b], or patches.values[{key!r}]")
+        return Patches(values=self.values[key], mean=self.mean[key], contrast=self.contrast[key])
+
+    def to_grey(self, standardised: ArrayLike | None = None) -> Array:
+        """Return grey levels ``(n, features)`` of these patches, or of others such as predictions of them."""
+        values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
+        if values.shape != self.values.shape:
+            raise ValueError(
+                f"standardised has shape {values.shape} but the patches have {self.values.shape}; "
+                "for other shapes use destandardise(values, mean, contrast)"
+            )
+        return destandardise(values, self.mean, self.contrast)
+
+
+def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
+    """Return patches ``(n, features)`` of zero mean and unit variance each, with mean and contrast kept.
+
+    A flat patch, of standard deviation below ``flat``, has nothing but noise to enlarge: it becomes zeros
+    with contrast 0, and comes back as its mean.
+
+    Parameters
+    ----------
+    values : array_like (n, features)
+        Grey levels.
+    flat : float
+        Standard deviation below which a patch is flat.
+
+    Examples
+    --------
+    >>> patches = standardise([[1.0, 3.0], [5.0, 5.0]])
+    >>> patches.values
+    array([[-1.,  1.],
+           [ 0.,  0.]])
+    >>> patches.to_grey()
+    array([[1., 3.],
+           [5., 5.]])
+    """
+    grey = np.asarray(values, dtype=np.float64)
+    if grey.ndim != 2 or grey.shape[1] == 0:
+        raise ValueError(f"values has shape {grey.shape}; patches are (n, features)")
+    if not flat >= 0:
+        raise ValueError(f"flat={flat!r} is out of range; use a standard deviation of 0 or more")
+    bad = np.flatnonzero(~np.isfinite(grey).all(axis=1))
+    if bad.size:
+        raise ValueError(f"patch {bad[0]} holds NaN or infinite values; mend or drop it")
+    mean = grey.mean(axis=1)
+    centred = grey - mean[:, None]
+    contrast = np.sqrt(np.einsum("ij,ij->i", centred, centred) / grey.shape[1])
+    contrast[contrast < flat] = 0.0
+    # A patch of one and the same value has contrast 0 even with flat=0.
+    scale = np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)
+    centred *= scale[:, None]
+    return Patches(values=centred, mean=mean, contrast=contrast)
+
+
+def destandardise(values: ArrayLike, mean: ArrayLike, contrast: ArrayLike) -> Array:
+    """Return grey levels ``(..., features)`` of standardised values, given mean and contrast ``(...)``.
+
+    >>> destandardise([-1.0, 1.0], 0.5, 0.25)
+    array([0.25, 0.75])
+    """
+    mean = np.asarray(mean, dtype=np.float64)
+    contrast = np.asarray(contrast, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64) * contrast[..., None] + mean[..., None]
+
+
+def iter_patches(frames: Iterable[ArrayLike], cutter: PatchCutter) -> Iterator[Array]:
+    """Yield the raw grey patch of each frame, ``(patch_size**2,)``, one frame in memory at a time.
+
+    >>> frames = np.zeros((3, 8, 8))
+    >>> sum(1 for patch in iter_patches(frames, PatchCutter(frame_size=None, patch_size=4)))
+    3
+    """
+    for index, frame in enumerate(frames):
+        yield _cut_finite(cutter, frame, index)
+
+
+def read_patches(
+    source: str | os.PathLike[str] | NDArray[Any] | FrameSource,
+    *,
+    frame_size: int | None = 200,
+    patch_size: int = 16,
+    position: tuple[int, int] | None = None,
+    start: int = 0,
+    stop: int | None = None,
+    flat: float = 1e-3,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Patches:
+    """Return the standardised patches ``(n, patch_size**2)`` of the frames ``start`` to ``stop``.
+
+    Only the patches are held, never the film.
+
+    Parameters
+    ----------
+    source : path, str, array or FrameSource
+        Anything `psmt.frames.open_frames` takes.
+    frame_size, patch_size, position
+        As for `PatchCutter`.
+    start, stop : int
+        Frames from ``start`` up to but without ``stop``; None is the end of the film.
+    flat : float
+        As for `standardise`.
+    progress : callable, optional
+        Called as ``progress(done, total)`` after each frame; ``total`` is None while it is not known.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read, or ends before ``stop`` or ``start``.
+
+    Examples
+    --------
+    >>> patches = read_patches("builtin:glide?frames=20", start=5)
+    >>> patches.values.shape
+    (15, 256)
+    """
+    _check_whole("start", start, at_least=0)
+    if stop is not None:
+        _check_whole("stop", stop, at_least=1)
+        if stop <= start:
+            raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
+    cutter = PatchCutter(frame_size=frame_size, patch_size=patch_size, position=position)
+    frames = open_frames(source, stop=stop)
+    end = frames.n_frames if stop is None else stop
+    total = None if end is None else max(end - start, 0)
+    values = []
+    seen = 0
+    for frame in frames:
+        seen += 1
+        if seen <= start:
+            continue
+        values.append(_cut_finite(cutter, frame, seen - 1))
+        if progress is not None:
+            progress(len(values), total)
+    if seen <= start or (stop is not None and seen < stop):
+        wanted = f"start={start}" if seen <= start else f"stop={stop}"
+        raise FrameSourceError(
+            f"{frames.name} has {seen} frames, too few for {wanted}; use start < {seen} and stop <= {seen}"
+        )
+    return standardise(np.array(values), flat=flat)
+
+
+def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:
+    """Return the patch of a frame, or name the frame that has no finite one."""
+    patch = cutter.cut(frame)
+    if not np.isfinite(patch).all():
+        raise FrameSourceError(f"frame {index} holds NaN or infinite values; mend or drop that frame")
+    return patch
+
+
+def _check_whole(name: str, value: object, *, at_least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:  # type: ignore[operator]
+        raise ValueError(f"{name}={value!r} is out of range; use an integer of at least {at_least}")
+
+
+def _centred_square(frame: ArrayLike) -> NDArray[Any]:
+    """Return the largest centred square of a frame, as a view."""
+    pixels = np.asarray(frame)
+    if pixels.ndim != 2 or 0 in pixels.shape:
+        raise ValueError(f"a frame of shape {pixels.shape} cannot be cut; give one grey frame (height, width)")
+    height, width = pixels.shape
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return pixels[top : top + side, left : left + side]
+
+
+@lru_cache(maxsize=32)
+def _weights(side: int, size: int) -> csr_array:
+    """Return weights ``(size, side)`` that bring one axis from ``side`` to ``size`` pixels; rows sum to 1."""
+    edges = np.arange(size + 1) * side / size
+    if size > side:
+        centre = np.clip((edges[:-1] + edges[1:]) / 2 - 0.5, 0, side - 1)
+        left = np.minimum(centre.astype(int), max(side - 2, 0))
+        pairs = np.stack([left, np.minimum(left + 1, side - 1)], axis=1)
+        share = np.stack([1 - (centre - left), centre - left], axis=1)
+        rows = np.repeat(np.arange(size), 2)
+        return csr_array((share.ravel(), (rows, pairs.ravel())), shape=(size, side))
+    pixel = np.arange(side)
+    # What each output pixel covers of each input pixel, as a share of what it covers in all.
+    low = np.maximum(edges[:-1, None], pixel)
+    high = np.minimum(edges[1:, None], pixel + 1)
+    return csr_array(np.maximum(high - low, 0.0) * size / side)
+
+
+@lru_cache(maxsize=128)
+def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
+    """Return which input pixels the outputs ``first .. first + count`` need, and their weights."""
+    weights = _weights(side, size)[first : first + count].toarray()
+    needed = np.flatnonzero(weights.any(axis=0))
+    window = slice(int(needed[0]), int(needed[-1]) + 1)
+    return window, weights[:, window]

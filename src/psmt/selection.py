@@ -1,0 +1,92 @@
+"""Automatic n_components and lam: chosen by walk-forward error inside the past window.
+
+The last codes of the window are predicted one after the other, each from what lies before it alone, with every
+candidate. The dictionary that made these codes must not have seen their frames, else they are smoother than the future
+will be; the model takes care of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.embedding import straightest
+from psmt.extrapolation import Extrapolation
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery, recover_next
+
+Array = NDArray[np.float64]
+
+LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Candidates for lam."""
+
+_SCORED = 32
+"""How many of the held-out codes are predicted, each with an embedding of all codes before it."""
+
+ACTIVITY_FACTOR = 2.0
+"""No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the walk found best, and the whole table."""
+
+    n_components: int
+    lam: float
+    scores: dict[tuple[int, float], float]
+    """Mean squared error for each (n_components, lam)."""
+
+
+def held_out(window: int) -> int:
+    """How many codes at the end of a window are predicted to choose by."""
+    return max(window // 8, 1)
+
+
+def component_candidates(rank: int, n_atoms: int) -> list[int]:
+    """16, 32, 64, .. below the rank, and the number of atoms: all directions, whatever the rank will be."""
+    return [f for f in (2**k for k in range(4, 20)) if f < rank] + [n_atoms]
+
+
+def walk_forward(
+    codes: Array,
+    dictionary: Array,
+    extrapolation: Extrapolation,
+    *,
+    n_components: int | None,
+    lam: float | None,
+    centred: bool,
+    ends: bool,
+    rank_tol: float,
+) -> Choice:
+    """Best (n_components, lam) for the window's codes (time, n_atoms); those given are not varied.
+
+    `extrapolation` learns on the way, from steps that the embedding had not seen.
+    """
+    start = len(codes) - held_out(len(codes))
+    skip = -(-(len(codes) - start) // _SCORED)
+    moments = WindowMoments.of(codes[:start])
+    lams = LAMBDAS if lam is None else (lam,)
+    errors: dict[tuple[int, float], list[float]] = {}
+    for t in range(start, len(codes)):
+        if (t - start) % skip == 0:
+            embedding = straightest(
+                moments.covariance(centred=centred),
+                moments.second_differences(ends=ends),
+                n_components,
+                rank_tol=rank_tol,
+            )
+            if not errors:
+                rank, n_atoms = embedding.rank, codes.shape[1]
+                sizes = component_candidates(rank, n_atoms) if n_components is None else [n_components]
+                errors = {(f, candidate): [] for f in sizes for candidate in lams}
+            for f, candidate in errors if len(errors) > 1 else ():
+                recover = Recovery(embedding.matrix[:f], candidate, activity=ACTIVITY_FACTOR * moments.peak_activity)
+                code = recover_next(recover, extrapolation, codes[t - 2], codes[t - 1])
+                errors[f, candidate].append(float(np.mean(((code - codes[t]) @ dictionary) ** 2)))
+        latest = codes[t - 2 : t + 1]
+        extrapolation.observe(latest @ embedding.matrix.T, latest @ dictionary)
+        moments.update(codes[t])
+    scores = {key: float(np.mean(values)) if values else np.nan for key, values in errors.items()}
+    return Choice(*min(scores, key=scores.__getitem__), scores=scores)

@@ -1,0 +1,122 @@
+"""Saved models: a zip of plain arrays and one JSON header, readable without running anything in it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from dataclasses import asdict
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from psmt.coding import SparseCoder
+from psmt.embedding import Embedding
+from psmt.errors import ModelFileError
+from psmt.extrapolation import make_extrapolation
+from psmt.files import writing
+from psmt.moments import WindowMoments
+from psmt.selection import Choice
+
+if TYPE_CHECKING:
+    from psmt.model import PSMT
+
+_FORMAT = "psmt-model"
+_VERSION = 1
+
+Model = TypeVar("Model", bound="PSMT")
+
+
+def save_model(model: PSMT, path: str | PathLike[str]) -> None:
+    """Write a fitted model to `path`."""
+    coder = model.coder_
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "class": type(model).__name__,
+        "parameters": _plain(model.get_params(deep=False)) | {"coder": None},
+        "coder": _plain(coder.get_params()),
+        "coder_given": model.coder is not None,
+        "n_components": model.n_components_,
+        "lam": model.lam_,
+        "rank": model._embed().rank,
+        "choice": None if model.choice_ is None else _choice_to_json(model.choice_),
+    }
+    arrays = {
+        "dictionary": coder.dictionary_,
+        "embedding": model._embed().matrix,
+        "roughness": model._embed().roughness,
+        **{f"moments.{name}": value for name, value in model.moments_.state.items()},
+        **{f"extrapolation.{name}": value for name, value in model._extrapolation.state.items()},
+    }
+    with writing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
+
+
+def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
+    """The model of class `cls` that `save_model` wrote to `path`."""
+    name = fspath(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise ModelFileError(f"{name} is not a saved PSMT model; PSMT.save writes such files")
+    if header.get("version") != _VERSION:
+        raise ModelFileError(
+            f"{name} has format version {header.get('version')}, but this psmt reads version {_VERSION}; "
+            "load it with the psmt that wrote it, or upgrade psmt"
+        )
+    if header.get("class") != cls.__name__:
+        raise ModelFileError(f"{name} holds a {header.get('class')}, not a {cls.__name__}; use {header['class']}.load")
+    try:
+        return _rebuild(cls, header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{name} is damaged: its parts do not fit together ({error!r})") from error
+
+
+def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
+    model = cls(**header["parameters"])
+    model._check_parameters()
+    model.coder = coder if header["coder_given"] else None
+    model.coder_ = coder
+    model.n_features_in_ = coder.n_features_in_
+    model.n_components_, model.lam_ = int(header["n_components"]), float(header["lam"])
+    model.choice_ = None if header["choice"] is None else _choice_from_json(header["choice"])
+    model.moments_ = WindowMoments.from_state(_part(arrays, "moments."))
+    model._extrapolation = make_extrapolation(model.extrapolation)
+    model._extrapolation.state = _part(arrays, "extrapolation.")
+    model._embedding = Embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
+    n_atoms = len(coder.dictionary_)
+    if model.moments_.n_features != n_atoms or model.embedding_.shape[1] != n_atoms:
+        raise ValueError(f"{n_atoms} atoms, but codes of {model.moments_.n_features}")
+    return model
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON holds them; a generator object is state, not a parameter, and is left out."""
+    plain = {}
+    for key, value in parameters.items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        plain[key] = value if value is None or isinstance(value, (bool, int, float, str)) else None
+    return plain
+
+
+def _choice_to_json(choice: Choice) -> dict[str, Any]:
+    return asdict(choice) | {"scores": [[f, lam, score] for (f, lam), score in choice.scores.items()]}
+
+
+def _choice_from_json(stored: dict[str, Any]) -> Choice:
+    scores = {(int(f), float(lam)): float(score) for f, lam, score in stored["scores"]}
+    return Choice(stored["n_components"], stored["lam"], scores)

@@ -1,0 +1,68 @@
+"""Checks of parameters and arrays: errors name the value, the bound and the way out."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.errors import NotEnoughFramesError
+
+
+def check_count(name: str, value: object, *, minimum: int = 1) -> int:
+    """`value` as an int, which must be a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} is not a whole number; give an int >= {minimum}")
+    if value < minimum:
+        raise ValueError(f"{name}={value} is too small; use {name} >= {minimum}")
+    return int(value)
+
+
+def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
+    """`value` as a finite float, which must be at least (`open_bound`: above) `minimum`."""
+    sign = ">" if open_bound else ">="
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")
+    number = float(value)
+    if not np.isfinite(number) or number < minimum or (open_bound and number == minimum):
+        raise ValueError(f"{name}={value} is out of range; use a finite {name} {sign} {minimum}")
+    return number
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    """`value`, which must be one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
+    return str(value)
+
+
+def check_series(
+    values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
+) -> NDArray[np.float64]:
+    """`values` as a finite float64 array (time, features) with at least `minimum` rows."""
+    array = np.asarray(values)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row")
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {array.dtype}; a series holds real numbers")
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has shape {array.shape}: no features; a series needs at least one column")
+    if n_features is not None and array.shape[1] != n_features:
+        raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
+    if len(array) < minimum:
+        raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
+    array = array.astype(np.float64, copy=False)
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(f"{name} has a NaN or infinite value in frame {bad}; remove or fill such frames")
+    return array
+
+
+def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:
+    """`value` as a finite float64 vector (n_features,)."""
+    array = np.asarray(value)
+    if array.shape != (n_features,):
+        raise ValueError(f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features")
+    return check_series(array[None], name=name)[0]
