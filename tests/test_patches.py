@@ -71,7 +71,7 @@ def test_cut_reads_only_what_it_needs():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"frame_size": 0}, "frame_size=0 .* at least 1"),
+        ({"frame_size": 0}, "frame_size=0 .* >= 1"),
         ({"patch_size": 2.5}, "patch_size=2.5"),
         ({"frame_size": 12, "patch_size": 16}, "patch_size=16 is larger than the reduced frame of 12 x 12"),
         ({"position": (185, 0)}, r"position=\(185, 0\) .* from 0 to 184"),
@@ -80,7 +80,7 @@ def test_cut_reads_only_what_it_needs():
     ],
 )
 def test_bad_parameters_name_value_and_bound(parameters, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         PatchCutter(**parameters)
 
 
@@ -225,7 +225,7 @@ def test_films_that_are_too_short_say_how_long_they_are(limits, message):
 
 @pytest.mark.parametrize("limits", [{"start": -1}, {"start": 5, "stop": 5}, {"stop": 0}, {"start": 1.5}])
 def test_limits_must_make_sense(limits):
-    with pytest.raises(ValueError, match=r"start=|stop="):
+    with pytest.raises((ValueError, TypeError), match=r"start=|stop="):
         read_patches(np.zeros((9, 16, 16)), frame_size=None, **limits)
 
 

@@ -347,7 +347,8 @@ def solve_one(
     """
     columns, target = _as_rows(columns), _as_rows(target)
     coef = np.zeros(columns.shape[0])
-    gap = _solve_single(columns, target, _prices(penalty, columns), tol, coef if start is None else start, coef)
+    start = coef if start is None else _as_rows(start)
+    gap = _solve_single(columns, target, _prices(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
 
 
@@ -358,8 +359,9 @@ def unit_columns(columns: Array) -> tuple[Array, Array]:
 
 
 def _as_rows(values: Array) -> Array:
-    return np.ascontiguousarray(values, dtype=np.float64)
+    # Writable, because numba compiles everything anew for read-only arrays.
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def _prices(penalty: float | Array, columns: Array) -> Array:
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(penalty, dtype=np.float64), columns.shape[:1]))
+    return np.broadcast_to(np.asarray(penalty, dtype=np.float64), columns.shape[:1]).copy()

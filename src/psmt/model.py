@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from os import PathLike
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +18,11 @@ from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
 from psmt.recovery import Recovery, recover_next
-from psmt.selection import ACTIVITY_FACTOR, Choice, held_out, walk_forward
+from psmt.selection import ACTIVITY_FACTOR, Auto, Choice, held_out, walk_forward
 from psmt.storage import load_model, save_model
 from psmt.validation import check_count, check_frame, check_real, check_series
 
 Array = NDArray[np.float64]
-Auto = Literal["auto"]
 
 
 class PSMT(BaseEstimator):
@@ -40,8 +40,8 @@ class PSMT(BaseEstimator):
         then has a rank below H, and the embedding lives in the directions that the window has shown. What is lost: with
         so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
         rather than of the scene, and what the window has not shown is predicted to stay away.
-    n_components : int or 'auto', default 'auto'
-        f, the dimension of the embedding, at most the rank of V. 'auto' chooses by walk-forward error inside the past
+    n_components : int, None or 'auto', default 'auto'
+        f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by walk-forward error inside the past
         window, with a dictionary that did not see the frames that it is scored on; `fit` then takes about twice as
         long.
     alpha : float, default 1.0
@@ -64,7 +64,7 @@ class PSMT(BaseEstimator):
         The latest codes, oldest first.
     embedding_ : (n_components, n_atoms) array
         P of the present window.
-    n_components_, lam_ : int, float
+    n_components_, lam_ : int or None, float
         As given or chosen.
     choice_ : Choice or None
         The walk-forward table behind 'auto'.
@@ -89,7 +89,7 @@ class PSMT(BaseEstimator):
         *,
         n_atoms: int = 512,
         window: int = 1536,
-        n_components: int | Auto = "auto",
+        n_components: int | Auto | None = "auto",
         alpha: float = 1.0,
         lam: float | Auto = "auto",
         extrapolation: str = "linear",
@@ -126,13 +126,12 @@ class PSMT(BaseEstimator):
         self.coder_ = self._fitted_coder(past)
         self.n_features_in_ = past.shape[1]
         self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
-        if self.choice_ is not None:
-            self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        else:
-            self.n_components_, self.lam_ = int(self.n_components), float(self.lam)
+        chosen = self if self.choice_ is None else self.choice_
+        self.n_components_: int | None = chosen.n_components  # type: ignore[assignment]
+        self.lam_ = float(chosen.lam)
         self._embedding: Embedding | None = None
         rank = self._embed().rank
-        if self.n_components != "auto" and self.n_components > rank:
+        if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
                 f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
@@ -150,8 +149,8 @@ class PSMT(BaseEstimator):
             coder.transform(past[-self.window :]),
             coder.dictionary_,
             self._extrapolation,
-            n_components=None if self.n_components == "auto" else self.n_components,
-            lam=None if self.lam == "auto" else self.lam,
+            n_components=self.n_components,
+            lam=self.lam,
             centred=self.centred,
             ends=self.ends,
             rank_tol=self.rank_tol,
@@ -267,7 +266,7 @@ class PSMT(BaseEstimator):
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
         check_real("rank_tol", self.rank_tol, open_bound=True)
-        if self.n_components != "auto":
+        if self.n_components is not None and self.n_components != "auto":
             check_count("n_components", self.n_components)
         if self.lam != "auto":
             check_real("lam", self.lam)

@@ -14,6 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+_FALL = 1e-2
+"""Sums that have fallen below this fraction of their peak are made afresh: what is left of the peak is rounding."""
+
+_STILL = 1e-12
+"""An atom whose variance is below this fraction of its mean square stands still: the difference is rounding."""
+
 
 class WindowMoments:
     """Codes of a window that grows at its young end (`update`) and shrinks at its old end (`revert`).
@@ -38,7 +44,7 @@ class WindowMoments:
     -----
     Adding and later subtracting the same product leaves rounding behind. It is kept below that of one window's worth
     of slides: after as many reverts as the window has codes, the sums are made afresh, which costs as much as those
-    slides did.
+    slides did. So they are when a lively stretch has left the window, whose rounding would drown the calm that follows.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class WindowMoments:
         self._codes: deque[Array] = deque()
         self._activity: deque[float] = deque()
         self._reverted = 0
+        self._peak: Array = np.zeros(2)
         self._clear()
 
     @classmethod
@@ -94,6 +101,7 @@ class WindowMoments:
         self._count(code, 1)
         if len(self) >= 3:
             self._bend(-3, 1.0)
+        self._peak = np.maximum(self._peak, self._energy())
 
     def revert(self) -> None:
         """Let go of the oldest code."""
@@ -105,7 +113,7 @@ class WindowMoments:
         self._codes.popleft()
         self._activity.popleft()
         self._reverted += 1
-        if self._reverted >= max(len(self), 1):
+        if self._reverted >= max(len(self), 1) or (self._energy() < _FALL * self._peak).any():
             self._refresh()
 
     def covariance(self, *, centred: bool = True) -> Array:
@@ -113,7 +121,11 @@ class WindowMoments:
         n = len(self)
         if not centred:
             return self.products / n
-        return (self.products - np.outer(self.total, self.total / n)) / (n - 1)
+        covariance = (self.products - np.outer(self.total, self.total / n)) / (n - 1)
+        still = np.diag(covariance) <= _STILL * np.diag(self.products) / n
+        covariance[still] = 0.0
+        covariance[:, still] = 0.0
+        return covariance
 
     def second_differences(self, *, ends: bool = False) -> Array:
         """S (n_features, n_features): ``A D D' A'`` of the paper, with its half stencils at both ends or without."""
@@ -131,6 +143,7 @@ class WindowMoments:
             "products": self.products,
             "curvature": self.curvature,
             "total": self.total,
+            "peak": self._peak,
             "reverted": np.array(self._reverted),
         }
 
@@ -139,10 +152,11 @@ class WindowMoments:
         """The object that `state` was taken from."""
         codes = state["codes"]
         moments = cls.of(codes)
-        for name in ("products", "curvature", "total"):
-            if state[name].shape != getattr(moments, name).shape:
+        for name, own in moments.state.items():
+            if state[name].shape != own.shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, but codes have {codes.shape[1]} features")
-            setattr(moments, name, state[name])
+        moments.products, moments.curvature = state["products"], state["curvature"]
+        moments.total, moments._peak = state["total"], state["peak"]
         moments._reverted = int(state["reverted"])
         return moments
 
@@ -152,6 +166,11 @@ class WindowMoments:
         self.products = np.zeros(shape)
         self.curvature = np.zeros(shape)
         self.uses = np.zeros(self.n_features, dtype=np.int64)
+        self._peak = np.zeros(2)
+
+    def _energy(self) -> Array:
+        """Size of the two sums of products."""
+        return np.array([self.products.trace(), self.curvature.trace()])
 
     def _refresh(self) -> None:
         self._clear()
@@ -164,12 +183,13 @@ class WindowMoments:
         self.products[np.ix_(active, active)] = codes.T @ codes
         bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
         self.curvature[np.ix_(active, active)] = bends.T @ bends
+        self._peak = self._energy()
 
     def _count(self, code: Array, sign: int) -> None:
         active = np.flatnonzero(code)
         values = code[active]
         self.total[active] += sign * values
-        self.products[np.ix_(active, active)] += sign * np.outer(values, values)
+        self.products[active[:, None], active] += sign * np.outer(values, values)
         self.uses[active] += sign
         gone = active[self.uses[active] == 0]
         self.total[gone] = 0.0
@@ -181,4 +201,4 @@ class WindowMoments:
         before, middle, after = (self._codes[at + i] for i in range(3))
         bend = middle - 0.5 * (before + after)
         active = np.flatnonzero(bend)
-        self.curvature[np.ix_(active, active)] += sign * np.outer(bend[active], bend[active])
+        self.curvature[active[:, None], active] += sign * np.outer(bend[active], bend[active])

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from psmt.errors import FrameSourceError
 from psmt.frames import FrameSource, open_frames
+from psmt.validation import check_count, check_real
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "standardise"]
 
@@ -53,13 +54,13 @@ class PatchCutter:
 
     def __post_init__(self) -> None:
         if self.frame_size is not None:
-            _check_whole("frame_size", self.frame_size, at_least=1)
-        _check_whole("patch_size", self.patch_size, at_least=1)
+            check_count("frame_size", self.frame_size, minimum=1)
+        check_count("patch_size", self.patch_size, minimum=1)
         if self.position is not None:
             if len(self.position) != 2:
                 raise ValueError(f"position={self.position!r} must be (row, column), or None for the centre")
             for name, value in zip(("row", "column"), self.position, strict=True):
-                _check_whole(f"position {name}", value, at_least=0)
+                check_count(f"position {name}", value, minimum=0)
         if self.frame_size is not None:
             self._corner(self.frame_size)
 
@@ -168,8 +169,7 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     grey = np.asarray(values, dtype=np.float64)
     if grey.ndim != 2 or grey.shape[1] == 0:
         raise ValueError(f"values has shape {grey.shape}; patches are (n, features)")
-    if not flat >= 0:
-        raise ValueError(f"flat={flat!r} is out of range; use a standard deviation of 0 or more")
+    check_real("flat", flat)
     bad = np.flatnonzero(~np.isfinite(grey).all(axis=1))
     if bad.size:
         raise ValueError(f"patch {bad[0]} holds NaN or infinite values; mend or drop it")
@@ -244,9 +244,9 @@ def read_patches(
     >>> patches.values.shape
     (15, 256)
     """
-    _check_whole("start", start, at_least=0)
+    check_count("start", start, minimum=0)
     if stop is not None:
-        _check_whole("stop", stop, at_least=1)
+        check_count("stop", stop, minimum=1)
         if stop <= start:
             raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
     cutter = PatchCutter(frame_size=frame_size, patch_size=patch_size, position=position)
@@ -276,12 +276,6 @@ def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:
     if not np.isfinite(patch).all():
         raise FrameSourceError(f"frame {index} holds NaN or infinite values; mend or drop that frame")
     return patch
-
-
-def _check_whole(name: str, value: object, *, at_least: int) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < at_least:  # type: ignore[operator]
-        raise ValueError(f"{name}={value!r} is out of range; use an integer of at least {at_least}")
 
 
 def _centred_square(frame: ArrayLike) -> NDArray[Any]:

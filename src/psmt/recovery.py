@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from psmt.extrapolation import Extrapolation
 from psmt.lasso import solve_one, unit_columns
 from psmt.validation import check_real
 
 Array = NDArray[np.float64]
+
+_CUTS = 200
+"""Prices that are tried for the bound at the most; the duality gap ends the search long before."""
 
 
 class Recovery:
@@ -39,7 +41,7 @@ class Recovery:
         Stop when the duality gap is below ``tol * ||b||^2 / 2``.
     """
 
-    def __init__(self, embedding: Array, lam: float, *, activity: float = np.inf, tol: float = 1e-12) -> None:
+    def __init__(self, embedding: Array, lam: float, *, activity: float = np.inf, tol: float = 1e-14) -> None:
         self.embedding = embedding
         self.lam = check_real("lam", lam)
         self.activity = activity
@@ -52,40 +54,61 @@ class Recovery:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
         code = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
         if self._shown.size:
-            code[self._shown] = self._recover(point, code[self._shown])
+            start = code[self._shown]
+            code[self._shown] = 0.0
+            left = max(self.activity - float(code.sum()), 0.0)
+            code[self._shown] = self._solve(self._columns, self._norms, point, start, left)
         return code
 
-    def _recover(self, point: Array, start: Array) -> Array:
-        def priced(price: float) -> Array:
-            nonlocal start  # each solution is close to the last: its support is tried first
-            penalty = 0.5 * self.lam + price / self._norms
-            start = solve_one(self._columns, point, penalty, tol=self.tol, start=start).coef
-            return start / self._norms
-
-        code = priced(0.0)
-        if code.sum() <= self.activity:
-            return code
-        # The bound is active: its multiplier is a price on activity itself, at which the sum just meets the bound.
-        high = float(self._norms.min()) * max(self.lam, 1e-3)
-        while priced(high).sum() > self.activity:
-            high *= 4.0
-        # Parallel columns leave the code open at price zero; any price settles it.
-        low = 1e-9 * high
-        code = priced(low)
-        if code.sum() <= self.activity:
-            return code
-        return priced(brentq(lambda price: priced(price).sum() - self.activity, low, high, xtol=1e-12 * high))
-
-    def change(self, shift: Array) -> Array:
-        """Signed change (n_features,) of a code that moves its point by `shift` (n_components,).
+    def change(self, shift: Array, current: Array | None = None) -> Array:
+        """Signed change (n_features,) of the current code that moves its point by `shift` (n_components,).
 
         Step 7 asked of a change: ``min ||P d - shift||^2 + lam z'|d|``, a lasso whose columns come with both signs.
+        The bound is on the activity of the code and its change together.
         """
         change = np.zeros(self.embedding.shape[1])
         columns = np.vstack([self._columns, -self._columns])
-        rise, fall = solve_one(columns, shift, 0.5 * self.lam, tol=self.tol).coef.reshape(2, -1)
-        change[self._shown] = (rise - fall) / self._norms
+        norms = np.concatenate([self._norms, self._norms])
+        left = self.activity if current is None else max(self.activity - float(np.abs(current).sum()), 0.0)
+        rise, fall = self._solve(columns, norms, shift, np.zeros(len(columns)), left).reshape(2, -1)
+        change[self._shown] = rise - fall
         return change
+
+    def _solve(self, columns: Array, norms: Array, point: Array, start: Array, activity: float) -> Array:
+        """Activities (n,) >= 0 of the unit columns (n, n_components) for a point, with a sum of at most `activity`."""
+
+        def priced(price: float) -> Array:
+            nonlocal start  # each solution is close to the last: its support is tried first
+            penalty = 0.5 * self.lam + price / norms
+            start = solve_one(columns, point, penalty, tol=self.tol, start=start).coef
+            return start
+
+        def cost(scaled: Array) -> float:
+            return 0.5 * float(np.sum((scaled @ columns - point) ** 2)) + 0.5 * self.lam * float(scaled.sum())
+
+        def spent(scaled: Array) -> float:
+            return float(np.sum(scaled / norms))
+
+        lavish = priced(0.0)
+        if spent(lavish) <= activity:
+            return lavish / norms
+        # The bound is active: its multiplier is a price on activity itself. As the price rises the activity falls, in
+        # places by leaps, so the solution is sought between a code that spends too much and one that spends too little.
+        frugal, best = np.zeros_like(lavish), cost(lavish)
+        for _ in range(_CUTS):
+            share = (activity - spent(frugal)) / (spent(lavish) - spent(frugal))
+            mixed = frugal + share * (lavish - frugal)
+            if cost(mixed) - best <= self.tol * cost(np.zeros_like(mixed)):
+                break
+            # Each code draws a line under the optimum, as a function of the price; the lines cross at the next one.
+            price = (cost(frugal) - cost(lavish)) / (spent(lavish) - spent(frugal))
+            found = priced(price)
+            best = max(best, cost(found) + price * (spent(found) - activity))
+            if spent(found) > activity:
+                lavish = found
+            else:
+                frugal = found
+        return mixed / norms
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
@@ -93,5 +116,5 @@ def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Arra
     before, now = recover.embedding @ previous, recover.embedding @ current
     point = extrapolation.advance(before, now)
     if extrapolation.anchored:
-        return current + recover.change(point - now)
+        return current + recover.change(point - now, current)
     return recover(point, current)

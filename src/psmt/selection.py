@@ -8,6 +8,7 @@ will be; the model takes care of that.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from psmt.moments import WindowMoments
 from psmt.recovery import Recovery, recover_next
 
 Array = NDArray[np.float64]
+Auto = Literal["auto"]
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Candidates for lam."""
@@ -33,9 +35,9 @@ ACTIVITY_FACTOR = 2.0
 class Choice:
     """What the walk found best, and the whole table."""
 
-    n_components: int
+    n_components: int | None
     lam: float
-    scores: dict[tuple[int, float], float]
+    scores: dict[tuple[int | None, float], float]
     """Mean squared error for each (n_components, lam)."""
 
 
@@ -44,9 +46,9 @@ def held_out(window: int) -> int:
     return max(window // 8, 1)
 
 
-def component_candidates(rank: int, n_atoms: int) -> list[int]:
-    """16, 32, 64, .. below the rank, and the number of atoms: all directions, whatever the rank will be."""
-    return [f for f in (2**k for k in range(4, 20)) if f < rank] + [n_atoms]
+def component_candidates(rank: int) -> list[int | None]:
+    """16, 32, 64, .. below the rank, and None: all directions, whatever the rank will be."""
+    return [f for f in (2**k for k in range(4, 20)) if f < rank] + [None]
 
 
 def walk_forward(
@@ -54,32 +56,31 @@ def walk_forward(
     dictionary: Array,
     extrapolation: Extrapolation,
     *,
-    n_components: int | None,
-    lam: float | None,
+    n_components: int | None | Auto,
+    lam: float | Auto,
     centred: bool,
     ends: bool,
     rank_tol: float,
 ) -> Choice:
-    """Best (n_components, lam) for the window's codes (time, n_atoms); those given are not varied.
+    """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
 
     `extrapolation` learns on the way, from steps that the embedding had not seen.
     """
     start = len(codes) - held_out(len(codes))
     skip = -(-(len(codes) - start) // _SCORED)
     moments = WindowMoments.of(codes[:start])
-    lams = LAMBDAS if lam is None else (lam,)
-    errors: dict[tuple[int, float], list[float]] = {}
+    lams = LAMBDAS if lam == "auto" else (lam,)
+    errors: dict[tuple[int | None, float], list[float]] = {}
     for t in range(start, len(codes)):
         if (t - start) % skip == 0:
             embedding = straightest(
                 moments.covariance(centred=centred),
                 moments.second_differences(ends=ends),
-                n_components,
+                None if n_components == "auto" else n_components,
                 rank_tol=rank_tol,
             )
             if not errors:
-                rank, n_atoms = embedding.rank, codes.shape[1]
-                sizes = component_candidates(rank, n_atoms) if n_components is None else [n_components]
+                sizes = component_candidates(embedding.rank) if n_components == "auto" else [n_components]
                 errors = {(f, candidate): [] for f in sizes for candidate in lams}
             for f, candidate in errors if len(errors) > 1 else ():
                 recover = Recovery(embedding.matrix[:f], candidate, activity=ACTIVITY_FACTOR * moments.peak_activity)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from dataclasses import asdict
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,8 +48,9 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
         **{f"moments.{name}": value for name, value in model.moments_.state.items()},
         **{f"extrapolation.{name}": value for name, value in model._extrapolation.state.items()},
     }
+    text = json.dumps(header, default=np.generic.item)
     with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
+        np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
 
 
 def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
@@ -61,9 +60,9 @@ def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         header = json.loads(str(arrays.pop("header")))
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise
-    except (OSError, ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # numpy, zipfile and zlib have a dozen ways to say that a file is not theirs
         raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise ModelFileError(f"{name} is not a saved PSMT model; PSMT.save writes such files")
@@ -72,8 +71,9 @@ def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
             f"{name} has format version {header.get('version')}, but this psmt reads version {_VERSION}; "
             "load it with the psmt that wrote it, or upgrade psmt"
         )
-    if header.get("class") != cls.__name__:
-        raise ModelFileError(f"{name} holds a {header.get('class')}, not a {cls.__name__}; use {header['class']}.load")
+    stored = header.get("class")
+    if stored != cls.__name__:
+        raise ModelFileError(f"{name} holds a {stored}, not a {cls.__name__}; use {stored}.load")
     try:
         return _rebuild(cls, header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -81,21 +81,24 @@ def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
 
 
 def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    for name, array in arrays.items():
+        if array.dtype.kind not in "if" or not np.isfinite(array).all():
+            raise ValueError(f"{name} holds something else than finite numbers")
     coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
     model = cls(**header["parameters"])
     model._check_parameters()
     model.coder = coder if header["coder_given"] else None
     model.coder_ = coder
     model.n_features_in_ = coder.n_features_in_
-    model.n_components_, model.lam_ = int(header["n_components"]), float(header["lam"])
+    model.n_components_, model.lam_ = header["n_components"], float(header["lam"])
     model.choice_ = None if header["choice"] is None else _choice_from_json(header["choice"])
+    shape = (model.window, len(coder.dictionary_))
+    if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
+        raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
     model.moments_ = WindowMoments.from_state(_part(arrays, "moments."))
     model._extrapolation = make_extrapolation(model.extrapolation)
     model._extrapolation.state = _part(arrays, "extrapolation.")
     model._embedding = Embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
-    n_atoms = len(coder.dictionary_)
-    if model.moments_.n_features != n_atoms or model.embedding_.shape[1] != n_atoms:
-        raise ValueError(f"{n_atoms} atoms, but codes of {model.moments_.n_features}")
     return model
 
 
@@ -118,5 +121,5 @@ def _choice_to_json(choice: Choice) -> dict[str, Any]:
 
 
 def _choice_from_json(stored: dict[str, Any]) -> Choice:
-    scores = {(int(f), float(lam)): float(score) for f, lam, score in stored["scores"]}
+    scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
     return Choice(stored["n_components"], stored["lam"], scores)

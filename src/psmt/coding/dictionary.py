@@ -7,6 +7,7 @@ The surrogate of Mairal et al. (2010): the codes of all batches enter through tw
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from psmt.lasso import unit_columns
@@ -30,6 +31,27 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
     return unit_columns(atoms)[0]
 
 
+@njit(cache=True, nogil=True)
+def _sweep(code_code, code_sample, order, atoms):
+    """Set each atom of `order` to the best unit-norm one, given the others."""
+    n_atoms, n_features = atoms.shape
+    wish = np.empty(n_features)
+    for j in order:
+        own = code_code[j, j]
+        for i in range(n_features):
+            wish[i] = code_sample[j, i]
+        for k in range(n_atoms):
+            shared = code_code[j, k]
+            # Most pairs of atoms never serve the same code.
+            if shared != 0.0 and k != j:
+                for i in range(n_features):
+                    wish[i] -= shared * atoms[k, i]
+        norm = np.sqrt(np.sum(wish * wish))
+        if own > 0.0 and norm > 0.0:
+            for i in range(n_features):
+                atoms[j, i] = wish[i] / norm
+
+
 class DictionaryStatistics:
     """Faded sums over the codes so far, and the dictionary that is best for them."""
 
@@ -51,12 +73,8 @@ class DictionaryStatistics:
         self.idle[codes.any(axis=0)] = 0
 
     def improve(self, atoms: Array) -> None:
-        """One sweep of exact coordinate descent over the unit-norm atoms, in place."""
-        for j in np.flatnonzero(np.diag(self.code_code) > 0):
-            wish = atoms[j] + (self.code_sample[j] - self.code_code[j] @ atoms) / self.code_code[j, j]
-            norm = np.linalg.norm(wish)
-            if norm > 0:
-                atoms[j] = wish / norm
+        """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
+        _sweep(self.code_code, self.code_sample, np.flatnonzero(self.idle == 0), atoms)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""

@@ -27,7 +27,7 @@ def whitener(covariance: Array, *, rank_tol: float = RANK_TOL) -> Array:
     moving = moving_atoms(covariance, rank_tol=rank_tol)
     if moving.size == 0:
         return np.zeros((len(covariance), 0))
-    values, vectors = scipy.linalg.eigh(covariance[np.ix_(moving, moving)])
+    values, vectors = scipy.linalg.eigh(covariance[np.ix_(moving, moving)], driver="evd")
     kept = values > rank_tol * values[-1]
     whitening = np.zeros((len(covariance), int(kept.sum())))
     whitening[moving] = vectors[:, kept] / np.sqrt(values[kept])

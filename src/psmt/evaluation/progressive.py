@@ -56,7 +56,8 @@ def teacher_forced(method: Predictor, delayed: Array, estimates: Array, *, progr
 
 def free_running(method: Predictor, delayed: Array, estimates: Array) -> Score:
     """Score of a rollout: the method receives delayed[0] alone and predicts all that follows by itself."""
-    return _score(method.update(delayed[0]).predict(_steps(delayed)), delayed, estimates)
+    steps = _steps(delayed)
+    return _score(method.update(delayed[0]).predict(steps), delayed, estimates)
 
 
 def _steps(delayed: Array) -> int:

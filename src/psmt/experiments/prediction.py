@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFram
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.progress import Progress, silent
-from psmt.experiments.reconstruction import Phase
+from psmt.experiments.reconstruction import Phase, check_length
 from psmt.model import PSMT
 
 Array = NDArray[np.float64]
@@ -74,6 +75,20 @@ class Summary(NamedTuple):
     mse_vs_frame: float
     vs_copy: float
     """mse_vs_frame divided by that of copying the last patch; below 1 is better than copying."""
+    vs_copy_code: float
+    """mse_vs_code divided by that of copying the last code."""
+
+
+def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None:
+    """Raise unless a whole window lies before `start`, and `horizon` frames after it."""
+    check_length(n_frames, window=window, horizon=horizon)
+    last = n_frames - horizon - 1
+    if not window <= start <= last:
+        raise NotEnoughFramesError(
+            f"start={start} with window={window} and horizon={horizon} needs frames "
+            f"{start - window} to {start + horizon}, but the film has frames 0 to {n_frames - 1}; "
+            f"use a start from {window} to {last}"
+        )
 
 
 def predict_phase(
@@ -94,18 +109,15 @@ def predict_phase(
     Dictionary, n_components, lam and gains come from frames before the start alone. Baselines 1 and 2 share PSMT's
     dictionary, n_components and lam.
     """
+    check_start(phase.start, len(patches), window=window, horizon=horizon)
     past, delayed = patches[: phase.start], patches[phase.start : phase.start + horizon + 1]
-    if len(delayed) <= horizon or len(past) < window:
-        raise NotEnoughFramesError(
-            f"start={phase.start} with window={window} and horizon={horizon} needs frames "
-            f"{phase.start - window} to {phase.start + horizon}, but the film has frames 0 to {len(patches) - 1}; "
-            f"use a start from {window} to {len(patches) - horizon - 1}"
-        )
     stage = f"predict {phase.name}"
-    progress(stage, 0, 2 * len(METHODS) + 1)
+    total = 2 * len(METHODS) + 1
+    progress(stage, 0, total)
     psmt = PSMT(n_atoms=n_atoms, window=window, n_components=n_components, alpha=alpha, lam=lam, random_state=seed).fit(
         past
     )
+    progress(stage, 1, total)
     shared: dict[str, Any] = {
         "window": window,
         "n_components": psmt.n_components_,
@@ -121,8 +133,8 @@ def predict_phase(
         extrapolation="gain",
         random_state=seed,
     )
-    unfitted: dict[str, Predictor] = {
-        "psmt": PSMT(**shared),
+    methods: dict[str, Predictor] = {
+        "psmt": psmt,
         "psmt_gain": gain,
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),
@@ -132,13 +144,15 @@ def predict_phase(
         "ridge": RidgeFrames(),
     }
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
+    n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
-    for i, (name, method) in enumerate(unfitted.items()):
-        scores[name] = teacher_forced(method.fit(past), delayed, estimates)
-        progress(stage, 2 * i + 2, 2 * len(METHODS) + 1)
-        rollouts[name] = free_running(method.fit(past), delayed, estimates)
-        progress(stage, 2 * i + 3, 2 * len(METHODS) + 1)
-    return PhaseResult(phase, psmt.n_components_, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
+    for i, (name, method) in enumerate(methods.items()):
+        fitted = psmt if method is psmt else method.fit(past)
+        rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
+        progress(stage, 2 * i + 2, total)
+        scores[name] = teacher_forced(fitted, delayed, estimates)
+        progress(stage, 2 * i + 3, total)
+    return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
 
 
 def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> list[Summary]:
@@ -153,8 +167,13 @@ def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> l
             float(np.mean(log_mse([row.mse_vs_code for row in errors[method]]))),
             float(code),
             float(frame),
-            float(frame / means["copy"][1]) if means["copy"][1] > 0 else float("nan"),
+            _ratio(frame, means["copy"][1]),
+            _ratio(code, means["copy_code"][0]),
         )
         for method, (code, frame) in means.items()
     ]
     return sorted(summaries, key=lambda summary: summary.mse_vs_frame)
+
+
+def _ratio(error: float, reference: float) -> float:
+    return float(error / reference) if reference > 0 else float("nan")

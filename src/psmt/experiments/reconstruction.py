@@ -42,17 +42,23 @@ class Phase:
     """First frame that is received; all before it is the past."""
 
 
+def check_length(n_frames: int, *, window: int, horizon: int) -> None:
+    """Raise unless a film of `n_frames` has room for a window, a frame to receive and `horizon` frames to predict."""
+    needed = window + horizon + 1
+    if n_frames < needed:
+        raise NotEnoughFramesError(
+            f"the film has {n_frames} frames; window={window} and horizon={horizon} need at least {needed}: "
+            f"use a smaller window or horizon, or a longer film"
+        )
+
+
 def find_phases(errors: Array, *, window: int, horizon: int) -> list[Phase]:
     """The stretch that the embedding of all frames reconstructs best ('calm'), and the one it does worst ('lively').
 
     Both have a whole window before them. `errors` (time,) are those of `reconstruct`.
     """
+    check_length(len(errors), window=window, horizon=horizon)
     first, last = window, len(errors) - horizon - 1
-    if last < first:
-        raise NotEnoughFramesError(
-            f"the film has {len(errors)} frames; window={window} and horizon={horizon} need at least "
-            f"{window + horizon + 1}: use a smaller window or horizon, or a longer film"
-        )
     sums = np.concatenate([[0.0], np.cumsum(errors)])
     means = (sums[first + horizon + 1 : last + horizon + 2] - sums[first : last + 1]) / (horizon + 1)
     return [Phase("calm", first + int(np.argmin(means))), Phase("lively", first + int(np.argmax(means)))]

@@ -1,0 +1,40 @@
+# make demo   set up .venv and run the main job on the built-in film; ends with the path of a report
+# make test   set up .venv and run the tests
+# make lint   ruff and mypy
+# make bench  us and the peers in one process (see benchmarks/README.md)
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready-run
+	$(BIN)/psmt demo
+
+test: .venv/ready-dev
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/ready-bench
+	$(BIN)/python -m benchmarks
+
+# No default install pulls torch: it is an extra. Each stamp stands for a set of extras.
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "psmt needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) -V 2>&1); use make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/ready-run: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/ready-%: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

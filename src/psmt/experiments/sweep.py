@@ -1,0 +1,365 @@
+"""Hyper-parameter sweep: how well frames come back from the embedding, by atoms M and window H (Table 1, Fig. 2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.coding import SparseCoder
+from psmt.embedding import straightest
+from psmt.errors import NotEnoughFramesError
+from psmt.experiments.cells import Cell, Result, clear_stale, run_cells
+from psmt.experiments.progress import Progress, silent
+from psmt.experiments.tables import to_csv
+from psmt.files import writing
+from psmt.lasso import solve_many, unit_columns
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery
+from psmt.selection import ACTIVITY_FACTOR
+from psmt.validation import check_count, check_real, check_series
+
+__all__ = [
+    "Combination",
+    "Row",
+    "Segment",
+    "SweepResult",
+    "SweepSettings",
+    "dictionary_cell",
+    "learn_dictionary",
+    "reconstruct_window",
+    "sweep",
+    "window_cells",
+    "write_sweep",
+]
+
+Array = NDArray[np.float64]
+
+TRIMMED = 0.25
+"""Share of the errors that is left out at each end of Table 1."""
+
+_GAP_TOL = 1e-14
+"""Duality gap of step 7. At 1e-12 atoms that P hardly shows are still open by some hundredths of activity."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings:
+    """What is swept, and what is held fixed; the defaults are the paper's sizes.
+
+    Parameters
+    ----------
+    n_atoms : tuple of int
+        Sizes M of the dictionary.
+    ratios : tuple of float
+        Sizes of the window, as multiples of M.
+    steps_per_window : int
+        A window begins each H // steps_per_window frames; 4 is the paper's overlap of 3/4.
+    n_components : int, optional
+        f; None is a quarter of the atoms. Windows of a smaller rank have that many.
+    alpha, lam : float
+        Price of activity in layer 1 and in step 7.
+    max_epochs : int
+        Passes over the film that a dictionary is learned in, at the most.
+    seed : int
+
+    Examples
+    --------
+    >>> SweepSettings().windows(512)
+    (1024, 1280, 1536)
+    >>> SweepSettings.quick().n_atoms
+    (64, 128)
+    """
+
+    n_atoms: tuple[int, ...] = (512, 1024, 2048)
+    ratios: tuple[float, ...] = (2.0, 2.5, 3.0)
+    steps_per_window: int = 4
+    n_components: int | None = None
+    alpha: float = 1.0
+    lam: float = 0.1
+    max_epochs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.n_atoms or not self.ratios:
+            raise ValueError(f"n_atoms={self.n_atoms} and ratios={self.ratios} must name at least one size each")
+        for size in self.n_atoms:
+            check_count("n_atoms", size)
+        for ratio in self.ratios:
+            check_real("ratios", ratio, open_bound=True)
+        check_count("steps_per_window", self.steps_per_window)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        check_real("alpha", self.alpha, open_bound=True)
+        check_real("lam", self.lam)
+        check_count("max_epochs", self.max_epochs)
+        check_count("seed", self.seed, minimum=0)
+        smallest = min(window for size in self.n_atoms for window in self.windows(size))
+        check_count("window", smallest, minimum=max(3, self.steps_per_window))
+
+    @classmethod
+    def quick(cls) -> Self:
+        """The small version: a film of a few hundred frames, less than a minute."""
+        return cls(n_atoms=(64, 128))
+
+    def windows(self, n_atoms: int) -> tuple[int, ...]:
+        """Sizes H of the window for one M."""
+        return tuple(int(ratio * n_atoms) for ratio in self.ratios)
+
+    def segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
+        """First frame of each window in a film, and the one after its last."""
+        step = window // self.steps_per_window
+        return [(start, start + window) for start in range(0, n_frames - window + 1, step)]
+
+    def components(self, n_atoms: int) -> int:
+        """f for one M."""
+        return max(n_atoms // 4, 1) if self.n_components is None else self.n_components
+
+
+class Row(NamedTuple):
+    """One line of sweep.csv."""
+
+    n_atoms: int
+    window: int
+    segment: int
+    start: int
+    stop: int
+    frame: int
+    mse: float
+
+
+class Segment(NamedTuple):
+    """One window of one combination, as Fig. 2 shows it."""
+
+    n_atoms: int
+    window: int
+    segment: int
+    start: int
+    stop: int
+    lower: float
+    """First quartile of the MSE."""
+    median: float
+    upper: float
+    """Third quartile."""
+
+
+class Combination(NamedTuple):
+    """One (M, H), as Table 1 shows it; without figures where the film is too short for it."""
+
+    n_atoms: int
+    window: int
+    n_segments: int = 0
+    trimmed_mean: float = float("nan")
+    trimmed_std: float = float("nan")
+    mean: float = float("nan")
+    std: float = float("nan")
+    coding_mean: float = float("nan")
+    """Mean MSE of layer 1 alone, over the same frames."""
+    missing: str | None = None
+    """Why there are no figures, with the frames that are there and those that are needed; None where there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """Errors of all windows, and the tables made from them."""
+
+    settings: SweepSettings
+    n_frames: int
+    errors: Mapping[tuple[int, int], Array]
+    """MSE (n_segments, H) by (M, H), of the combinations that the film is long enough for."""
+    coding_errors: Mapping[tuple[int, int], Array]
+    """The same for layer 1 alone."""
+
+    def rows(self) -> Iterator[Row]:
+        """Lines of sweep.csv: one per combination, window and frame."""
+        for (n_atoms, window), errors in self.errors.items():
+            places = self.settings.segments(window, self.n_frames)
+            for segment, ((start, stop), values) in enumerate(zip(places, errors.tolist(), strict=True)):
+                for frame, value in enumerate(values, start=start):
+                    yield Row(n_atoms, window, segment, start, stop, frame, value)
+
+    def table(self) -> list[Combination]:
+        """Mean and standard deviation of the errors by (M, H): Table 1, the missing combinations included."""
+        return [
+            self._combination(n_atoms, window)
+            for n_atoms in self.settings.n_atoms
+            for window in self.settings.windows(n_atoms)
+        ]
+
+    def segments(self) -> list[Segment]:
+        """Median and quartiles of the errors by window: Fig. 2."""
+        return [
+            Segment(n_atoms, window, segment, start, stop, *np.quantile(values, (0.25, 0.5, 0.75)).tolist())
+            for (n_atoms, window), errors in self.errors.items()
+            for segment, ((start, stop), values) in enumerate(
+                zip(self.settings.segments(window, self.n_frames), errors, strict=True)
+            )
+        ]
+
+    def _combination(self, n_atoms: int, window: int) -> Combination:
+        if (n_atoms, window) not in self.errors:
+            reason = f"the film has {self.n_frames} frames, the window needs {window}"
+            return Combination(n_atoms=n_atoms, window=window, missing=reason)
+        errors = self.errors[n_atoms, window]
+        ordered = np.sort(errors, axis=None)
+        cut = int(TRIMMED * ordered.size)
+        inner = ordered[cut : ordered.size - cut]
+        return Combination(
+            n_atoms=n_atoms,
+            window=window,
+            n_segments=len(errors),
+            trimmed_mean=float(inner.mean()),
+            trimmed_std=float(inner.std()),
+            mean=float(errors.mean()),
+            std=float(errors.std()),
+            coding_mean=float(self.coding_errors[n_atoms, window].mean()),
+        )
+
+
+def sweep(
+    patches: ArrayLike,
+    folder: str | os.PathLike[str],
+    *,
+    settings: SweepSettings | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    force: bool = False,
+) -> SweepResult:
+    """Reconstruction errors of a film's patches (time, n_features) for all combinations of M and H.
+
+    One dictionary per M is learned from the whole film; windows differ in P only.
+
+    Parameters
+    ----------
+    folder : path
+        Where cells are kept.
+    executor, progress, force
+        As for `run_cells`.
+
+    Raises
+    ------
+    NotEnoughFramesError
+        When the film is too short for every combination. Where it is too short for some, the table says so.
+    """
+    settings = SweepSettings() if settings is None else settings
+    film = np.ascontiguousarray(check_series(patches, name="patches"))
+    sizes = [size for size in settings.n_atoms if min(settings.windows(size)) <= len(film)]
+    if not sizes:
+        needed = min(window for size in settings.n_atoms for window in settings.windows(size))
+        raise NotEnoughFramesError(
+            f"the film has {len(film)} frames, but the smallest window of n_atoms={settings.n_atoms} needs {needed}; "
+            f"use a longer film, or n_atoms <= {int(len(film) / min(settings.ratios))}"
+        )
+    # The largest first: nobody then waits for a long cell that was begun last.
+    sizes.sort(reverse=True)
+    learning = [
+        dictionary_cell(film, n_atoms=size, alpha=settings.alpha, max_epochs=settings.max_epochs, seed=settings.seed)
+        for size in sizes
+    ]
+    learned = run_cells(
+        learning, folder, executor=executor, progress=progress, force=force, stage="sweep: dictionaries"
+    )
+    dictionaries = {size: result["dictionary"] for size, result in zip(sizes, learned, strict=True)}
+    cells = list(window_cells(film, dictionaries, settings))
+    results = run_cells(
+        [cell for _, cell in cells], folder, executor=executor, progress=progress, force=force, stage="sweep: windows"
+    )
+    grouped: dict[tuple[int, int], list[Result]] = {}
+    for (combination, _), result in zip(cells, results, strict=True):
+        grouped.setdefault(combination, []).append(result)
+    order = [
+        (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
+    ]
+    return SweepResult(
+        settings=settings,
+        n_frames=len(film),
+        errors={key: np.array([result["mse"] for result in grouped[key]]) for key in order},
+        coding_errors={key: np.array([result["coding_mse"] for result in grouped[key]]) for key in order},
+    )
+
+
+def write_sweep(result: SweepResult, path: str | os.PathLike[str]) -> None:
+    """Write sweep.csv, one line per combination, window and frame."""
+    path = Path(path)
+    clear_stale(path.parent, path.name)
+    with writing(path) as file:
+        file.write(to_csv(Row._fields, result.rows()))
+
+
+# Cells
+
+
+def dictionary_cell(patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0) -> Cell:
+    """Cell whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
+
+    Any experiment that asks with the same values shares its result.
+    """
+    inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
+    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs)
+
+
+def window_cells(
+    patches: Array, dictionaries: Mapping[int, Array], settings: SweepSettings
+) -> Iterator[tuple[tuple[int, int], Cell]]:
+    """Cells of all windows that fit into the patches (time, n_features), each with its (M, H)."""
+    for n_atoms, dictionary in dictionaries.items():
+        for window in sorted(settings.windows(n_atoms), reverse=True):
+            for segment, (start, stop) in enumerate(settings.segments(window, len(patches))):
+                inputs = {
+                    "patches": patches[start:stop],
+                    "dictionary": dictionary,
+                    "n_components": settings.components(n_atoms),
+                    "alpha": settings.alpha,
+                    "lam": settings.lam,
+                }
+                name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
+                yield (n_atoms, window), Cell(name, reconstruct_window, inputs)
+
+
+def learn_dictionary(*, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int) -> Result:
+    """``dictionary`` (n_atoms, n_features) of the patches (time, n_features), and the ``objective`` of each epoch."""
+    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed).fit(patches)
+    return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
+
+
+def reconstruct_window(*, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float) -> Result:
+    """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back.
+
+    ``coding_mse`` (window,) is that of layer 1 alone, ``rank`` that of V.
+    """
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
+    codes = coder.transform(patches)
+    moments = WindowMoments.of(codes)
+    embedding = straightest(moments.covariance(), moments.second_differences(), n_components)
+    activity = ACTIVITY_FACTOR * moments.peak_activity
+    del moments  # as large as the codes several times over
+    recovered = _recover_all(embedding.matrix, codes, lam=lam, activity=activity)
+    return {
+        "mse": np.mean((coder.inverse_transform(recovered) - patches) ** 2, axis=1),
+        "coding_mse": np.mean((coder.inverse_transform(codes) - patches) ** 2, axis=1),
+        "rank": np.array(embedding.rank),
+    }
+
+
+def _recover_all(embedding: Array, codes: Array, *, lam: float, activity: float) -> Array:
+    """Codes (time, n_atoms) after P (f, n_atoms) and `Recovery`: all points of one P at once.
+
+    One Gram matrix serves the whole window, which `Recovery`, made for a new P in each frame, cannot know. The few
+    codes that meet the bound on activity are left to it.
+    """
+    columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
+    shown = np.flatnonzero(norms > 0)
+    recovered = codes.copy()
+    if shown.size == 0:
+        return recovered
+    points = codes @ embedding.T
+    recovered[:, shown] = solve_many(columns[shown], points, 0.5 * lam, tol=_GAP_TOL).coef / norms[shown]
+    recover = Recovery(embedding, lam, activity=activity, tol=_GAP_TOL)
+    for t in np.flatnonzero(recovered.sum(axis=1) > activity):
+        recovered[t] = recover(points[t], codes[t])
+    return recovered

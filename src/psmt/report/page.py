@@ -1,0 +1,83 @@
+"""A self-contained HTML page: a verdict, sections with figures and tables, and how it was made."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from psmt.report.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file with what it shows, in words."""
+
+    png: bytes
+    alt: str
+    caption: str = ""
+
+    @property
+    def uri(self) -> str:
+        """The picture as an address that holds it."""
+        return "data:image/png;base64," + b64encode(self.png).decode()
+
+
+class Cell(NamedTuple):
+    """Text of a table cell, and how it is to be read."""
+
+    text: str
+    mark: Literal["", "best", "loses"] = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows; the first column names the row, the others are numbers."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page. A report is a list of these."""
+
+    title: str
+    text: Sequence[str] = ()
+    """Paragraphs."""
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+
+
+class Fact(NamedTuple):
+    """A line of the list of how the page was made."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """All that the template needs."""
+
+    title: str
+    lead: str
+    verdicts: Sequence[Verdict]
+    sections: Sequence[Section]
+    facts: Sequence[Fact] = field(default_factory=tuple)
+
+
+def render(page: Page) -> bytes:
+    """The page as one HTML file in UTF-8, which loads nothing from elsewhere."""
+    environment = Environment(
+        loader=PackageLoader("psmt", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(page=page).encode()

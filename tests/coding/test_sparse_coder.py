@@ -1,0 +1,224 @@
+"""Layer 1: exact codes, dictionaries of any making, and scikit-learn's manners."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from oracles.solvers import lars_codes, nonnegative_least_squares
+from psmt import SparseCoder
+from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+
+
+@parametrize_with_checks([SparseCoder(n_atoms=8, max_epochs=2)])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def coder(glide):
+    return SparseCoder(n_atoms=48, alpha=0.3, random_state=0).fit(glide)
+
+
+def test_codes_agree_with_scikit_learn(coder, glide):
+    codes = coder.transform(glide[::10])
+    assert (codes >= 0).all()
+    assert np.allclose(codes, lars_codes(glide[::10], coder.dictionary_, 0.3), atol=1e-9)
+
+
+def test_learned_atoms_have_unit_norm(coder):
+    assert np.allclose(np.linalg.norm(coder.dictionary_, axis=1), 1.0)
+
+
+def test_learning_lowers_the_objective(glide):
+    coder = SparseCoder(n_atoms=48, alpha=0.3, max_epochs=6, tol=0.0, random_state=0).fit(glide)
+    random = SparseCoder.from_dictionary(glide[:48] / np.linalg.norm(glide[:48], axis=1, keepdims=True), alpha=0.3)
+
+    def objective(model):
+        codes = model.transform(glide)
+        return 0.5 * np.sum((glide - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
+
+    assert len(coder.objective_) == 6
+    assert coder.objective_[-1] < 0.8 * coder.objective_[0]
+    assert objective(coder) < 0.8 * objective(random)
+
+
+def test_learning_finds_the_atoms_that_made_the_samples():
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((10, 20))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    codes = rng.exponential(size=(800, 10)) * (rng.random((800, 10)) < 0.15)
+    coder = SparseCoder(n_atoms=20, alpha=0.05, max_epochs=30, tol=0.0, random_state=0).fit(codes @ atoms)
+    assert (coder.dictionary_ @ atoms.T).max(axis=0).min() > 0.95
+
+
+def test_fit_stops_when_an_epoch_brings_little(glide):
+    assert len(SparseCoder(n_atoms=16, alpha=0.3, max_epochs=50, tol=0.2, random_state=0).fit(glide).objective_) < 10
+
+
+def test_same_seed_same_bytes(glide):
+    one, two = (SparseCoder(n_atoms=16, alpha=0.3, random_state=3).fit(glide) for _ in range(2))
+    other = SparseCoder(n_atoms=16, alpha=0.3, random_state=4).fit(glide)
+    assert one.dictionary_.tobytes() == two.dictionary_.tobytes()
+    assert one.transform(glide).tobytes() == two.transform(glide).tobytes()
+    assert not np.allclose(one.dictionary_, other.dictionary_)
+
+
+def test_partial_fit_goes_on_learning(glide):
+    coder = SparseCoder(n_atoms=24, alpha=0.3, random_state=0)
+    for _ in range(6):
+        coder.partial_fit(glide)
+    assert coder.objective_[-1] < 0.9 * coder.objective_[0]
+
+
+def test_partial_fit_improves_a_given_dictionary(glide):
+    coder = SparseCoder.from_dictionary(3.0 * glide[:24], alpha=0.3)
+    for _ in range(4):
+        coder.partial_fit(glide)
+    assert np.allclose(np.linalg.norm(coder.dictionary_, axis=1), 1.0)
+    assert coder.objective_[-1] < coder.objective_[0]
+
+
+def test_given_atoms_of_any_norm_are_taken_as_they_are(glide):
+    atoms = np.random.default_rng(0).standard_normal((12, 36)) * np.logspace(-1, 1, 12)[:, None]
+    coder = SparseCoder.from_dictionary(atoms, alpha=0.3)
+    assert np.array_equal(coder.dictionary_, atoms)
+    expected = [nonnegative_least_squares(atoms.T, x, np.full(12, 0.6)) for x in glide[:5]]
+    assert np.allclose(coder.transform(glide[:5]), expected, atol=1e-6)
+
+
+def test_zero_atoms_are_never_used(glide):
+    atoms = np.random.default_rng(0).standard_normal((6, 36))
+    atoms[2] = 0.0
+    coder = SparseCoder.from_dictionary(atoms, alpha=0.3)
+    codes = coder.transform(glide[:20])
+    assert codes.any()
+    assert not codes[:, 2].any()
+    assert np.allclose(
+        np.delete(codes, 2, axis=1),
+        SparseCoder.from_dictionary(np.delete(atoms, 2, 0), alpha=0.3).transform(glide[:20]),
+    )
+    assert not SparseCoder.from_dictionary(np.zeros((3, 36))).transform(glide[:4]).any()
+
+
+def test_a_given_dictionary_is_copied(glide):
+    atoms = np.eye(36)[:5]
+    coder = SparseCoder.from_dictionary(atoms)
+    atoms[:] = 0.0
+    assert coder.dictionary_.any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_codes_follow_the_order_of_the_atoms(seed):
+    rng = np.random.default_rng(seed)
+    atoms, X, order = rng.standard_normal((12, 6)), rng.standard_normal((8, 6)), rng.permutation(12)
+    codes = SparseCoder.from_dictionary(atoms, alpha=0.2).transform(X)
+    assert np.allclose(SparseCoder.from_dictionary(atoms[order], alpha=0.2).transform(X), codes[:, order], atol=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
+def test_scale_and_sign_belong_to_samples_and_atoms_alike(seed, scale):
+    rng = np.random.default_rng(seed)
+    atoms, X = rng.standard_normal((12, 6)), rng.standard_normal((8, 6))
+    codes = SparseCoder.from_dictionary(atoms, alpha=0.2).transform(X)
+    louder = SparseCoder.from_dictionary(atoms, alpha=0.2 * scale).transform(scale * X)
+    turned = SparseCoder.from_dictionary(-atoms, alpha=0.2).transform(-X)
+    larger = SparseCoder.from_dictionary(scale * atoms, alpha=0.2 * scale).transform(X)
+    assert np.allclose(louder, scale * codes, atol=1e-8 * scale)
+    assert np.allclose(turned, codes, atol=1e-8)
+    assert np.allclose(larger, codes / scale, atol=1e-8 / scale)
+
+
+def test_codes_do_not_depend_on_company(coder, glide):
+    codes = coder.transform(glide)
+    order = np.random.default_rng(0).permutation(len(glide))
+    assert np.allclose(coder.transform(glide[order]), codes[order], atol=1e-9)
+    assert np.allclose(coder.transform(glide[7:8])[0], codes[7], atol=1e-9)
+
+
+def test_black_samples_have_no_code(coder):
+    assert not coder.transform(np.zeros((3, 36))).any()
+    black = SparseCoder(n_atoms=4, random_state=0).fit(np.zeros((20, 5)))
+    assert np.isfinite(black.dictionary_).all()
+
+
+def test_few_samples_make_many_atoms():
+    X = np.random.default_rng(0).standard_normal((3, 5))
+    coder = SparseCoder(n_atoms=12, alpha=0.1, random_state=0).fit(X)
+    assert len(np.unique(coder.dictionary_.round(9), axis=0)) == 12
+    assert np.allclose(first_atoms(X, 12, np.random.RandomState(0)), first_atoms(X, 12, np.random.RandomState(0)))
+
+
+def test_dead_atoms_are_replaced_by_what_is_explained_worst():
+    statistics, atoms = DictionaryStatistics(2, 3), np.eye(3)[:2]
+    samples = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
+    codes = np.array([[1.0, 0.0], [0.0, 0.0]])
+    for _ in range(6):
+        statistics.update(codes, samples)
+    assert statistics.replace_dead(atoms, samples, samples - codes @ atoms) == 1
+    assert np.allclose(atoms, [[1, 0, 0], [0, 0, 1]])
+    assert statistics.replace_dead(atoms, samples, samples - codes @ atoms) == 0
+
+
+def test_parameters_can_be_read_and_set():
+    coder = SparseCoder(n_atoms=7, alpha=0.3, random_state=1)
+    assert clone(coder).get_params() == coder.get_params()
+    assert coder.set_params(alpha=0.5).get_params()["alpha"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha=-1.0 is out of range; use a finite alpha > 0"),
+        ({"alpha": 0}, "alpha=0 is out of range"),
+        ({"alpha": np.nan}, "alpha=nan"),
+        ({"alpha": "1"}, "alpha='1' is not a number; give a float > 0"),
+        ({"alpha": True}, "alpha=True is not a number"),
+        ({"n_atoms": 0}, "n_atoms=0 is too small; use n_atoms >= 1"),
+        ({"n_atoms": 2.5}, "n_atoms=2.5 is not a whole number; give an int >= 1"),
+        ({"n_atoms": True}, "n_atoms=True is not a whole number"),
+        ({"max_epochs": 0}, "max_epochs=0 is too small"),
+        ({"tol": -1e-3}, "tol=-0.001 is out of range"),
+        ({"batch_size": "many"}, "batch_size='many' is not a whole number"),
+        ({"gap_tol": 0.0}, "gap_tol=0.0 is out of range"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    X = np.ones((10, 4))
+    with pytest.raises((ValueError, TypeError), match=message):
+        SparseCoder(**parameters).fit(X)
+    with pytest.raises((ValueError, TypeError), match=message):
+        SparseCoder(**parameters).partial_fit(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((4, 3), np.nan), "NaN"),
+        (np.full((4, 3), np.inf), "infinity"),
+        (np.ones(3), "Expected 2D array"),
+        (np.ones((2, 3, 4)), "dim 3"),
+        (np.ones((0, 3)), "0 sample"),
+        (np.ones((4, 5)), "5 features"),
+    ],
+)
+def test_bad_samples_are_refused(X, message):
+    coder = SparseCoder.from_dictionary(np.eye(3))
+    with pytest.raises(ValueError, match=message):
+        coder.transform(X)
+
+
+def test_codes_of_the_wrong_width_are_refused(coder):
+    with pytest.raises(ValueError, match="codes have 5 columns, but the dictionary has 48 atoms"):
+        coder.inverse_transform(np.ones((2, 5)))
+
+
+def test_nothing_works_before_fit():
+    for use in ("transform", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(SparseCoder(), use)(np.ones((2, 3)))

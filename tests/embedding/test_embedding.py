@@ -1,0 +1,294 @@
+"""Layer 2: the straightest directions, the rank and sign policy, and the stochastic way to the same place."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from oracles import literal
+from psmt import TemporalEmbedding
+from psmt.embedding import straightest
+from psmt.embedding.policy import fix_signs, whitener
+from psmt.errors import NotEnoughFramesError
+from psmt.moments import WindowMoments
+
+
+@parametrize_with_checks([TemporalEmbedding(), TemporalEmbedding(solver="sgd", max_epochs=3, random_state=0)])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def smooth_codes(n=120, n_atoms=8, seed=0, paces=None):
+    """Non-negative codes (n, n_atoms): mixtures of oscillations of very different pace."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)[:, None]
+    sources = np.cos(t * (np.geomspace(0.02, 2.0, n_atoms) if paces is None else paces) + np.arange(n_atoms))
+    codes = sources @ rng.standard_normal((n_atoms, n_atoms)) + 0.01 * rng.standard_normal((n, n_atoms))
+    return codes - codes.min(axis=0)
+
+
+def angles(P, Q):
+    return scipy.linalg.subspace_angles(P.T, Q.T)
+
+
+both = pytest.mark.parametrize(("centred", "ends"), [(True, False), (True, True), (False, False), (False, True)])
+
+
+@both
+@pytest.mark.parametrize("f", [1, 3, 8])
+def test_agrees_with_the_generalised_eigenproblem(centred, ends, f):
+    codes = smooth_codes()
+    V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
+    AD = codes.T @ literal.second_difference_operator(len(codes), full=ends)
+    values, vectors = scipy.linalg.eigh(AD @ AD.T, V)
+    layer = TemporalEmbedding(n_components=f, centred=centred, ends=ends).fit(codes)
+    assert np.allclose(layer.roughness_, values[:f], rtol=1e-6)
+    assert angles(layer.embedding_, vectors[:, :f].T).max() < 1e-6
+    assert np.allclose(np.abs(layer.embedding_), np.abs(vectors[:, :f].T), atol=1e-6)
+
+
+@both
+def test_agrees_with_the_papers_two_steps(centred, ends):
+    codes = smooth_codes()
+    P = literal.embedding(codes.T, 4, centred=centred, full=ends)
+    Q = TemporalEmbedding(n_components=4, centred=centred, ends=ends).fit(codes).embedding_
+    assert np.allclose(Q.T @ Q, P.T @ P, atol=1e-7)
+
+
+@both
+def test_the_constraint_and_the_objective_hold(centred, ends):
+    codes = smooth_codes()
+    layer = TemporalEmbedding(centred=centred, ends=ends).fit(codes)
+    V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
+    D = literal.second_difference_operator(len(codes), full=ends)
+    P = layer.embedding_
+    assert np.allclose(P @ V @ P.T, np.eye(8), atol=1e-8)
+    assert np.allclose(np.sum((P @ codes.T @ D) ** 2, axis=1), layer.roughness_)
+    assert np.all(np.diff(layer.roughness_) >= 0)
+
+
+def test_a_known_slow_motion_is_found():
+    rng = np.random.default_rng(0)
+    slow = np.sin(np.arange(300) / 40)
+    noise = rng.standard_normal((300, 4))
+    mixed = np.column_stack([slow + noise[:, 0], noise])
+    point = TemporalEmbedding(n_components=1).fit(mixed).transform(mixed)[:, 0]
+    assert abs(np.corrcoef(point, slow)[0, 1]) > 0.99
+
+
+# Rank
+
+
+def test_dead_atoms_get_zero_columns():
+    codes = smooth_codes()
+    codes[:, 2] = 0.0
+    codes[:, 5] = 3.0
+    layer = TemporalEmbedding().fit(codes)
+    assert layer.rank_ == layer.n_components_ == 6
+    assert not layer.embedding_[:, [2, 5]].any()
+    assert np.linalg.norm(layer.embedding_, axis=0)[[0, 1, 3, 4, 6, 7]].min() > 0
+
+
+def test_duplicated_atoms_reduce_the_rank_and_share_their_place():
+    codes = smooth_codes()
+    codes[:, 3] = codes[:, 1]
+    layer = TemporalEmbedding().fit(codes)
+    assert layer.rank_ == 7
+    assert np.allclose(layer.embedding_[:, 3], layer.embedding_[:, 1])
+    assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(7), atol=1e-7)
+
+
+def test_the_null_space_supplies_no_fake_straight_directions():
+    """A mixture that never moves is perfectly straight, but it is no direction of the window."""
+    codes = smooth_codes(n_atoms=4)
+    doubled = np.hstack([codes, codes @ np.random.default_rng(0).standard_normal((4, 4))])
+    full, layer = TemporalEmbedding().fit(codes), TemporalEmbedding().fit(doubled)
+    assert layer.rank_ == 4
+    assert np.allclose(layer.roughness_, full.roughness_, rtol=1e-6)
+    assert np.allclose(np.abs(layer.transform(doubled)), np.abs(full.transform(codes)), atol=1e-6)
+
+
+def test_atoms_below_the_tolerance_are_left_out():
+    codes = smooth_codes()
+    codes[:, 4] *= 1e-5
+    codes[:, 6] *= 1e-2
+    layer = TemporalEmbedding(rank_tol=1e-6).fit(codes)
+    assert not layer.embedding_[:, 4].any()
+    assert layer.embedding_[:, 6].any()
+    assert TemporalEmbedding(rank_tol=1e-13).fit(codes).rank_ == 8
+
+
+def test_fewer_codes_than_atoms():
+    codes = smooth_codes(n=6, n_atoms=20)
+    layer = TemporalEmbedding().fit(codes)
+    assert layer.rank_ <= 5
+    assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(layer.rank_), atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e6])
+@pytest.mark.parametrize("solver", ["closed", "sgd"])
+def test_a_constant_sequence_has_no_directions(value, solver):
+    layer = TemporalEmbedding(solver=solver, random_state=0).fit(np.full((50, 4), value))
+    assert layer.rank_ == layer.n_components_ == 0
+    assert layer.transform(np.ones((3, 4))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("solver", ["closed", "sgd"])
+def test_more_components_than_rank_names_both(solver):
+    codes = smooth_codes()
+    codes[:, 0] = 1.0
+    message = "n_components=8 is more than the rank 7 of the window's codes; use n_components <= 7"
+    with pytest.raises(ValueError, match=message):
+        TemporalEmbedding(n_components=8, solver=solver).fit(codes)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_whitening_whitens_the_range_alone(seed, rank):
+    factor = np.random.default_rng(seed).standard_normal((6, rank))
+    V = factor @ factor.T
+    W = whitener(V, rank_tol=1e-9)
+    assert np.allclose(W.T @ V @ W, np.eye(W.shape[1]), atol=1e-5)
+    assert np.allclose(V @ W @ W.T @ V, V, atol=1e-5 * np.abs(V).max())
+
+
+# Signs
+
+
+def test_signs_are_fixed():
+    codes = smooth_codes()
+    P = TemporalEmbedding().fit(codes).embedding_
+    assert (P[np.arange(8), np.abs(P).argmax(axis=1)] > 0).all()
+    turned = P * np.array([1, -1, 1, -1, 1, -1, 1, -1])[:, None]
+    assert np.array_equal(fix_signs(turned), P)
+    assert fix_signs(np.zeros((2, 3))).tolist() == np.zeros((2, 3)).tolist()
+    assert P.tobytes() == TemporalEmbedding().fit(codes).embedding_.tobytes()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_atom_order_only_orders_the_columns(seed):
+    codes, order = smooth_codes(seed=seed), np.random.default_rng(seed).permutation(8)
+    P, Q = (TemporalEmbedding(n_components=3).fit(part).embedding_ for part in (codes, codes[:, order]))
+    assert np.allclose((P.T @ P)[np.ix_(order, order)], Q.T @ Q, atol=1e-6 * np.abs(P.T @ P).max())
+
+
+# Growing
+
+
+def test_partial_fit_is_fit_on_everything():
+    codes = smooth_codes()
+    whole = TemporalEmbedding(n_components=3).fit(codes)
+    parts = TemporalEmbedding(n_components=3).partial_fit(codes[:50]).partial_fit(codes[50:51]).partial_fit(codes[51:])
+    assert np.allclose(whole.embedding_, parts.embedding_, atol=1e-7)
+
+
+def test_solving_from_sliding_moments_is_solving_afresh():
+    codes = smooth_codes(n=200)
+    moments = WindowMoments.of(codes[:100])
+    for code in codes[100:]:
+        moments.update(code)
+        moments.revert()
+    slid = straightest(moments.covariance(), moments.second_differences(), 4)
+    assert np.allclose(slid.matrix, TemporalEmbedding(n_components=4).fit(codes[100:]).embedding_, atol=1e-7)
+
+
+# The stochastic solver, which needs a gap between what it keeps and what it leaves
+
+GAPPED = np.array([0.05, 0.1, 0.2, 1.2, 1.5, 1.9, 2.3, 2.7])
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_sgd_reaches_the_closed_form(ends):
+    codes = smooth_codes(n=400, paces=GAPPED)
+    closed = TemporalEmbedding(n_components=3, ends=ends).fit(codes)
+    sgd = TemporalEmbedding(n_components=3, ends=ends, solver="sgd", tol=1e-4, random_state=0).fit(codes)
+    assert angles(sgd.embedding_, closed.embedding_).max() < 0.02
+    assert closed.roughness_.sum() * (1 - 1e-9) <= sgd.roughness_.sum() <= 1.02 * closed.roughness_.sum()
+    assert np.allclose(sgd.embedding_ @ np.cov(codes.T) @ sgd.embedding_.T, np.eye(3), atol=1e-6)
+
+
+def test_sgd_comes_closer_with_every_epoch():
+    codes = smooth_codes(n=400, paces=GAPPED)
+    layers = [
+        TemporalEmbedding(n_components=3, solver="sgd", max_epochs=epochs, tol=0.0, random_state=0).fit(codes)
+        for epochs in (1, 3, 10)
+    ]
+    roughness = [layer.roughness_.sum() for layer in layers]
+    assert roughness[0] > 2 * roughness[1] > 4 * roughness[2]
+
+
+def test_sgd_goes_on_learning_when_the_dynamics_change():
+    """First the even atoms move slowly, then the odd ones, for longer."""
+    rng = np.random.default_rng(0)
+    slow = 3 + np.cumsum(rng.standard_normal((1200, 2)), axis=0) * 0.1
+    fast = 3 + rng.standard_normal((1200, 2))
+    first = np.column_stack([slow[:200, 0], fast[:200, 0], slow[:200, 1], fast[:200, 1]])
+    then = np.column_stack([fast[200:, 0], slow[200:, 0], fast[200:, 1], slow[200:, 1]])
+    layer = TemporalEmbedding(n_components=2, solver="sgd", max_epochs=100, random_state=0).fit(first)
+    closed = TemporalEmbedding(n_components=2).fit(np.vstack([first, then]))
+    before = angles(layer.embedding_, closed.embedding_).max()
+    layer.partial_fit(then)
+    after = angles(layer.embedding_, closed.embedding_).max()
+    assert before > 1.0
+    assert after < 0.3
+
+
+def test_sgd_same_seed_same_bytes():
+    codes = smooth_codes()
+    one, two = (TemporalEmbedding(n_components=3, solver="sgd", max_epochs=5, random_state=1).fit(codes) for _ in "ab")
+    assert one.embedding_.tobytes() == two.embedding_.tobytes()
+
+
+# Manners
+
+
+def test_parameters_can_be_read_and_set():
+    layer = TemporalEmbedding(n_components=3, centred=False)
+    assert clone(layer).get_params() == layer.get_params()
+    assert layer.set_params(ends=True).get_params()["ends"] is True
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components=0 is too small; use n_components >= 1"),
+        ({"n_components": 2.0}, "n_components=2.0 is not a whole number"),
+        ({"n_components": True}, "n_components=True is not a whole number"),
+        ({"lam": -1}, "lam=-1 is out of range; use a finite lam >= 0"),
+        ({"rank_tol": 0.0}, "rank_tol=0.0 is out of range"),
+        ({"solver": "newton"}, "solver='newton' is unknown; use one of 'closed', 'sgd'"),
+        ({"max_epochs": 0}, "max_epochs=0 is too small"),
+        ({"batch_size": 0}, "batch_size=0 is too small"),
+        ({"rate": 0.0}, "rate=0.0 is out of range"),
+        ({"tol": -1.0}, "tol=-1.0 is out of range"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        TemporalEmbedding(**parameters).fit(smooth_codes())
+
+
+def test_two_codes_do_not_bend():
+    with pytest.raises(NotEnoughFramesError, match=r"n_samples = 2 codes .* a second difference needs 3"):
+        TemporalEmbedding().fit(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_values_are_refused(bad):
+    codes = smooth_codes()
+    codes[3, 3] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        TemporalEmbedding().fit(codes)
+
+
+def test_points_of_the_wrong_width_are_refused():
+    layer = TemporalEmbedding(n_components=3).fit(smooth_codes())
+    with pytest.raises(ValueError, match="points have 5 columns, but there are 3 components"):
+        layer.inverse_transform(np.ones((2, 5)))
+    with pytest.raises(NotFittedError):
+        TemporalEmbedding().transform(np.ones((2, 5)))

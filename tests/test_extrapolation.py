@@ -1,0 +1,108 @@
+"""Step 6: the straight line, standing still, and the gain that is learned from what came."""
+
+import numpy as np
+import pytest
+
+from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, make_extrapolation
+
+
+def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):
+    """A trajectory (n, n_directions) whose steps follow ``s_t = gain * s_(t-1) + noise``."""
+    rng = np.random.default_rng(seed)
+    steps = np.zeros((n, n_directions))
+    for t in range(1, n):
+        steps[t] = gain * steps[t - 1] + rng.standard_normal(n_directions)
+    return np.cumsum(steps, axis=0)
+
+
+def test_linear_repeats_the_step():
+    assert np.array_equal(Linear().advance(np.array([1.0, 2.0]), np.array([3.0, 1.0])), [5.0, 0.0])
+
+
+def test_hold_stays():
+    assert np.array_equal(Hold().advance(np.array([1.0, 2.0]), np.array([3.0, 1.0])), [3.0, 1.0])
+
+
+@pytest.mark.parametrize("truth", [0.8, 0.4, -0.6])
+def test_gain_learns_the_gain_of_autoregressive_steps(truth):
+    path = autoregressive_steps(truth)
+    gains = Gain().fit(path, path).gains(3)
+    # Shrunk by its uncertainty, and remembered for 500 steps: close, and never beyond by much.
+    assert np.all(np.sign(gains) == np.sign(truth))
+    assert np.allclose(gains, truth, atol=0.15)
+    assert np.abs(gains).max() < abs(truth) + 0.05
+
+
+def test_gain_tells_directions_apart():
+    glide, flicker = autoregressive_steps(0.9, n_directions=1), autoregressive_steps(-0.8, n_directions=1, seed=1)
+    path = np.hstack([glide / glide.std(), flicker / flicker.std()])
+    first, second = Gain().fit(path, path).gains(2)
+    assert first > 0.7
+    assert second < -0.5
+
+
+def test_gain_shrinks_to_zero_on_white_steps():
+    """Short films without any regularity correlate by chance: by 0.13 on average here."""
+    gains = [Gain().fit(path, path).gains(3) for path in (autoregressive_steps(0.0, n=40, seed=s) for s in range(30))]
+    assert np.mean(np.abs(gains)) < 0.04
+    assert np.mean(np.array(gains) == 0.0) > 0.5
+
+
+def test_gain_advances_by_its_fraction_of_the_step():
+    path = autoregressive_steps(0.7)
+    rule = Gain().fit(path, path)
+    before, now = np.array([1.0, 0.0, 2.0]), np.array([2.0, 1.0, 2.0])
+    assert np.allclose(rule.advance(before, now), now + rule.gains(3) * (now - before))
+    assert rule.advance(before, now)[2] == 2.0
+
+
+def test_gain_without_experience_holds_still():
+    assert np.array_equal(Gain().gains(4), np.zeros(4))
+    assert np.array_equal(Gain().advance(np.zeros(2), np.ones(2)), np.ones(2))
+
+
+def test_gain_of_a_still_scene_is_zero():
+    still = np.ones((50, 3))
+    assert np.array_equal(Gain().fit(still, still).gains(3), np.zeros(3))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gains_are_correlations(seed):
+    rng = np.random.default_rng(seed)
+    path = np.cumsum(rng.standard_cauchy((30, 4)), axis=0)
+    assert np.abs(Gain().fit(path, path[:, :2]).gains(4)).max() <= 1.0
+    for line in (np.arange(3.0)[:, None], np.array([[0.0], [1.0], [0.0]])):
+        many = np.tile(line, (100, 1))[: 3 + seed]
+        assert np.abs(Gain().fit(many, many).gains(1)).max() <= 1.0
+
+
+def test_gain_follows_the_number_of_directions():
+    path = autoregressive_steps(0.8, n=600)
+    rule = Gain().fit(path[:300, :2], path[:300])
+    rule.fit(path[300:], path[300:])
+    assert rule.gains(3).shape == (3,)
+    assert rule.gains(5).shape == (5,)
+    assert np.array_equal(rule.gains(5)[:2], rule.gains(2))
+
+
+def test_gain_forgets():
+    rule = Gain()
+    path = autoregressive_steps(0.8)
+    assert rule.fit(path, path).gains(3).min() > 0.5
+    path = autoregressive_steps(-0.8)
+    assert rule.fit(path, path).gains(3).max() < -0.5
+
+
+@pytest.mark.parametrize("name", EXTRAPOLATIONS)
+def test_the_state_is_all_there_is(name):
+    path = autoregressive_steps(0.7, n=300)
+    rule, copy = make_extrapolation(name).fit(path[:200], path[:200]), make_extrapolation(name)
+    copy.state = {key: value.copy() for key, value in rule.state.items()}
+    rule.fit(path[198:], path[198:])
+    copy.fit(path[198:], path[198:])
+    assert rule.advance(path[0], path[1]).tobytes() == copy.advance(path[0], path[1]).tobytes()
+
+
+def test_an_unknown_name_is_answered_with_the_known():
+    with pytest.raises(ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain'"):
+        make_extrapolation("cubic")

@@ -1,0 +1,332 @@
+"""PSMT: Algorithm 1 to the letter where the paper speaks, and steady where it is silent."""
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from oracles.literal import algorithm_1
+from oracles.solvers import lars_codes
+from psmt import PSMT, SparseCoder
+from psmt.recovery import Recovery, recover_next
+
+
+@pytest.fixture(scope="module")
+def coded_past(glide):
+    """Coder over M atoms and what scikit-learn makes of the past with it, by M."""
+
+    @lru_cache
+    def code(M):
+        coder = SparseCoder(n_atoms=M, alpha=0.3, random_state=0).fit(glide[:380])
+        return coder, lars_codes(glide[80:380], coder.dictionary_, 0.3).T
+
+    return code
+
+
+@pytest.mark.parametrize(("M", "H", "f"), [(24, 200, 4), (48, 300, 12), (64, 300, 64)])
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("full", [False, True])
+def test_agrees_with_the_literal_algorithm(glide, coded_past, M, H, f, centred, full):
+    past, delayed = glide[:380], glide[380:410]
+    coder, A = coded_past(M)
+    Phi = coder.dictionary_.T
+    expected, codes = algorithm_1(Phi, A, delayed, H=H, f=f, alpha=0.3, lam=0.1, centred=centred, full=full)
+    model = PSMT(window=H, n_components=f, lam=0.1, centred=centred, ends=full, coder=coder).fit(past)
+    for x, frame, code in zip(delayed, expected, codes, strict=True):
+        assert np.abs(model.update(x).predict() - frame).max() < 1e-6
+        assert code.sum() < 1.9 * model.codes_.sum(axis=1).max(), "the bound on activity must play no part here"
+
+
+def small(**parameters):
+    return PSMT(
+        **{"n_atoms": 16, "window": 60, "n_components": 6, "alpha": 0.1, "lam": 0.01, "random_state": 0} | parameters
+    )
+
+
+# Receiving and predicting
+
+
+@pytest.mark.parametrize("extrapolation", ["linear", "hold", "gain"])
+def test_a_horizon_feeds_predictions_back(film, extrapolation):
+    model = small(extrapolation=extrapolation).fit(film[:200])
+    model.update(film[200])
+    previous, current = model.codes_[-2:]
+    recover = Recovery(model.embedding_, 0.01, activity=2 * model.codes_.sum(axis=1).max())
+    expected = []
+    for _ in range(5):
+        previous, current = current, recover_next(recover, model._extrapolation, previous, current)
+        expected.append(current @ model.dictionary_)
+    assert np.allclose(model.predict(5), expected, atol=1e-9)
+    assert model.predict(5).shape == (5, 8)
+
+
+def test_predict_is_the_first_of_a_horizon_and_changes_nothing(film):
+    model = small().fit(film[:200])
+    first = model.predict()
+    assert first.shape == (8,)
+    assert np.array_equal(first, model.predict(1)[0])
+    assert np.allclose(first, model.predict(4)[0], atol=1e-12)
+    assert np.array_equal(first, model.predict())
+
+
+def test_updating_is_refitting_with_the_same_coder(film):
+    model = small().fit(film[:200])
+    for x in film[200:230]:
+        model.update(x)
+    again = small(coder=model.coder_).fit(film[:230])
+    assert np.allclose(model.codes_, again.codes_, atol=1e-9)
+    assert np.allclose(model.predict(), again.predict(), atol=1e-7)
+
+
+def test_the_window_holds_the_latest_codes(film):
+    model = small().fit(film[:200])
+    for x in film[200:210]:
+        model.update(x)
+    assert np.allclose(model.codes_, model.coder_.transform(film[150:210]), atol=1e-9)
+    assert model.embedding_.shape == (6, 16)
+
+
+def test_prediction_beats_the_mean_frame(film):
+    model = small(extrapolation="linear").fit(film[:200])
+    errors = [np.mean((model.update(x).predict() - y) ** 2) for x, y in pairwise(film[200:])]
+    assert np.mean(errors) < 0.5 * np.var(film)
+
+
+def test_gain_learns_from_what_comes(film):
+    model = small(extrapolation="gain").fit(film[:200])
+    before = model._extrapolation.state["common"].copy()
+    model.update(film[200])
+    assert not np.array_equal(before, model._extrapolation.state["common"])
+
+
+def test_none_takes_all_directions(film):
+    model = small(n_components=None).fit(film[:200])
+    assert len(model.embedding_) == model._embed().rank > 6
+
+
+@pytest.mark.parametrize("H", [12, 16])
+def test_a_window_no_longer_than_the_dictionary(film, H):
+    model = small(window=H, n_components=3, n_atoms=24).fit(film[:200])
+    for x in film[200:240]:
+        assert np.isfinite(model.update(x).predict()).all()
+    assert model._embed().rank < H
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_atom_order_does_not_matter(film, seed):
+    atoms = SparseCoder(n_atoms=16, alpha=0.1, random_state=0).fit(film[:200]).dictionary_
+    order = np.random.default_rng(seed).permutation(16)
+    models = [
+        small(coder=SparseCoder.from_dictionary(part, alpha=0.1), lam=0.1).fit(film[:200])
+        for part in (atoms, atoms[order])
+    ]
+    for x in film[200:203]:
+        one, two = (model.update(x).predict() for model in models)
+        assert np.allclose(one, two, atol=1e-6)
+
+
+def test_same_seed_same_bytes(film):
+    one, two = (small().fit(film[:200]).predict(3) for _ in range(2))
+    assert one.tobytes() == two.tobytes()
+    assert not np.allclose(one, small(random_state=1).fit(film[:200]).predict(3))
+
+
+def test_transform_and_back(film):
+    model = small(n_components=12, lam=0.0).fit(film[:200])
+    points = model.transform(film[200:210])
+    assert np.allclose(points, model.coder_.transform(film[200:210]) @ model.embedding_.T)
+    assert model.inverse_transform(points).shape == (10, 8)
+    recover = Recovery(model.embedding_, 0.0, activity=2 * model.codes_.sum(axis=1).max())
+    assert np.allclose(model.inverse_transform(points)[3], recover(points[3]) @ model.dictionary_)
+
+
+def test_a_fitted_coder_is_used_as_it_is_and_another_is_cloned(film):
+    fitted = SparseCoder(n_atoms=12, alpha=0.2, random_state=0).fit(film[:100])
+    before = fitted.dictionary_.copy()
+    assert small(coder=fitted).fit(film[:200]).coder_ is fitted
+    assert np.array_equal(fitted.dictionary_, before)
+    fresh = SparseCoder(n_atoms=10, alpha=0.2, random_state=0)
+    model = small(coder=fresh).fit(film[:200])
+    assert not hasattr(fresh, "dictionary_")
+    assert len(model.dictionary_) == 10
+
+
+def test_parameters_can_be_read_and_set():
+    model = small(extrapolation="gain")
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(lam=0.5).get_params()["lam"] == 0.5
+    assert small(coder=SparseCoder(alpha=0.2)).get_params()["coder__alpha"] == 0.2
+
+
+def test_fit_leaves_parameters_and_input_alone(film):
+    model, before = small(), film.copy()
+    parameters = model.get_params()
+    model.fit(film[:200]).update(film[200]).predict()
+    assert model.get_params() == parameters
+    assert np.array_equal(film, before)
+
+
+# Stillness
+
+
+def flickering(n, still, seed=0):
+    """A film (n, 24) of eight gliding atoms, eight constant ones and eight that flicker faintly and rarely.
+
+    It stands exactly still wherever `still` (n,) says so, flickers apart.
+    """
+    rng = np.random.default_rng(seed)
+    position = np.cumsum(~still)[:, None]
+    glide = np.maximum(1 + np.cos(position / (7 + np.arange(8)) + np.arange(8)), 0)
+    flicker = 0.1 * (rng.random((n, 8)) < 0.02) * rng.random((n, 8))
+    codes = np.hstack([glide, np.tile(rng.random(8), (n, 1)), flicker])
+    atoms = np.linalg.qr(np.random.default_rng(1).standard_normal((24, 24)))[0]
+    return codes @ atoms, SparseCoder.from_dictionary(atoms, alpha=1e-6)
+
+
+@pytest.mark.parametrize("extrapolation", ["linear", "hold", "gain"])
+@pytest.mark.parametrize(("centred", "n_components"), [(True, 5), (False, 2)])
+def test_near_static_films_do_not_blow_up(monkeypatch, extrapolation, centred, n_components):
+    t = np.arange(260)
+    X, coder = flickering(260, ((t > 120) & (t < 200)) | (t > 230))
+    parameters = {"window": 60, "n_components": n_components, "lam": 0.01, "coder": coder}
+    parameters |= {"extrapolation": extrapolation, "centred": centred}
+
+    def worst():
+        model = PSMT(**parameters).fit(X[:110])
+        loudness = []
+        for x in X[110:]:
+            predicted = model.update(x).predict(2)
+            loudness.append(np.linalg.norm(predicted, axis=1).max() / model.codes_.sum(axis=1).max())
+        return max(loudness)
+
+    assert worst() <= 2.0 + 1e-9
+    monkeypatch.setattr("psmt.model.ACTIVITY_FACTOR", np.inf)
+    assert worst() > 10.0, "without the bound this film blows up"
+
+
+@pytest.mark.parametrize("extrapolation", ["linear", "hold", "gain"])
+def test_a_still_stretch_is_predicted_to_stay(film, extrapolation):
+    model = small(extrapolation=extrapolation).fit(film[:200])
+    still = film[205]
+    for _ in range(60):
+        model.update(still).predict()
+    shown = model.coder_.inverse_transform(model.coder_.transform(still[None]))[0]
+    for _ in range(70):
+        assert np.allclose(model.update(still).predict(), shown, atol=1e-12)
+    assert np.allclose(model.predict(4), shown, atol=1e-12)
+    assert model.embedding_.shape == (0, 16)
+    for x in film[205:260]:
+        assert np.linalg.norm(model.update(x).predict()) <= 2 * model.codes_.sum(axis=1).max()
+    assert model.embedding_.shape == (6, 16)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("extrapolation", ["linear", "hold", "gain"])
+def test_a_black_stretch_is_predicted_black(film, centred, extrapolation):
+    model = small(centred=centred, extrapolation=extrapolation).fit(film[:200])
+    for _ in range(70):
+        predicted = model.update(np.zeros(8)).predict()
+    assert not predicted.any()
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha=-1.0 is out of range; use a finite alpha > 0"),
+        ({"lam": -0.1}, "lam=-0.1 is out of range; use a finite lam >= 0"),
+        ({"lam": np.inf}, "lam=inf is out of range"),
+        ({"lam": "much"}, "lam='much' is not a number"),
+        ({"lam": True}, "lam=True is not a number"),
+        ({"window": 2}, "window=2 is too small; use window >= 3"),
+        ({"window": 60.0}, "window=60.0 is not a whole number; give an int >= 3"),
+        ({"window": True}, "window=True is not a whole number"),
+        ({"n_atoms": 0}, "n_atoms=0 is too small; use n_atoms >= 1"),
+        ({"n_components": 0}, "n_components=0 is too small"),
+        ({"n_components": "all"}, "n_components='all' is not a whole number"),
+        ({"n_components": 2.5}, "n_components=2.5 is not a whole number"),
+        ({"rank_tol": -1.0}, "rank_tol=-1.0 is out of range"),
+        ({"extrapolation": "cubic"}, "extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain'"),
+        ({"window": 201}, "X has 200 frames, fewer than window=201; use window <= 200 or more frames"),
+        (
+            {"n_components": 17},
+            r"n_components=17 is more than the rank \d+ of the window's codes; use n_components <= ",
+        ),
+    ],
+)
+def test_bad_parameters_are_named(film, parameters, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        small(**parameters).fit(film[:200])
+
+
+def spoiled(value, at=(7, 3)):
+    X = np.ones((80, 8))
+    X[at] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (spoiled(np.nan), "X has a NaN or infinite value in frame 7; remove or fill such frames"),
+        (spoiled(-np.inf), "X has a NaN or infinite value in frame 7"),
+        (np.ones(80), r"X has shape \(80,\); a series is \(time, features\): reshape each frame to one row"),
+        (np.ones((80, 4, 4)), r"X has shape \(80, 4, 4\); a series is \(time, features\)"),
+        (np.ones((0, 8)), "X has 0 frames"),
+        (np.ones((80, 0)), "no features; a series needs at least one column"),
+        (np.ones((80, 8), dtype=complex), "X has dtype complex128; a series holds real numbers"),
+        (np.full((80, 8), "a"), "X has dtype <U1; a series holds real numbers"),
+        (None, r"X has shape \(\)"),
+    ],
+)
+def test_bad_series_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        small().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.ones(5), r"x has shape \(5,\); the model was fitted with frames of 8 features"),
+        (np.ones((1, 8)), r"x has shape \(1, 8\); the model was fitted with frames of 8 features"),
+        (np.full(8, np.nan), "x has a NaN or infinite value"),
+        (np.full(8, np.inf), "x has a NaN or infinite value"),
+    ],
+)
+def test_a_bad_frame_is_refused_and_leaves_the_model_as_it_was(film, x, message):
+    model = small().fit(film[:200])
+    before = model.predict()
+    with pytest.raises(ValueError, match=message):
+        model.update(x)
+    assert np.array_equal(model.predict(), before)
+
+
+def test_other_bad_arguments(film):
+    model = small().fit(film[:200])
+    with pytest.raises(ValueError, match="horizon=0 is too small; use horizon >= 1"):
+        model.predict(0)
+    with pytest.raises(TypeError, match=r"horizon=2.5 is not a whole number"):
+        model.predict(2.5)
+    with pytest.raises(ValueError, match="X has 5 features, but the model was fitted with 8"):
+        model.transform(np.ones((3, 5)))
+    with pytest.raises(ValueError, match="points have 5 columns, but there are 6 components"):
+        model.inverse_transform(np.ones((3, 5)))
+
+
+def test_nothing_works_before_fit(tmp_path):
+    for use in (
+        lambda m: m.update(np.ones(8)),
+        lambda m: m.predict(),
+        lambda m: m.save(tmp_path / "m"),
+        lambda m: m.transform([[1]]),
+    ):
+        with pytest.raises(NotFittedError):
+            use(small())

@@ -1,0 +1,144 @@
+"""The sliding window: however it came to its codes, its moments are those of its codes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles.literal import second_difference_operator
+from psmt.moments import WindowMoments
+
+
+def sparse_codes(n, n_atoms=6, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.exponential(size=(n, n_atoms)) * (rng.random((n, n_atoms)) < 0.4)
+
+
+def changing_scene(n, n_atoms, seed=0):
+    """Codes (n, n_atoms) with lively (x 1e4), normal and still stretches, atoms that die and come back."""
+    rng = np.random.default_rng(seed)
+    codes = sparse_codes(n, n_atoms, seed)
+    stretch = rng.integers(20, 400, size=n)
+    start = 0
+    while start < n:
+        part = slice(start, start + stretch[start])
+        kind = rng.choice(["normal", "lively", "still"])
+        codes[part] *= {"normal": 1.0, "lively": 1e4, "still": 1.0}[kind]
+        if kind == "still":
+            codes[part] = codes[start]
+        codes[part, rng.random(n_atoms) < 0.3] = 0.0
+        start = part.stop
+    return codes
+
+
+def relative_error(found, expected):
+    return np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-300)
+
+
+def assert_moments_of(moments, codes, tol):
+    """Moments against the plain definitions."""
+    n = len(codes)
+    bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
+    assert relative_error(moments.products, codes.T @ codes) < tol
+    assert relative_error(moments.total, codes.sum(axis=0)) < tol
+    assert relative_error(moments.covariance(centred=False), codes.T @ codes / n) < tol
+    scale = np.abs(codes.T @ codes).max() / n + 1e-300
+    assert np.abs(moments.covariance() - np.cov(codes.T)).max() < tol * scale
+    assert relative_error(moments.curvature, bends.T @ bends) < tol
+    assert np.array_equal(moments.uses, np.count_nonzero(codes, axis=0))
+    dead = ~codes.any(axis=0)
+    for matrix in (moments.products, moments.curvature, moments.covariance()):
+        assert not matrix[dead].any()
+        assert not matrix[:, dead].any()
+    assert not moments.total[dead].any()
+
+
+def test_a_hundred_thousand_slides_leave_no_trace():
+    codes = changing_scene(100_000 + 60, 6)
+    moments = WindowMoments.of(codes[:60])
+    for t in range(60, len(codes)):
+        moments.update(codes[t])
+        moments.revert()
+        if t % 97 == 0 or t == len(codes) - 1:
+            assert_moments_of(moments, codes[t - 59 : t + 1], 1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 20), st.integers(0, 40))
+def test_sliding_is_refitting(seed, window, slides):
+    codes = sparse_codes(window + slides, seed=seed)
+    moments = WindowMoments.of(codes[:window])
+    for code in codes[window:]:
+        moments.update(code)
+        moments.revert()
+    fresh = WindowMoments.of(codes[slides:])
+    assert np.array_equal(moments.codes, fresh.codes)
+    assert moments.peak_activity == fresh.peak_activity
+    assert_moments_of(moments, codes[slides:], 1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.booleans(), max_size=60))
+def test_growing_and_shrinking_in_any_order(seed, grows):
+    codes = iter(sparse_codes(100, seed=seed))
+    moments, kept = WindowMoments(6), []
+    for grow in grows:
+        if grow or not kept:
+            kept.append(next(codes))
+            moments.update(kept[-1])
+        else:
+            kept.pop(0)
+            moments.revert()
+    assert len(moments) == len(kept)
+    assert np.array_equal(moments.codes, np.array(kept).reshape(-1, 6))
+    if len(kept) >= 3:
+        assert_moments_of(moments, np.array(kept), 1e-12)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_second_differences_are_those_of_the_papers_operator(ends):
+    codes = sparse_codes(30)
+    AD = codes.T @ second_difference_operator(30, full=ends)
+    assert np.allclose(WindowMoments.of(codes).second_differences(ends=ends), AD @ AD.T)
+
+
+def test_a_copy_from_the_state_goes_on_bit_for_bit():
+    codes = sparse_codes(60)
+    moments = WindowMoments.of(codes[:20])
+    for code in codes[20:33]:
+        moments.update(code)
+        moments.revert()
+    copy = WindowMoments.from_state({name: value.copy() for name, value in moments.state.items()})
+    for code in codes[33:]:
+        for window in (moments, copy):
+            window.update(code)
+            window.revert()
+        for name, value in moments.state.items():
+            assert value.tobytes() == copy.state[name].tobytes(), name
+
+
+def test_a_state_that_does_not_fit_together_is_refused():
+    state = WindowMoments.of(sparse_codes(20)).state
+    with pytest.raises(ValueError, match=r"products has shape \(3, 3\), but codes have 6 features"):
+        WindowMoments.from_state(state | {"products": np.zeros((3, 3))})
+
+
+def test_the_window_does_not_alias_its_input():
+    code = np.ones(3)
+    moments = WindowMoments(3)
+    moments.update(code)
+    code[:] = 7
+    assert np.array_equal(moments.codes, np.ones((1, 3)))
+
+
+def test_latest_and_peak():
+    codes = sparse_codes(20)
+    moments = WindowMoments.of(codes)
+    assert np.array_equal(moments.latest(2), codes[-2:])
+    assert moments.peak_activity == pytest.approx(codes.sum(axis=1).max())
+    assert WindowMoments(3).peak_activity == 0
+
+
+def test_an_empty_window_has_nothing_to_let_go_of():
+    with pytest.raises(ValueError, match="the window is empty"):
+        WindowMoments(3).revert()

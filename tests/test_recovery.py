@@ -1,0 +1,157 @@
+"""Step 7: codes from points, against solvers that other people wrote, and never absurd."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Lasso
+
+from oracles.solvers import recover_change, recover_code
+from psmt.embedding import TemporalEmbedding
+from psmt.extrapolation import Gain, Hold, Linear
+from psmt.recovery import Recovery, recover_next
+
+
+def random_embedding(f=8, M=24, seed=0, spread=1.0):
+    """P (f, M) whose columns differ in norm by 10^spread, and a point that a sparse code gives, with noise."""
+    rng = np.random.default_rng(seed)
+    P = rng.standard_normal((f, M)) * 10.0 ** rng.uniform(-spread, 0, M)
+    code = rng.exponential(size=M) * (rng.random(M) < 0.3)
+    return P, P @ code + 0.1 * rng.standard_normal(f)
+
+
+def scaled_lasso(P, b, lam, *, positive):
+    """Step 7 in the variables z_j a_j, where it is a plain lasso of scikit-learn."""
+    z = np.linalg.norm(P, axis=0)
+    descent = Lasso(alpha=lam / 2 / len(b), positive=positive, fit_intercept=False, tol=1e-14, max_iter=100_000)
+    return descent.fit(P / z, b).coef_ / z
+
+
+@pytest.mark.parametrize("lam", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize(("f", "M"), [(4, 12), (8, 24), (24, 24)])
+def test_agrees_with_scikit_learn_and_clarabel(f, M, lam):
+    P, b = random_embedding(f, M, seed=1)
+    code = Recovery(P, lam)(b)
+    assert code.any()
+    assert np.allclose(code, scaled_lasso(P, b, lam, positive=True), atol=1e-6)
+    assert np.allclose(code, recover_code(P, b, lam), atol=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.01])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bounded_problem_agrees_with_clarabel(seed, share, lam):
+    P, b = random_embedding(seed=seed)
+    bound = share * Recovery(P, lam)(b).sum()
+    code = Recovery(P, lam, activity=bound)(b)
+    expected = recover_code(P, b, lam, bound=bound)
+    assert code.sum() == pytest.approx(bound, rel=1e-9)
+    assert np.allclose(P @ code, P @ expected, atol=1e-5)
+    if lam > 0:  # without a price the code is open where the bound leaves room
+        assert np.allclose(code, expected, atol=1e-4)
+
+
+def test_a_bound_that_is_not_reached_changes_nothing():
+    P, b = random_embedding()
+    free = Recovery(P, 0.1)(b)
+    assert np.array_equal(Recovery(P, 0.1, activity=1.01 * free.sum())(b), free)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(2, 30), st.floats(0.001, 10))
+def test_the_bound_always_holds(seed, f, M, activity):
+    """Columns whose norms differ by a million make the sum leap as its price changes."""
+    P, b = random_embedding(f, M, seed, spread=6)
+    code = Recovery(P, 0.01, activity=activity)(b)
+    assert (code >= 0).all()
+    assert code.sum() <= activity * (1 + 1e-9)
+    change = Recovery(P, 0.01, activity=activity).change(b)
+    assert np.abs(change).sum() <= activity * (1 + 1e-9)
+
+
+def test_an_atom_that_is_hardly_shown_cannot_explain_everything():
+    """Only the last atom points the way that the point lies, but P shows a millionth of it."""
+    P = np.array([[1.0, 0.5, -1e-6], [0.2, 1.0, 0.0]])
+    b = np.array([-1.0, 0.5])
+    assert Recovery(P, 0.01)(b).sum() > 1e5
+    assert Recovery(P, 0.01, activity=4.0)(b).sum() <= 4.0 + 1e-9
+
+
+def test_the_bound_is_on_the_whole_code():
+    """What the embedding does not show keeps its activity, and that counts."""
+    P, b = random_embedding(M=10)
+    P[:, 3] = 0.0
+    current = np.zeros(10)
+    current[3] = 2.0
+    free = Recovery(P, 0.01)(b, current)
+    assert free[3] == 2.0
+    code = Recovery(P, 0.01, activity=3.0)(b, current)
+    assert free.sum() > 3.0
+    assert code[3] == 2.0
+    assert code.sum() == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("lam", [0.01, 0.3])
+def test_changes_agree_with_a_signed_lasso(lam):
+    P, shift = random_embedding(seed=3)
+    change = Recovery(P, lam).change(shift)
+    assert (change < 0).any()
+    assert (change > 0).any()
+    assert np.allclose(change, scaled_lasso(P, shift, lam, positive=False), atol=1e-6)
+    assert np.allclose(change, recover_change(P, shift, lam), atol=1e-6)
+
+
+def test_changes_are_bounded_together_with_the_code():
+    P, shift = random_embedding(seed=3, spread=5)
+    current = np.full(24, 0.1)
+    assert np.abs(Recovery(P, 0.01).change(shift, current)).sum() > 10.0
+    change = Recovery(P, 0.01, activity=5.0).change(shift, current)
+    assert np.abs(change).sum() == pytest.approx(5.0 - 2.4)
+
+
+def test_atoms_that_are_not_shown_keep_their_activity():
+    P, b = random_embedding()
+    P[:, [2, 5]] = 0.0
+    current = np.arange(24.0)
+    code = Recovery(P, 0.1)(b, current)
+    assert np.array_equal(code[[2, 5]], [2.0, 5.0])
+    assert not Recovery(P, 0.1)(b)[[2, 5]].any()
+    assert not Recovery(P, 0.1).change(b)[[2, 5]].any()
+    shown = np.delete(np.arange(24), [2, 5])
+    assert np.allclose(code[shown], recover_code(P[:, shown], b, 0.1), atol=1e-6)
+
+
+def test_an_empty_embedding_keeps_the_code():
+    current = np.arange(4.0)
+    recover = Recovery(np.zeros((0, 4)), 0.1)
+    for rule in (Linear(), Hold(), Gain()):
+        assert np.array_equal(recover_next(recover, rule, np.zeros(4), current), current)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_at_full_rank_recovery_undoes_the_embedding(seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.exponential(size=(60, 6)) * (rng.random((60, 6)) < 0.5)
+    layer = TemporalEmbedding().fit(codes)
+    assert layer.rank_ == 6
+    assert np.allclose(layer.inverse_transform(layer.transform(codes)), codes, atol=1e-6)
+
+
+def test_steps_6_and_7_by_hand():
+    P, _ = random_embedding()
+    rng = np.random.default_rng(1)
+    before, now = rng.exponential(size=(2, 24))
+    recover = Recovery(P, 0.1)
+    assert np.allclose(recover_next(recover, Linear(), before, now), recover(P @ (2 * now - before)), atol=1e-7)
+    assert np.allclose(recover_next(recover, Hold(), before, now), recover(P @ now), atol=1e-7)
+    gain = Gain().fit(np.cumsum(np.ones((50, 8)), axis=0), np.cumsum(np.ones((50, 8)), axis=0))
+    shift = gain.gains(8) * (P @ (now - before))
+    assert np.abs(shift).max() > 0.1
+    assert np.allclose(recover_next(recover, gain, before, now), now + recover.change(shift), atol=1e-7)
+
+
+@pytest.mark.parametrize("lam", [-0.1, np.nan, np.inf, "much", True])
+def test_lam_must_be_a_price(lam):
+    with pytest.raises((ValueError, TypeError), match=f"lam={lam!r}"):
+        Recovery(np.eye(2), lam)
