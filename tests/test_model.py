@@ -330,3 +330,11 @@ def test_nothing_works_before_fit(tmp_path):
     ):
         with pytest.raises(NotFittedError):
             use(small())
+
+
+def test_a_film_that_never_moves_is_predicted_to_stay():
+    x = np.sin(np.arange(8.0))
+    model = PSMT(n_atoms=24, window=64, alpha=0.1, random_state=0).fit(np.tile(x, (100, 1)))
+    still = model.coder_.inverse_transform(model.codes_[-1:])[0]
+    for _ in range(5):
+        np.testing.assert_allclose(model.update(x).predict(), still, atol=1e-9)

@@ -235,7 +235,7 @@ def test_a_pickle_inside_is_not_executed(path, tmp_path, entry):
         ({"header": {"parameters": {"extrapolation": "cubic"}}}, "its parts do not fit together"),
         ({"header": {"parameters": None}}, "its parts do not fit together"),
         ({"header": {"coder": {"colour": 1}}}, "its parts do not fit together"),
-        ({"header": {"lam": "much"}}, "its parts do not fit together"),
+        ({"header": {"choice": {"n_components": 5, "lam": "much", "scores": []}}}, "its parts do not fit together"),
         ({"header": {"choice": {}}}, "its parts do not fit together"),
         ({"drop": ["dictionary"]}, "its parts do not fit together"),
         ({"drop": ["moments.products"]}, "its parts do not fit together"),

@@ -6,12 +6,35 @@
 plain (time, features) array. `open_frames` and `read_patches` turn films into such arrays.
 """
 
-from psmt.coding import SparseCoder
-from psmt.embedding import TemporalEmbedding
-from psmt.frames import open_frames
-from psmt.model import PSMT
-from psmt.patches import read_patches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from psmt.coding import SparseCoder
+    from psmt.embedding import TemporalEmbedding
+    from psmt.frames import open_frames
+    from psmt.model import PSMT
+    from psmt.patches import read_patches
 
 __all__ = ["PSMT", "SparseCoder", "TemporalEmbedding", "open_frames", "read_patches"]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "PSMT": "psmt.model",
+    "SparseCoder": "psmt.coding",
+    "TemporalEmbedding": "psmt.embedding",
+    "open_frames": "psmt.frames",
+    "read_patches": "psmt.patches",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `psmt --help` need not wait for numba and scikit-learn."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'psmt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

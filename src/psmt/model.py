@@ -41,9 +41,9 @@ class PSMT(BaseEstimator):
         so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
         rather than of the scene, and what the window has not shown is predicted to stay away.
     n_components : int, None or 'auto', default 'auto'
-        f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by walk-forward error inside the past
-        window, with a dictionary that did not see the frames that it is scored on; `fit` then takes about twice as
-        long.
+        f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by
+        walk-forward error inside the past window, with a dictionary that did not see the frames that it is scored on;
+        `fit` then takes about twice as long.
     alpha : float, default 1.0
         Price of activity in layer 1, > 0.
     lam : float or 'auto', default 'auto'
@@ -66,8 +66,8 @@ class PSMT(BaseEstimator):
         P of the present window.
     n_components_, lam_ : int or None, float
         As given or chosen.
-    choice_ : Choice or None
-        The walk-forward table behind 'auto'.
+    choice_ : Choice
+        The walk-forward table behind 'auto'; empty where nothing was to be chosen.
 
     Examples
     --------
@@ -126,9 +126,7 @@ class PSMT(BaseEstimator):
         self.coder_ = self._fitted_coder(past)
         self.n_features_in_ = past.shape[1]
         self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
-        chosen = self if self.choice_ is None else self.choice_
-        self.n_components_: int | None = chosen.n_components  # type: ignore[assignment]
-        self.lam_ = float(chosen.lam)
+        self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         rank = self._embed().rank
         if isinstance(self.n_components, Integral) and self.n_components > rank:
@@ -138,11 +136,10 @@ class PSMT(BaseEstimator):
             )
         return self
 
-    def _look_back(self, past: Array) -> Choice | None:
-        """The walk-forward choice, where something is to be chosen or learned from the past."""
-        given = self.n_components != "auto" and self.lam != "auto"
-        if given and self.extrapolation != "gain":
-            return None
+    def _look_back(self, past: Array) -> Choice:
+        """What is given or, where something is to be chosen or learned from the past, the walk-forward choice."""
+        if not isinstance(self.n_components, str) and not isinstance(self.lam, str) and self.extrapolation != "gain":
+            return Choice(self.n_components, float(self.lam), scores={})
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
         coder = self._fitted_coder(past[: len(past) - held_out(self.window)])
         return walk_forward(
@@ -170,7 +167,7 @@ class PSMT(BaseEstimator):
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
-        code = self.coder_.transform(check_frame(x, self.n_features_in_)[None])[0]
+        code = self.coder_.follow(check_frame(x, self.n_features_in_), self.moments_.latest(1)[0])
         if self.extrapolation == "gain":
             latest = np.vstack([self.moments_.latest(2), code])
             self._extrapolation.observe(latest @ self.embedding_.T, self.coder_.inverse_transform(latest))

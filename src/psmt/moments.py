@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 
@@ -175,14 +176,13 @@ class WindowMoments:
     def _refresh(self) -> None:
         self._clear()
         self._reverted = 0
-        codes = self.codes
-        self.total = codes.sum(axis=0)
-        self.uses = np.count_nonzero(codes, axis=0)
-        active = np.flatnonzero(self.uses)
-        codes = codes[:, active]
-        self.products[np.ix_(active, active)] = codes.T @ codes
+        # Sparse products: a code uses few atoms, and entries of unused ones stay exactly zero.
+        codes = csr_array(self.codes)
+        self.total = np.asarray(codes.sum(axis=0))
+        self.uses = np.bincount(codes.indices, minlength=self.n_features)
+        self.products = (codes.T @ codes).toarray()
         bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
-        self.curvature[np.ix_(active, active)] = bends.T @ bends
+        self.curvature = (bends.T @ bends).toarray()
         self._peak = self._energy()
 
     def _count(self, code: Array, sign: int) -> None:

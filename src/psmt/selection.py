@@ -56,7 +56,7 @@ def walk_forward(
     dictionary: Array,
     extrapolation: Extrapolation,
     *,
-    n_components: int | None | Auto,
+    n_components: int | Auto | None,
     lam: float | Auto,
     centred: bool,
     ends: bool,

@@ -36,10 +36,8 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
         "parameters": _plain(model.get_params(deep=False)) | {"coder": None},
         "coder": _plain(coder.get_params()),
         "coder_given": model.coder is not None,
-        "n_components": model.n_components_,
-        "lam": model.lam_,
         "rank": model._embed().rank,
-        "choice": None if model.choice_ is None else _choice_to_json(model.choice_),
+        "choice": _choice_to_json(model.choice_),
     }
     arrays = {
         "dictionary": coder.dictionary_,
@@ -90,8 +88,8 @@ def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndar
     model.coder = coder if header["coder_given"] else None
     model.coder_ = coder
     model.n_features_in_ = coder.n_features_in_
-    model.n_components_, model.lam_ = header["n_components"], float(header["lam"])
-    model.choice_ = None if header["choice"] is None else _choice_from_json(header["choice"])
+    model.choice_ = _choice_from_json(header["choice"])
+    model.n_components_, model.lam_ = model.choice_.n_components, model.choice_.lam
     shape = (model.window, len(coder.dictionary_))
     if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
         raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
@@ -122,4 +120,4 @@ def _choice_to_json(choice: Choice) -> dict[str, Any]:
 
 def _choice_from_json(stored: dict[str, Any]) -> Choice:
     scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
-    return Choice(stored["n_components"], stored["lam"], scores)
+    return Choice(stored["n_components"], float(stored["lam"]), scores)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oracles.solvers import lars_codes, nonnegative_least_squares
-from psmt import SparseCoder
+from psmt import SparseCoder, read_patches
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 
 
@@ -222,3 +222,19 @@ def test_nothing_works_before_fit():
     for use in ("transform", "inverse_transform"):
         with pytest.raises(NotFittedError):
             getattr(SparseCoder(), use)(np.ones((2, 3)))
+
+
+def test_following_frames_have_the_codes_of_transform():
+    film = read_patches("builtin:glide?frames=120", patch_size=8).values
+    coder = SparseCoder(n_atoms=96, alpha=0.3, max_epochs=2, random_state=0).fit(film)
+    codes = coder.transform(film)
+    for t in range(1, len(film)):
+        np.testing.assert_allclose(coder.follow(film[t], codes[t - 1]), codes[t], atol=1e-8)
+
+
+def test_following_a_frame_that_stands_still_changes_nothing():
+    """Atoms of a film that never moves are all alike; the code must not hop from one to another."""
+    x = np.sin(np.arange(8.0))
+    coder = SparseCoder(n_atoms=24, alpha=0.1, random_state=0).fit(np.tile(x, (100, 1)))
+    code = coder.transform(x[None])[0]
+    np.testing.assert_allclose(coder.follow(x, code), code, atol=1e-12)

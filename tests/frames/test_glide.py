@@ -1,6 +1,5 @@
 """The built-in film: deterministic, smooth, textured, and true to the motion it reports."""
 
-import time
 import tracemalloc
 
 import numpy as np
@@ -96,7 +95,7 @@ def test_calm_and_lively_stretches_take_turns(seed):
     lively = runs(~calm)
     assert np.sum(lively > 60) >= 2
     assert lively.max() < 450
-    assert 0.8 < np.median(speed[speed > 0.35]) < 3
+    assert 0.6 < np.median(speed[speed > 0.35]) < 2
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -175,16 +174,6 @@ def test_memory_does_not_grow_with_the_film():
         tracemalloc.stop()
     assert n_frames == 400
     assert peak < 40 * film.size**2 * 4
-
-
-def test_frames_are_made_fast_enough_for_a_demo():
-    film = GlideFilm(n_frames=100)
-    film.frame(0)
-    begin = time.process_time()
-    for _ in film:
-        pass
-    # About 0.6 ms on a plain core; the bound leaves room for a busy machine.
-    assert (time.process_time() - begin) / 100 < 0.005
 
 
 def test_the_query_sets_the_parameters():

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
-from psmt.lasso import solve_many, unit_columns
+from psmt.lasso import solve_many, solve_one, unit_columns
 from psmt.validation import check_count, check_real
 
 Array = NDArray[np.float64]
@@ -122,11 +122,22 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        unit, norms = unit_columns(self.dictionary_)
-        used = norms > 0
-        codes = np.zeros((len(samples), len(unit)))
-        codes[:, used] = solve_many(unit[used], samples, self.alpha / norms[used], tol=self.gap_tol).coef / norms[used]
+        unit, norms, used = self._unit_atoms()
+        codes = np.zeros((len(samples), len(used)))
+        codes[:, used] = solve_many(unit, samples, self.alpha / norms, tol=self.gap_tol).coef / norms
         return codes
+
+    def follow(self, x: Array, code: Array) -> Array:
+        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code.
+
+        It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
+        atoms of the last code are kept.
+        """
+        unit, norms, used = self._unit_atoms()
+        following = np.zeros(len(code))
+        solution = solve_one(unit, x, self.alpha / norms, tol=self.gap_tol, start=code[used])
+        following[used] = solution.coef / norms
+        return following
 
     def inverse_transform(self, codes: ArrayLike) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper."""
@@ -141,6 +152,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def _n_features_out(self) -> int:
         return len(self.dictionary_)
+
+    def _unit_atoms(self) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Atoms scaled to unit norm, their norms, and which atoms (n_atoms,) these are: all but the zero ones."""
+        unit, norms = unit_columns(self.dictionary_)
+        used = norms > 0
+        return unit[used], norms[used], used
 
     def _check_parameters(self) -> None:
         check_count("n_atoms", self.n_atoms)

@@ -49,13 +49,14 @@ PERIODS = {
     "zoom": np.array([1270.0, 610.0, 350.0]),
     "angle": np.array([1490.0, 830.0, 410.0]),
 }
-ZOOM_RANGE = 0.27  # natural logarithm: zoom lies between exp(-0.27) and exp(0.27)
+ZOOM = 1.8  # frame pixels per world pixel: enough for leaves to be seen from one frame to the next
+ZOOM_RANGE = 0.27  # natural logarithm: zoom lies between ZOOM * exp(-0.27) and ZOOM * exp(0.27)
 ANGLE_RANGE = 0.30  # radians
 
 # Calm and lively stretches take turns. Paces are lively frames per frame.
 STRETCH = (110, 380)
-CALM = (0.01, 0.06)
-LIVELY = (1.1, 1.6)
+CALM = (0.005, 0.03)
+LIVELY = (0.4, 0.7)
 RAMP = 40  # frames from one pace to the next
 
 # World pixels per frame pixel that the world is kept blurred for, so that zooming out does not alias.
@@ -266,7 +267,7 @@ def _path(seed: int, time: NDArray[np.float64]) -> tuple[NDArray[np.float64], ..
     first, last = BAND_COLUMN[0], BAND_COLUMN[-1]
     column = (first + last) / 2 + (last - first) / 2 * wave["column"]
     row = _band_middle(column) + _band_half(column) * wave["row"]
-    return row, column, np.exp(ZOOM_RANGE * wave["zoom"]), ANGLE_RANGE * wave["angle"]
+    return row, column, ZOOM * np.exp(ZOOM_RANGE * wave["zoom"]), ANGLE_RANGE * wave["angle"]
 
 
 _band_middle = CubicSpline(BAND_COLUMN, BAND_MIDDLE)

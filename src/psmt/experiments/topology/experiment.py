@@ -1,0 +1,125 @@
+"""The whole experiment: dictionary, codes, a cell per window and one for the map, and the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.experiments.cells import Cell, Result, clear_stale, run_cells
+from psmt.experiments.progress import Progress, silent
+from psmt.experiments.sweep import dictionary_cell
+from psmt.experiments.tables import to_csv
+from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
+from psmt.experiments.topology.graph import code_patches, slice_codes, window_graph
+from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, likeness_test, picture_likeness
+from psmt.experiments.topology.persistence import measure_persistence
+from psmt.experiments.topology.result import TopologyResult, choose_atoms
+from psmt.experiments.topology.settings import Row, TopologySettings
+from psmt.files import writing
+from psmt.validation import check_series
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def topology(
+    patches: ArrayLike,
+    folder: str | os.PathLike[str],
+    *,
+    settings: TopologySettings | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    force: bool = False,
+) -> TopologyResult:
+    """Dynamic topology of a film's patches (time, n_features).
+
+    Parameters
+    ----------
+    folder : path
+        Where cells are kept.
+    executor, progress, force
+        As for `run_cells`.
+
+    Raises
+    ------
+    NotEnoughFramesError
+        When the film is too short for two windows.
+    """
+    settings = TopologySettings() if settings is None else settings
+    film = np.ascontiguousarray(check_series(patches, name="patches"))
+    starts = settings.starts(len(film))
+
+    def run(cells: Sequence[Cell], stage: str) -> list[Result]:
+        return run_cells(cells, folder, executor=executor, progress=progress, force=force, stage=f"topology: {stage}")
+
+    learning = dictionary_cell(
+        film, n_atoms=settings.n_atoms, alpha=settings.alpha, max_epochs=settings.max_epochs, seed=settings.seed
+    )
+    dictionary = run([learning], "dictionary")[0]["dictionary"]
+    inputs = {"patches": film, "dictionary": dictionary, "alpha": settings.alpha}
+    codes = run([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], "codes")[0]
+    # The map takes longest and goes first: nobody then waits for it at the end.
+    arranged, *graphs = run([map_cell(codes, settings), *window_cells(codes, settings)], "windows")
+    return assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
+
+
+def map_cell(codes: Result, settings: TopologySettings) -> Cell:
+    """Cell that arranges the atoms, from the packed codes of the film."""
+    inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components}
+    return Cell(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
+
+
+def window_cells(codes: Result, settings: TopologySettings) -> list[Cell]:
+    """Cells of all windows, from the packed codes of the film."""
+    cells = []
+    for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1)):
+        inputs = {
+            **slice_codes(codes, start, start + settings.window),
+            "n_atoms": settings.n_atoms,
+            "n_components": settings.components,
+            "threshold": settings.threshold,
+        }
+        cells.append(Cell(f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}-w{i:03d}", window_graph, inputs))
+    return cells
+
+
+def assemble(
+    graphs: Sequence[Result], arranged: Result, *, dictionary: Array, starts: Ints, settings: TopologySettings
+) -> TopologyResult:
+    """What the windows' graphs and the arranged atoms say: the part that comes after the cells."""
+    n_atoms = len(dictionary)
+    times_linked = np.zeros((n_atoms, n_atoms), dtype=np.int32)
+    for graph in graphs:
+        times_linked[graph["edges"][:, 0], graph["edges"][:, 1]] += 1
+    used = np.logical_or.reduce([graph["used"] for graph in graphs])
+    tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
+
+    def test(max_shift: int) -> Likeness:
+        return likeness_test(picture_likeness(dictionary, max_shift=max_shift), times_linked, used, **tests)
+
+    side = round(np.sqrt(dictionary.shape[1]))
+    pictures = side * side == dictionary.shape[1] and side > MAX_SHIFT
+    return TopologyResult(
+        settings=settings,
+        dictionary=dictionary,
+        starts=starts,
+        graphs=graphs,
+        chosen=choose_atoms(graphs, settings.n_chosen) if settings.chosen is None else tuple(map(int, settings.chosen)),
+        likeness=test(0),
+        shifted_likeness=test(MAX_SHIFT) if pictures else None,
+        persistence=measure_persistence(graphs, starts, window=settings.window, **tests),
+        atom_map=AtomMap.of(arranged, dictionary),
+    )
+
+
+def write_topology(result: TopologyResult, path: str | os.PathLike[str]) -> None:
+    """Write topology.csv, one line per window and chosen atom."""
+    path = Path(path)
+    clear_stale(path.parent, path.name)
+    with writing(path) as file:
+        file.write(to_csv(Row._fields, result.rows()))

@@ -1,0 +1,141 @@
+"""What is asked of a film, and the shape of the table that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.errors import NotEnoughFramesError
+from psmt.validation import check_count, check_real
+
+Ints = NDArray[np.int64]
+
+THRESHOLD = 0.7
+"""Cosine similarity of two columns of P above which the paper links two atoms."""
+
+RULE = (
+    "most informative: largest variance over time of the logarithm of the component size, times one less the share "
+    "of the windows with links that it spends in the component of an atom chosen before it"
+)
+"""How atoms are chosen where none are given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologySettings:
+    """What is asked of a film; the defaults are the paper's sizes.
+
+    Parameters
+    ----------
+    n_atoms, window : int
+        M and H.
+    overlap : float
+        Share of a window that the next one has too.
+    n_components : int, optional
+        f; None is a quarter of the atoms. Windows of a smaller rank have that many.
+    threshold : float
+        Cosine similarity above which two atoms are linked.
+    alpha : float
+        Price of activity in layer 1.
+    max_epochs : int
+        Passes over the film that the dictionary is learned in, at the most.
+    chosen : tuple of int, optional
+        Atoms to follow; None takes the `n_chosen` most informative, see `RULE`.
+    n_permutations : int
+        Of each test.
+    seed : int
+
+    Examples
+    --------
+    >>> TopologySettings().components
+    512
+    """
+
+    n_atoms: int = 2048
+    window: int = 6144
+    overlap: float = 63 / 64
+    n_components: int | None = None
+    threshold: float = THRESHOLD
+    alpha: float = 1.0
+    max_epochs: int = 5
+    chosen: tuple[int, ...] | None = None
+    n_chosen: int = 3
+    n_permutations: int = 999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("n_atoms", self.n_atoms, minimum=2)
+        check_count("window", self.window, minimum=3)
+        if check_real("overlap", self.overlap) >= 1:
+            raise ValueError(f"overlap={self.overlap} leaves no step between windows; use 0 <= overlap < 1")
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        check_real("threshold", self.threshold, minimum=-1.0)
+        check_real("alpha", self.alpha, open_bound=True)
+        check_count("max_epochs", self.max_epochs)
+        check_count("n_chosen", self.n_chosen)
+        check_count("n_permutations", self.n_permutations)
+        check_count("seed", self.seed, minimum=0)
+        if self.chosen is not None:
+            _check_chosen(self.chosen, self.n_atoms)
+
+    @classmethod
+    def quick(cls) -> Self:
+        """The small version: a film of a few hundred frames, a few seconds."""
+        return cls(n_atoms=128, window=384, overlap=15 / 16)
+
+    @property
+    def components(self) -> int:
+        """f."""
+        return max(self.n_atoms // 4, 1) if self.n_components is None else self.n_components
+
+    @property
+    def step(self) -> int:
+        """Frames from one window to the next."""
+        return _step(self.window, self.overlap)
+
+    def starts(self, n_frames: int) -> Ints:
+        """First frames (n_windows,) of the windows in a film, at least two.
+
+        >>> TopologySettings().starts(10_000)[[0, 1, -1]]
+        array([   0,   96, 3840])
+        """
+        if n_frames < self.window + self.step:
+            fits = max((size for size in range(3, n_frames) if size + _step(size, self.overlap) <= n_frames), default=0)
+            way_out = (
+                f"use window <= {fits}, and with three codes per atom n_atoms <= {fits // 3}"
+                if fits >= 6
+                else f"use a film of at least {6 + _step(6, self.overlap)} frames"
+            )
+            raise NotEnoughFramesError(
+                f"the film has {n_frames} frames, but two windows of window={self.window} with "
+                f"overlap={self.overlap:g} need {self.window + self.step}; {way_out}"
+            )
+        return np.arange(0, n_frames - self.window + 1, self.step)
+
+
+class Row(NamedTuple):
+    """One line of topology.csv."""
+
+    center: int
+    atom: int
+    component_size: int
+    neighbours: int
+
+
+def _step(window: int, overlap: float) -> int:
+    return max(1, round(window * (1 - overlap)))
+
+
+def _check_chosen(chosen: Sequence[int], n_atoms: int) -> None:
+    if len(chosen) == 0:
+        raise ValueError("chosen=() names no atom; give at least one, or None for the most informative ones")
+    for atom in chosen:
+        check_count("chosen atom", atom, minimum=0)
+        if atom >= n_atoms:
+            raise ValueError(f"chosen atom {atom} is out of range; the dictionary has atoms 0 to {n_atoms - 1}")
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"chosen={tuple(chosen)} names an atom twice; give each once")
