@@ -157,9 +157,7 @@ def test_checksums_tell_arrays_apart(tmp_path, moving):
     changed[-1, -1, -1] ^= 1
     others = [changed, moving.reshape(40, 64, 48), moving.astype(np.uint16)]
     assert len({digest, *(open_frames(other).checksum() for other in others)}) == 4
-    assert (
-        open_frames(in_npy(moving, tmp_path)).checksum() != open_frames(in_npy(changed, tmp_path)).checksum()
-    )
+    assert open_frames(in_npy(moving, tmp_path)).checksum() != open_frames(in_npy(changed, tmp_path)).checksum()
 
 
 def test_other_objects_are_refused():

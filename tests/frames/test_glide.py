@@ -69,9 +69,7 @@ def test_a_frame_is_the_world_under_the_camera():
         row, column = motion.to_world(index, *np.mgrid[:60, :60])
         # Spline coefficients of the sharp world, evaluated by somebody else's code.
         coefficients = glide._world()[0]
-        expected = map_coordinates(
-            coefficients, [row + glide.MARGIN, column + glide.MARGIN], order=3, prefilter=False
-        )
+        expected = map_coordinates(coefficients, [row + glide.MARGIN, column + glide.MARGIN], order=3, prefilter=False)
         assert np.allclose(film.frame(index), np.clip(expected, 0, 1), atol=1e-4)
 
 

@@ -52,9 +52,7 @@ def test_a_film_comes_back_as_it_was_written(films, moving, suffix):
 
 
 def test_a_lossless_film_is_exact(films, moving):
-    assert np.array_equal(
-        np.array(list(open_frames(films["mkv"]))), moving.astype(np.float32) / np.float32(255)
-    )
+    assert np.array_equal(np.array(list(open_frames(films["mkv"]))), moving.astype(np.float32) / np.float32(255))
 
 
 def test_sixteen_bits_are_kept(tmp_path, moving, write_film):
@@ -208,9 +206,7 @@ CUT = {
 @pytest.mark.parametrize("name", CUT)
 def test_a_film_cut_in_two_says_how_much_is_left(tmp_path, moving, write_film, name):
     codec, pix_fmt, container_options = CUT[name]
-    whole = write_film(
-        tmp_path / name, moving, codec=codec, pix_fmt=pix_fmt, container_options=container_options
-    )
+    whole = write_film(tmp_path / name, moving, codec=codec, pix_fmt=pix_fmt, container_options=container_options)
     expected = np.array(list(open_frames(whole)))
     assert len(expected) == 40
 
@@ -282,9 +278,7 @@ def test_live_recordings_that_declare_nothing_are_healthy(tmp_path, moving, writ
     assert len(list(open_frames(path))) == 40
 
 
-@pytest.mark.parametrize(
-    "tail", [b"\0\0\0\x10free12345678", b"\0" * 64, b"\xff\xff\xff\xffcamera notes", b"odd"]
-)
+@pytest.mark.parametrize("tail", [b"\0\0\0\x10free12345678", b"\0" * 64, b"\xff\xff\xff\xffcamera notes", b"odd"])
 def test_what_cameras_append_does_no_harm(tmp_path, films, tail):
     path = tmp_path / "tail.mp4"
     path.write_bytes(films["mp4"].read_bytes() + tail)
