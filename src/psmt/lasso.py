@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 _CHUNK = 64
 """Targets coded one after the other by one thread. Fixed, so that results do not depend on the thread count."""
 
+_BLOCK = 64 * _CHUNK
+"""Targets whose correlations with all columns are in memory at a time."""
+
 _AT_ONCE = 8
 """Columns that may join the support in one step."""
 
@@ -46,21 +49,28 @@ class LassoResult(NamedTuple):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot(a, b, n):
+def _dot(a, b):
     total = 0.0
-    for i in range(n):
+    for i in range(a.size):
         total += a[i] * b[i]
     return total
 
 
-@njit(cache=True, nogil=True)
+# Small triangular systems are solved by indices rather than by rows: a view of a row costs more than its product.
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol, n, cross, square):
     """Squared pivot of one more column in the Cholesky factor of n columns; the row is written in any case."""
-    new = chol[n]
+    pivot = square
     for i in range(n):
-        new[i] = (cross[i] - _dot(chol[i], new, i)) / chol[i, i]
-    pivot = square - _dot(new, new, n)
-    new[n] = np.sqrt(pivot) if pivot > 0.0 else 0.0
+        total = cross[i]
+        for k in range(i):
+            total -= chol[i, k] * chol[n, k]
+        total /= chol[i, i]
+        chol[n, i] = total
+        pivot -= total * total
+    chol[n, n] = np.sqrt(pivot) if pivot > 0.0 else 0.0
     return pivot
 
 
@@ -80,11 +90,14 @@ def _delete(chol, n, row):
             chol[i, k + 1] = c * right - s * left
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def _solve(chol, n, rhs, out):
     """Write the solution of (chol chol') out = rhs for the leading n unknowns."""
     for i in range(n):
-        out[i] = (rhs[i] - _dot(chol[i], out, i)) / chol[i, i]
+        total = rhs[i]
+        for k in range(i):
+            total -= chol[i, k] * out[k]
+        out[i] = total / chol[i, i]
     for i in range(n - 1, -1, -1):
         out[i] /= chol[i, i]
         for k in range(i):
@@ -99,7 +112,7 @@ def _cross_products(columns, gram, support, n, j, out):
             out[i] = gram[j, support[i]]
     else:
         for i in range(n):
-            out[i] = _dot(columns[j], columns[support[i]], columns.shape[1])
+            out[i] = _dot(columns[j], columns[support[i]])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -118,7 +131,43 @@ def _gradient(columns, gram, target, corr, support, values, n, residual, out):
             for j in range(residual.size):
                 residual[j] -= value * column[j]
         for j in range(out.size):
-            out[j] = _dot(columns[j], residual, residual.size)
+            out[j] = _dot(columns[j], residual)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
+def _excess(grad, penalty):
+    """Subtract the penalty from the gradient, in place; return the largest excess and the largest ratio of the two.
+
+    Where a penalty is zero, so is its part in the ratio: the violation decides there.
+    """
+    most, ratio = -np.inf, 0.0
+    for j in range(grad.size):
+        price = penalty[j]
+        ratio = max(ratio, grad[j] / price if price > 0.0 else 0.0)
+        excess = grad[j] - price
+        most = max(most, excess)
+        grad[j] = excess
+    return most, ratio
+
+
+@njit(cache=True, nogil=True)
+def _worst(excess, inside, least, found):
+    """Write the columns outside the support whose excess is above `least`, largest first; return how many."""
+    n = 0
+    for j in range(excess.size):
+        if excess[j] > least and not inside[j]:
+            at = n
+            if n < found.size:
+                n += 1
+            elif excess[j] <= excess[found[n - 1]]:
+                continue
+            else:
+                at = n - 1
+            while at > 0 and excess[found[at - 1]] < excess[j]:
+                found[at] = found[at - 1]
+                at -= 1
+            found[at] = j
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -137,12 +186,13 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
 
     `support[:n]` holds the columns to start from. `work` holds the arrays that a thread uses again and again.
     """
-    chol, grad, inside, rhs, goal, cross, residual = work
+    chol, grad, inside, rhs, goal, cross, residual, candidates = work
     n_columns = grad.size
     limit = chol.shape[0] - 1
-    largest = 0.0
+    largest, free = 0.0, False
     for j in range(n_columns):
         largest = max(largest, abs(corr[j]))
+        free |= penalty[j] == 0.0
         inside[j] = False
 
     # Warm start: the optimum on the given support, less what would be negative there.
@@ -169,13 +219,10 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
         _gradient(columns, gram, target, corr, support, values, n, residual, grad)
 
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
-        scale, violation = 1.0, 0.0
-        for j in range(n_columns):
-            excess = grad[j] - penalty[j]
-            if excess > 0.0:
-                scale = min(scale, penalty[j] / grad[j])
-                violation = max(violation, excess)
-            grad[j] = excess
+        violation, ratio = _excess(grad, penalty)
+        scale = 1.0 if ratio <= 1.0 else 1.0 / ratio
+        if free and violation > 0.0:
+            scale = 0.0
         cost, fitted, slack = 0.0, 0.0, 0.0
         for i in range(n):
             j = support[i]
@@ -188,14 +235,9 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
             break
 
         added = 0
-        while added < _AT_ONCE:
-            best, most = -1, max(0.5 * violation, _ROUNDING * largest)
-            for j in range(n_columns):
-                if not inside[j] and grad[j] > most:
-                    best, most = j, grad[j]
-            if best < 0:
-                break
-            grad[best] = -np.inf
+        least = max(0.5 * violation, _ROUNDING * largest)
+        for c in range(_worst(grad, inside, least, candidates)):
+            best = candidates[c]
             _cross_products(columns, gram, support, n, best, cross)
             if n < limit and _append(chol, n, cross, 1.0) > _DEPENDENT:
                 support[n], values[n], inside[best] = best, 0.0, True
@@ -243,13 +285,14 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
 def _workspace(n_columns, n_rows):
     limit = min(n_columns, n_rows) + 1
     return (
-        np.zeros((limit, limit)),
+        np.empty((limit, limit)),
         np.empty(n_columns),
         np.zeros(n_columns, dtype=np.bool_),
         np.empty(limit),
         np.empty(limit),
         np.empty(limit),
         np.empty(n_rows),
+        np.empty(_AT_ONCE, dtype=np.int64),
     )
 
 
@@ -260,9 +303,9 @@ def _solve_chunk(columns, gram, targets, corr, penalty, tol, coef, gaps):
     values = np.empty(work[3].size)
     n, last = 0, 0.0
     for t in range(targets.shape[0]):
-        square = _dot(targets[t], targets[t], targets.shape[1])
+        square = _dot(targets[t], targets[t])
         # Where a target is close to the one before it, as frames of a film are, so is its support.
-        if t > 0 and 2.0 * _dot(targets[t], targets[t - 1], targets.shape[1]) < 0.5 * square + last:
+        if t > 0 and 2.0 * _dot(targets[t], targets[t - 1]) < 0.5 * square + last:
             n = 0
         last = square
         n, gaps[t] = _active_set(columns, gram, targets[t], corr[t], square, penalty, tol, support, values, n, work)
@@ -275,7 +318,7 @@ def _solve_single(columns, target, penalty, tol, start, coef):
     n_columns, n_rows = columns.shape
     corr = np.empty(n_columns)
     for j in range(n_columns):
-        corr[j] = _dot(columns[j], target, n_rows)
+        corr[j] = _dot(columns[j], target)
     work = _workspace(n_columns, n_rows)
     support = np.empty(work[3].size, dtype=np.int64)
     n = 0
@@ -289,7 +332,7 @@ def _solve_single(columns, target, penalty, tol, start, coef):
         np.empty((0, 0)),
         target,
         corr,
-        _dot(target, target, n_rows),
+        _dot(target, target),
         penalty,
         tol,
         support,
@@ -322,18 +365,18 @@ def solve_many(columns: Array, targets: Array, penalty: float | Array, *, tol: f
     gaps = np.zeros(targets.shape[0])
     gram = columns @ columns.T
 
-    def solve_chunk(first: int) -> None:
-        part = slice(first, first + _CHUNK)
-        corr = targets[part] @ columns.T
-        _solve_chunk(columns, gram, targets[part], corr, prices, tol, coef[part], gaps[part])
+    # One product for many targets, then plain threads for the kernels, which release the GIL: BLAS and we never
+    # compete for the cores, and numba's own threads would add to the compile time.
+    with ThreadPoolExecutor(get_num_threads()) as pool:
+        for block in range(0, len(targets), _BLOCK):
+            corr = targets[block : block + _BLOCK] @ columns.T
 
-    starts = range(0, targets.shape[0], _CHUNK)
-    if len(starts) == 1:
-        solve_chunk(0)
-    else:
-        # The kernels release the GIL, so plain threads serve; numba's own would add to the compile time.
-        with ThreadPoolExecutor(get_num_threads()) as pool:
-            list(pool.map(solve_chunk, starts))
+            def solve_chunk(first: int, block: int = block, corr: Array = corr) -> None:
+                part = slice(block + first, block + min(first + _CHUNK, len(corr)))
+                rows = corr[first : first + _CHUNK]
+                _solve_chunk(columns, gram, targets[part], rows, prices, tol, coef[part], gaps[part])
+
+            list(pool.map(solve_chunk, range(0, len(corr), _CHUNK)))
     return LassoResult(coef, gaps)
 
 
