@@ -207,4 +207,6 @@ def _draw_persistence(axes: Axes, persistence: Persistence, window: int) -> None
     axes.set_ylabel("links in both (%)", fontsize=TEXT, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.yaxis.set_major_locator(MaxNLocator(4))
+    # Room for the text above the curve, but no percentage beyond all of them.
+    highest = min(100.0, axes.get_ylim()[1])
+    axes.set_yticks([tick for tick in MaxNLocator(4).tick_values(0, highest) if tick <= highest])
