@@ -2,21 +2,20 @@
 
 import csv
 import io
-import re
 import subprocess
 import sys
-from base64 import b64decode
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import psmt.cli
+import psmt
 from psmt import read_patches
-from psmt.cli import Options, main
+from psmt.cli import main
+from psmt.cli.options import PredictOptions
+from psmt.cli.prediction import predict_film
 from psmt.experiments.prediction import METHODS, summarise
 from psmt.experiments.prediction import Row as PredictionRow
 
@@ -58,17 +57,6 @@ def started(tmp_path_factory):
     """A run from two given starts, with 'auto'."""
     out = tmp_path_factory.mktemp("started")
     return SimpleNamespace(out=out, **vars(run("predict", FILM, *TINY, "--start", 150, "--start", 200, "--out", out)))
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    """The demo, at a tiny size."""
-    out = tmp_path_factory.mktemp("shown") / "demo"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psmt.cli, "DEMO_FILM", FILM)
-        tiny = Options(patch=6, atoms=40, window=120, horizon=5, alpha=0.3, components=12, lam=0.1)
-        patch.setattr(psmt.cli, "DEMO", tiny)
-        return SimpleNamespace(out=out, **vars(run("demo", "--seed", 3, "--out", out)))
 
 
 # What is written
@@ -182,29 +170,6 @@ def test_losing_against_copying_is_marked(started):
     assert 0 < sum(found) < 2 * len(found)
 
 
-def test_demo_ends_with_its_report(shown):
-    assert shown.code == 0
-    assert shown.stdout.splitlines()[-1] == str(shown.out / "report.html")
-    assert {"prediction.csv", "rollout.csv", "prediction.png", "report.html"} <= {p.name for p in shown.out.iterdir()}
-
-
-def test_report_is_self_contained_and_holds_the_numbers(shown):
-    page = (shown.out / "report.html").read_text()
-    assert not re.search(r"https?://|<script|<link|url\(", page)
-    sources = re.findall(r'<img src="([^"]*)"', page)
-    assert len(sources) == 3  # two phases and the reconstruction
-    for source in sources:
-        prefix, data = source.split(",")
-        assert prefix == "data:image/png;base64"
-        assert b64decode(data).startswith(PNG)
-    rows = read_csv(shown.out / "prediction.csv")
-    for phase in ("calm", "lively"):
-        for method in METHODS:
-            assert f">{np.mean(column(rows, 'mse_vs_frame', phase=phase, method=method)):.3g}<" in page
-    for fact in ("sha256 ", "<td>3</td>", psmt.__version__, "glide, 260 frames"):
-        assert fact in page
-
-
 # What is refused
 
 
@@ -256,7 +221,7 @@ def test_out_below_a_file(tmp_path):
 
 
 def test_out_that_may_not_be_written_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(psmt.cli.os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("psmt.cli.files.os.access", lambda *_: False)  # root may write anywhere
     outcome = run("predict", FILM, *TINY, "--out", tmp_path)
     assert outcome.code == 2
     assert "may not be written to" in outcome.stderr
@@ -302,13 +267,13 @@ def test_a_bug_is_not_disguised(tmp_path, monkeypatch):
 
 def test_help_names_commands_examples_and_where_files_go():
     text = run("--help").stdout
-    for words in ("psmt predict film.mp4", "psmt demo", "--out", "recovery"):
+    for words in ("psmt predict film.mp4", "psmt reproduce film.mp4", "psmt demo", "--out", "recovery"):
         assert words in text
 
 
 def test_help_of_predict_names_every_option_with_its_default():
     text = " ".join(run("predict", "--help").stdout.replace("│", " ").split())
-    for name, field in Options.__dataclass_fields__.items():
+    for name, field in PredictOptions.__dataclass_fields__.items():
         assert f"--{name} " in text
         if name not in ("start", "position"):
             assert f"[default: {field.default}]" in text
@@ -330,6 +295,8 @@ def test_progress_is_drawn_on_a_terminal_only(tmp_path, monkeypatch):
 
     for stream, drawn in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        options = replace(Options(), patch=6, atoms=40, window=120, horizon=5, alpha=0.3, components=12, lam=0.1)
-        psmt.cli._run(FILM, replace(options, start=(150,)))
+        options = PredictOptions(
+            patch=6, atoms=40, window=120, horizon=5, alpha=0.3, components=12, lam=0.1, start=(150,)
+        )
+        predict_film(FILM, options)
         assert ("read frames" in stream.getvalue()) is drawn

@@ -1,4 +1,6 @@
-"""Results of two phases with made-up predictions: a report needs no model."""
+"""Made-up results: a report needs no model."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ import pytest
 from psmt.evaluation import Score, mse
 from psmt.experiments.prediction import METHODS, PhaseResult
 from psmt.experiments.reconstruction import Phase
+from psmt.experiments.sweep import SweepResult, SweepSettings
 
 
 @pytest.fixture
@@ -19,5 +22,34 @@ def make_result():
             vs_code, vs_frame = mse(predicted, estimates), mse(predicted, frames)
             scores[method] = Score(np.arange(1, horizon + 1), predicted, vs_code, vs_frame)
         return PhaseResult(Phase(name, start), 64, 0.3, frames, estimates, scores, scores)
+
+    return make
+
+
+@pytest.fixture
+def with_errors():
+    """The result of a phase with constant errors for some methods, vs code and vs frame."""
+
+    def change(result: PhaseResult, **errors: float) -> PhaseResult:
+        scores = dict(result.scores)
+        for method, error in errors.items():
+            constant = np.full(len(result.frames), error)
+            scores[method] = Score(scores[method].frames, scores[method].predicted, constant, constant)
+        return replace(result, scores=scores)
+
+    return change
+
+
+@pytest.fixture
+def make_sweep():
+    """A sweep in which each (M, H) has one error for all frames, or those given."""
+
+    def make(errors: dict, *, n_atoms: tuple[int, ...], n_frames: int = 10_000) -> SweepResult:
+        settings = SweepSettings(n_atoms=n_atoms)
+        filled = {
+            (size, window): np.broadcast_to(value, (len(settings.segments(window, n_frames)), window)).astype(float)
+            for (size, window), value in errors.items()
+        }
+        return SweepResult(settings=settings, n_frames=n_frames, errors=filled, coding_errors=filled)
 
     return make

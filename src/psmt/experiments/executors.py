@@ -21,7 +21,15 @@ from typing import Any
 from psmt.errors import PSMTError
 from psmt.validation import check_count
 
-__all__ = ["ClusterError", "ClusterExecutor", "ProcessExecutor", "SerialExecutor", "open_executor", "worker_count"]
+__all__ = [
+    "ClusterError",
+    "ClusterExecutor",
+    "ProcessExecutor",
+    "SerialExecutor",
+    "cpu_count",
+    "open_executor",
+    "worker_count",
+]
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 """What numerical libraries read, once, when they are first imported."""
@@ -69,7 +77,7 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
                 f"workers={workers} has no meaning with cluster={cluster!r}, which has its own; leave out one of them"
             )
         executor = ClusterExecutor(cluster)
-    elif (count := _cpus() if workers is None else check_count("workers", workers)) == 1:
+    elif (count := cpu_count() if workers is None else check_count("workers", workers)) == 1:
         executor = SerialExecutor()
     else:
         executor = ProcessExecutor(count)
@@ -84,7 +92,7 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
 def worker_count(executor: Executor) -> int:
     """How many calls an executor runs at once; for one that does not tell, the CPUs of this machine."""
     workers = getattr(executor, "workers", None) or getattr(executor, "_max_workers", None)
-    return int(workers) if workers else _cpus()
+    return int(workers) if workers else cpu_count()
 
 
 class SerialExecutor(Executor):
@@ -291,7 +299,8 @@ def _follow(sentinel: int) -> None:
     os._exit(1)
 
 
-def _cpus() -> int:
+def cpu_count() -> int:
+    """How many CPUs this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

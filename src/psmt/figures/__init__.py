@@ -1,7 +1,17 @@
 """Tables to pictures: each function returns a matplotlib `Figure`, and never touches pyplot."""
 
+from psmt.figures.atom_map import atom_map_figure
 from psmt.figures.prediction import prediction_figure
 from psmt.figures.reconstruction import reconstruction_figure
 from psmt.figures.style import png
+from psmt.figures.sweep import sweep_figure
+from psmt.figures.topology import topology_figure
 
-__all__ = ["png", "prediction_figure", "reconstruction_figure"]
+__all__ = [
+    "atom_map_figure",
+    "png",
+    "prediction_figure",
+    "reconstruction_figure",
+    "sweep_figure",
+    "topology_figure",
+]

@@ -1,4 +1,4 @@
-"""A self-contained HTML page: a verdict, sections with figures and tables, and how it was made."""
+"""A self-contained HTML page: claims with verdicts, sections with figures and tables, and how it was made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from psmt.report.verdicts import Verdict
+from psmt.report.claims import Claim
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
     """Text of a table cell, and how it is to be read."""
 
     text: str
-    mark: Literal["", "best", "loses"] = ""
+    mark: Literal["", "best", "loses", "missing"] = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Page:
 
     title: str
     lead: str
-    verdicts: Sequence[Verdict]
+    claims: Sequence[Claim]
     sections: Sequence[Section]
     facts: Sequence[Fact] = field(default_factory=tuple)
 

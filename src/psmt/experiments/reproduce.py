@@ -1,0 +1,270 @@
+"""The paper's four experiments on one film, cut into cells (see `psmt.experiments.cells`).
+
+sweep -> topology -> reconstruction -> phases -> prediction, one cell per phase
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from psmt.coding import SparseCoder
+from psmt.evaluation import Score
+from psmt.experiments.cells import Cell, Result, run_cells
+from psmt.experiments.executors import cpu_count
+from psmt.experiments.plan import Plan, PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
+from psmt.experiments.prediction import METHODS, PhaseResult, predict_phase
+from psmt.experiments.progress import Progress, silent
+from psmt.experiments.reconstruction import Phase, find_phases, reconstruct
+from psmt.experiments.sweep import SweepResult, dictionary_cell, sweep
+from psmt.experiments.topology import (
+    Overlap,
+    TopologyResult,
+    TopologySettings,
+    code_patches,
+    measure_persistence,
+    slice_codes,
+    topology,
+    window_graph,
+)
+from psmt.validation import check_series
+
+Array = NDArray[np.float64]
+Mode = Literal["scores", "rollouts"]
+
+MEMORY = 3.2
+"""GiB that worker processes may take together by default; the run itself needs the rest of 4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """All results on one film; None or nothing where no size fits, for the reason that the plan's notes give."""
+
+    settings: ReproduceSettings
+    """As asked."""
+    plan: Plan
+    """As done."""
+    n_frames: int
+    sweep: SweepResult | None
+    topology: TopologyResult | None
+    halves: Overlap | None
+    """What the graphs of the film's two halves share, where any two windows of the topology have common frames."""
+    reconstruction: Array | None
+    """MSE (n_frames,)."""
+    phases: tuple[PhaseResult, ...]
+
+
+def reproduce(
+    patches: ArrayLike,
+    folder: str | os.PathLike[str],
+    *,
+    settings: ReproduceSettings | None = None,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    force: bool = False,
+) -> Reproduction:
+    """The four experiments on a film's patches (time, n_features), each at the largest size that fits.
+
+    Parameters
+    ----------
+    folder : path
+        Where cells are kept.
+    executor, progress, force
+        As for `run_cells`.
+    """
+    settings = ReproduceSettings() if settings is None else settings
+    film = np.ascontiguousarray(check_series(patches, name="patches"))
+    plan = make_plan(settings, len(film))
+    run: dict[str, Any] = {"executor": executor, "progress": progress, "force": force}
+    swept = graphs = halves = errors = None
+    results: list[PhaseResult] = []
+    # What is computed between cells must not depend on the number of this machine's cores either.
+    with threadpool_limits(1, user_api="blas"):
+        if plan.sweep is not None:
+            swept = sweep(film, folder, settings=plan.sweep, **run)
+        if plan.topology is not None:
+            graphs = topology(film, folder, settings=plan.topology, **run)
+            if graphs.persistence.distant.frames_shared > 0:
+                halves = compare_halves(film, graphs.dictionary, plan.topology, folder, **run)
+        if plan.reconstruction is not None:
+            errors = reconstruct_film(film, folder, settings=plan.reconstruction, **run)
+        if plan.prediction is not None:
+            results = predict_film(film, choose_phases(plan.prediction, errors), folder, plan.prediction, **run)
+    return Reproduction(
+        settings=settings,
+        plan=plan,
+        n_frames=len(film),
+        sweep=swept,
+        topology=graphs,
+        halves=halves,
+        reconstruction=errors,
+        phases=tuple(results),
+    )
+
+
+def run_key(patches: Array, settings: ReproduceSettings) -> str:
+    """Short hash of a film's patches and the settings."""
+    return sha256(np.ascontiguousarray(patches).tobytes() + repr(asdict(settings)).encode()).hexdigest()[:16]
+
+
+def suggested_workers(n_atoms: int) -> int:
+    """Processes for cells of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold.
+
+    A worker takes 0.2 GiB, and at M = 2048 0.8 GiB, most of it in matrices of M x M.
+    """
+    each = 0.25 + 0.65 * (n_atoms / 2048) ** 2
+    return max(1, min(cpu_count(), int(MEMORY / each)))
+
+
+# Topology of the halves
+
+
+def compare_halves(
+    patches: Array, dictionary: Array, settings: TopologySettings, folder: str | os.PathLike[str], **run: Any
+) -> Overlap | None:
+    """What the graphs of the first and the second half of a film share; None where a half has too few frames.
+
+    The paper's windows are longer than half its film, so that any two of them have frames in common.
+    """
+    half = len(patches) // 2
+    if half <= settings.n_atoms:
+        return None
+    inputs = {"patches": patches, "dictionary": dictionary, "alpha": settings.alpha}
+    (codes,) = run_cells([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], folder)  # on disk by now
+    starts = np.array([0, len(patches) - half])
+    common = {
+        "n_atoms": settings.n_atoms,
+        "n_components": settings.components,
+        "threshold": settings.threshold,
+    }
+    cells = [
+        Cell(f"topology-M{settings.n_atoms:04d}-half{i}", window_graph, slice_codes(codes, s, s + half) | common)
+        for i, s in enumerate(starts)
+    ]
+    graphs = run_cells(cells, folder, stage="topology: halves", **run)
+    persistence = measure_persistence(
+        graphs, starts, window=half, n_permutations=settings.n_permutations, seed=settings.seed
+    )
+    return persistence.successive
+
+
+# Reconstruction
+
+
+def reconstruct_film(
+    patches: Array, folder: str | os.PathLike[str], *, settings: ReconstructionSettings, **run: Any
+) -> Array:
+    """MSE (time,) of each patch (time, n_features) through the embedding of all of them."""
+    settings.check(len(patches))
+    learning = dictionary_cell(
+        patches,
+        n_atoms=settings.n_atoms,
+        alpha=settings.alpha,
+        max_epochs=settings.max_epochs,
+        seed=settings.seed,
+    )
+    (learned,) = run_cells([learning], folder, stage="reconstruction: dictionary", **run)
+    inputs = {
+        "patches": patches,
+        "dictionary": learned["dictionary"],
+        "n_components": settings.components,
+        "alpha": settings.alpha,
+        "lam": settings.lam,
+    }
+    cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_patches, inputs)
+    (result,) = run_cells([cell], folder, stage="reconstruction: all frames", **run)
+    return result["mse"]
+
+
+def reconstruct_patches(*, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float) -> Result:
+    """``mse`` (time,) of `reconstruct`. One cell."""
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
+    return {"mse": reconstruct(patches, coder, n_components=n_components, lam=lam)}
+
+
+# Prediction
+
+
+def choose_phases(settings: PredictionSettings, errors: Array | None) -> list[Phase]:
+    """The phases that begin at the given starts, or those that the reconstruction errors (time,) single out."""
+    if settings.starts:
+        return [Phase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
+    if errors is None:
+        raise ValueError("without starts, phases are found by reconstruction errors; give either")
+    phases = find_phases(errors, window=settings.window, horizon=settings.horizon)
+    # In a film with room for one stretch only, the calm one is the lively one.
+    return phases if phases[0].start != phases[1].start else [Phase("only", phases[0].start)]
+
+
+def predict_film(
+    patches: Array,
+    phases: Sequence[Phase],
+    folder: str | os.PathLike[str],
+    settings: PredictionSettings,
+    **run: Any,
+) -> list[PhaseResult]:
+    """Predictions of all methods in all phases of the patches (time, n_features), a cell per phase."""
+    cells = [
+        Cell(
+            f"prediction-{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}",
+            predict_patches,
+            {
+                "patches": patches[: phase.start + settings.horizon + 1],
+                "start": phase.start,
+                "horizon": settings.horizon,
+                "n_atoms": settings.n_atoms,
+                "window": settings.window,
+                "n_components": settings.n_components,
+                "alpha": settings.alpha,
+                "lam": settings.lam,
+                "seed": settings.seed,
+            },
+        )
+        for phase in phases
+    ]
+    results = run_cells(cells, folder, stage="prediction: phases", **run)
+    return [_unpacked(phase, result) for phase, result in zip(phases, results, strict=True)]
+
+
+def predict_patches(*, patches: Array, start: int, **settings: Any) -> Result:
+    """What `predict_phase` gives for the frames after `start`, as arrays. One cell."""
+    result = predict_phase(patches, Phase("phase", start), **settings)
+    arrays: Result = {
+        "n_components": np.array(result.n_components),
+        "lam": np.array(result.lam),
+        "frames": result.frames,
+        "estimates": result.estimates,
+    }
+    for mode in get_args(Mode):
+        for method, score in getattr(result, mode).items():
+            arrays |= {f"{mode}-{method}-{name}": values for name, values in vars(score).items()}
+    return arrays
+
+
+def _unpacked(phase: Phase, arrays: Result) -> PhaseResult:
+    """The result that `predict_patches` made arrays of."""
+
+    def scores(mode: str) -> dict[str, Score]:
+        return {
+            method: Score(**{name: arrays[f"{mode}-{method}-{name}"] for name in Score.__dataclass_fields__})
+            for method in METHODS
+            if f"{mode}-{method}-predicted" in arrays
+        }
+
+    return PhaseResult(
+        phase=phase,
+        n_components=int(arrays["n_components"]),
+        lam=float(arrays["lam"]),
+        frames=arrays["frames"],
+        estimates=arrays["estimates"],
+        scores=scores("scores"),
+        rollouts=scores("rollouts"),
+    )

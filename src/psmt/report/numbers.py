@@ -1,0 +1,64 @@
+"""Numbers as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def signed(value: float) -> str:
+    """Two decimals, with a real minus sign.
+
+    >>> signed(-1.5), signed(-0.001)
+    ('−1.50', '0.00')
+    """
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def ratio(value: float) -> str:
+    """A ratio in three digits, with more of them close to 1, where they decide.
+
+    >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, float("nan"))]
+    ['0.021', '0.9995', '1.34', '429', '12,424', 'n/a']
+    """
+    if value != value:
+        return "n/a"
+    if value >= 100:
+        return f"{value:,.0f}"
+    if abs(value - 1) < 0.005:
+        return f"{value:.4f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def percent(value: float) -> str:
+    """A share in percent, in two digits where it is small.
+
+    >>> [percent(value) for value in (0.9844, 0.031, 0.000123)]
+    ['98%', '3.1%', '0.012%']
+    """
+    return f"{100 * value:.0f}%" if value >= 0.095 else f"{100 * value:.2g}%"
+
+
+def seconds(value: float) -> str:
+    """A duration.
+
+    >>> [seconds(value) for value in (0.31, 42.4, 95, 4000)]
+    ['0.3 s', '42 s', '1 min 35 s', '1 h 6 min']
+    """
+    whole = round(value)
+    if value < 10:
+        return f"{value:.1f} s"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def listed(words: Sequence[object]) -> str:
+    """Words as a sentence has them.
+
+    >>> listed([128, 256, 512])
+    '128, 256 and 512'
+    """
+    texts = [str(word) for word in words]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
