@@ -196,11 +196,12 @@ def predict(film: Film, /, *, options: Annotated[PredictOptions, Flat] = Predict
 
 def _reproduce(films: Sequence[str], options: ReproduceOptions, settings: ReproduceSettings) -> None:
     from psmt.cli.experiments import Task, for_each_film, run_reproduce
-    from psmt.cli.screen import show_claims
+    from psmt.cli.screen import show_claims, show_phases
     from psmt.report import all_claims
 
     def show(task: Task, done: Reproduction) -> None:
         print(f"{task.film.name}, {done.n_frames:,} frames")
+        show_phases(done.phases)
         show_claims(all_claims(done))
         print(task.folder / "report.html")
 
