@@ -13,14 +13,12 @@ from psmt.experiments.prediction import predict_phase
 from psmt.experiments.reconstruction import Phase, least_error, reconstruct
 from psmt.experiments.reproduce import (
     choose_phases,
-    compare_halves,
     predict_film,
     reconstruct_film,
     run_key,
     suggested_workers,
 )
 from psmt.experiments.timings import StageClock
-from psmt.experiments.topology import TopologySettings, measure_persistence, pack_codes, slice_codes, window_graph
 
 # What fits
 
@@ -126,18 +124,6 @@ def test_the_segment_of_least_error():
     errors[50:70] = 0.5
     assert least_error(errors, window=20) == (50, 70, 0.5)
     assert least_error(errors[:7], window=20) == (0, 7, 1.0)
-
-
-def test_halves_are_compared_like_windows(glide, tmp_path):
-    settings = TopologySettings(n_atoms=16, window=300, alpha=0.3, n_permutations=19)
-    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(glide)
-    found = compare_halves(glide, coder.dictionary_, settings, tmp_path)
-    codes = pack_codes(coder.transform(glide))
-    graphs = [window_graph(**slice_codes(codes, s, s + 210), n_atoms=16, n_components=4) for s in (0, 210)]
-    expected = measure_persistence(graphs, np.array([0, 210]), window=210, n_permutations=19, seed=0).successive
-    assert found == expected
-    assert found.frames_shared == 0
-    assert compare_halves(glide[:32], coder.dictionary_, settings, tmp_path) is None
 
 
 # The clock

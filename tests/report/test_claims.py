@@ -77,11 +77,12 @@ NEAR = Overlap(frames_apart=96, frames_shared=63 / 64, jaccard=0.9, permuted=0.0
 FAR = Overlap(frames_apart=6200, frames_shared=0.0, jaccard=0.2, permuted=0.01, p_value=0.001, adjusted_rand=0.1)
 
 
-def make_topology(distant=FAR, *, edges=3, linked=0.4, p_value=0.001):
+def make_topology(distant=FAR, *, halves=None, edges=3, linked=0.4, p_value=0.001):
     """What the claims read of a result."""
     likeness = Likeness(linked, 0.1, np.zeros(9), p_value)
     return SimpleNamespace(
         persistence=SimpleNamespace(successive=NEAR, distant=distant, always_linked=2, sometimes_linked=7),
+        halves=halves,
         graphs=[{"edges": np.zeros((edges, 2))}],
         component_size=np.array([[1, 4], [3, 1]]),
         chosen=(0, 1),
@@ -91,7 +92,7 @@ def make_topology(distant=FAR, *, edges=3, linked=0.4, p_value=0.001):
 
 
 def test_clusters_that_change_and_still_persist():
-    change, persist = clusters_change(make_topology(), None), clusters_persist(make_topology(), None)
+    change, persist = clusters_change(make_topology()), clusters_persist(make_topology())
     assert (change.outcome, persist.outcome) == ("holds", "holds")
     assert "80% of the links differ" in change.support[0]
     assert "2 atoms have links in all windows" in change.against[0]
@@ -101,28 +102,28 @@ def test_clusters_that_change_and_still_persist():
 
 
 def test_what_stays_the_same_does_not_change():
-    assert clusters_change(make_topology(replace(FAR, jaccard=0.5)), None).outcome == "does not hold"
+    assert clusters_change(make_topology(replace(FAR, jaccard=0.5))).outcome == "does not hold"
 
 
 @pytest.mark.parametrize("distant", [replace(FAR, p_value=0.06), replace(FAR, jaccard=0.005, p_value=0.04)])
 def test_links_that_chance_explains_do_not_persist(distant):
-    claim = clusters_persist(make_topology(distant), None)
+    claim = clusters_persist(make_topology(distant))
     assert claim.outcome == "does not hold"
     assert "by chance" in claim.against[0]
 
 
 def test_windows_with_common_frames_decide_nothing_but_halves_do():
     shared = replace(FAR, frames_shared=0.4)
-    claim = clusters_persist(make_topology(shared), None)
+    claim = clusters_persist(make_topology(shared))
     assert claim.outcome == UNTESTED
     assert claim.notes[0] == "no two windows are without common frames"
-    assert clusters_persist(make_topology(shared), FAR).outcome == "holds"
+    assert clusters_persist(make_topology(shared, halves=FAR)).outcome == "holds"
 
 
 def test_a_graph_without_links_says_nothing():
     nothing = replace(FAR, jaccard=np.nan, p_value=np.nan)
     result = make_topology(nothing, edges=0, linked=np.nan, p_value=np.nan)
-    for claim in (clusters_change(result, None), clusters_persist(result, None), linked_look_alike(result)):
+    for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
         assert claim.outcome == UNTESTED
         assert "no two atoms are linked" in claim.notes
 

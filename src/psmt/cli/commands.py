@@ -150,7 +150,7 @@ def topology(film: Film, /, *, options: Annotated[TopologyOptions, Flat] = Topol
         options.out,
         largest=settings.n_atoms,
         work=lambda task: run_topology(task, settings),
-        show=lambda _, result: show_claims(topology_claims(result, None)),
+        show=lambda _, result: show_claims(topology_claims(result)),
     )
     print(options.out)
 

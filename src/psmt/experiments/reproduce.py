@@ -26,14 +26,8 @@ from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import Phase, find_phases, reconstruct
 from psmt.experiments.sweep import SweepResult, dictionary_cell, sweep
 from psmt.experiments.topology import (
-    Overlap,
     TopologyResult,
-    TopologySettings,
-    code_patches,
-    measure_persistence,
-    slice_codes,
     topology,
-    window_graph,
 )
 from psmt.validation import check_series
 
@@ -55,8 +49,6 @@ class Reproduction:
     n_frames: int
     sweep: SweepResult | None
     topology: TopologyResult | None
-    halves: Overlap | None
-    """What the graphs of the film's two halves share, where any two windows of the topology have common frames."""
     reconstruction: Array | None
     """MSE (n_frames,)."""
     phases: tuple[PhaseResult, ...]
@@ -84,7 +76,7 @@ def reproduce(
     film = np.ascontiguousarray(check_series(patches, name="patches"))
     plan = make_plan(settings, len(film))
     run: dict[str, Any] = {"executor": executor, "progress": progress, "force": force}
-    swept = graphs = halves = errors = None
+    swept = graphs = errors = None
     results: list[PhaseResult] = []
     # What is computed between cells must not depend on the number of this machine's cores either.
     with threadpool_limits(1, user_api="blas"):
@@ -92,8 +84,6 @@ def reproduce(
             swept = sweep(film, folder, settings=plan.sweep, **run)
         if plan.topology is not None:
             graphs = topology(film, folder, settings=plan.topology, **run)
-            if graphs.persistence.distant.frames_shared > 0:
-                halves = compare_halves(film, graphs.dictionary, plan.topology, folder, **run)
         if plan.reconstruction is not None:
             errors = reconstruct_film(film, folder, settings=plan.reconstruction, **run)
         if plan.prediction is not None:
@@ -104,7 +94,6 @@ def reproduce(
         n_frames=len(film),
         sweep=swept,
         topology=graphs,
-        halves=halves,
         reconstruction=errors,
         phases=tuple(results),
     )
@@ -122,38 +111,6 @@ def suggested_workers(n_atoms: int) -> int:
     """
     each = 0.25 + 0.65 * (n_atoms / 2048) ** 2
     return max(1, min(cpu_count(), int(MEMORY / each)))
-
-
-# Topology of the halves
-
-
-def compare_halves(
-    patches: Array, dictionary: Array, settings: TopologySettings, folder: str | os.PathLike[str], **run: Any
-) -> Overlap | None:
-    """What the graphs of the first and the second half of a film share; None where a half has too few frames.
-
-    The paper's windows are longer than half its film, so that any two of them have frames in common.
-    """
-    half = len(patches) // 2
-    if half <= settings.n_atoms:
-        return None
-    inputs = {"patches": patches, "dictionary": dictionary, "alpha": settings.alpha}
-    (codes,) = run_cells([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], folder)  # on disk by now
-    starts = np.array([0, len(patches) - half])
-    common = {
-        "n_atoms": settings.n_atoms,
-        "n_components": settings.components,
-        "threshold": settings.threshold,
-    }
-    cells = [
-        Cell(f"topology-M{settings.n_atoms:04d}-half{i}", window_graph, slice_codes(codes, s, s + half) | common)
-        for i, s in enumerate(starts)
-    ]
-    graphs = run_cells(cells, folder, stage="topology: halves", **run)
-    persistence = measure_persistence(
-        graphs, starts, window=half, n_permutations=settings.n_permutations, seed=settings.seed
-    )
-    return persistence.successive
 
 
 # Reconstruction

@@ -63,7 +63,7 @@ def all_claims(done: Reproduction) -> list[Claim]:
     return [
         more_atoms(done.sweep, notes.get("sweep", "")),
         more_frames(done.sweep, notes.get("sweep", "")),
-        *topology_claims(done.topology, done.halves, notes.get("topology", "")),
+        *topology_claims(done.topology, notes.get("topology", "")),
         *prediction_claims(done.phases, notes.get("prediction", "")),
     ]
 
@@ -142,20 +142,20 @@ def _trend(key: str, text: str, rule: str, lines: dict[str, list[tuple[str, Comb
 # The topology
 
 
-def topology_claims(result: TopologyResult | None, halves: Overlap | None, note: str = "") -> list[Claim]:
-    """Fig. 3. `halves` compares the two halves of the film where no two windows are without common frames."""
+def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
+    """Fig. 3."""
     return [
-        clusters_change(result, halves, note),
-        clusters_persist(result, halves, note),
+        clusters_change(result, note),
+        clusters_persist(result, note),
         linked_look_alike(result, note),
     ]
 
 
-def clusters_change(result: TopologyResult | None, halves: Overlap | None, note: str = "") -> Claim:
+def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
     """Fig. 3 (a)."""
     text = "Clusters change over time"
     rule = "fewer than half of the links in either of two distant windows are in both"
-    far = _far(result, halves)
+    far = _far(result)
     if result is None or far is None or not np.isfinite(far.jaccard):
         return Claim(
             key="clusters_change", text=text, rule=rule, outcome=UNTESTED, notes=_some(note, _no_links(result))
@@ -190,11 +190,11 @@ def clusters_change(result: TopologyResult | None, halves: Overlap | None, note:
     )
 
 
-def clusters_persist(result: TopologyResult | None, halves: Overlap | None, note: str = "") -> Claim:
+def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
     """Fig. 3 (b), judged by windows without common frames: where most frames are shared, links stay by themselves."""
     text = "Clusters persist across time"
     rule = f"windows without a common frame share more links than they would by chance (p ≤ {LEVEL:g})"
-    far = _far(result, halves)
+    far = _far(result)
     near = None if result is None else result.persistence.successive
     built_in = ""
     if near is not None and np.isfinite(near.jaccard):
@@ -253,11 +253,11 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
     )
 
 
-def _far(result: TopologyResult | None, halves: Overlap | None) -> Overlap | None:
-    """Windows without common frames, if there are any; if not, those that are farthest apart."""
+def _far(result: TopologyResult | None) -> Overlap | None:
+    """Windows without common frames, or the halves of the film; if there are none, windows that are farthest apart."""
     if result is None:
         return None
-    return halves or result.persistence.distant
+    return result.halves or result.persistence.distant
 
 
 def _distance(pairs: Overlap) -> str:

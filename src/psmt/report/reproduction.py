@@ -51,7 +51,7 @@ def make_page(
     if done.sweep is not None:
         sections.append(sweep_section(done.sweep, pictures["sweep"]))
     if done.topology is not None:
-        sections.append(topology_section(done.topology, done.halves, pictures["topology"], pictures["atom_map"]))
+        sections.append(topology_section(done.topology, pictures["topology"], pictures["atom_map"]))
     if done.reconstruction is not None and done.plan.reconstruction is not None:
         segment = least_error(done.reconstruction, window=done.settings.prediction.window)
         sections.append(
@@ -97,9 +97,7 @@ def make_summary(done: Reproduction, film: Film) -> bytes:
         "notes": done.plan.notes,
         "claims": {claim.key: claim.summary() for claim in all_claims(done)},
         "sweep": None if done.sweep is None else [row._asdict() for row in done.sweep.table()],
-        "topology": None
-        if done.topology is None
-        else done.topology.summary() | {"halves": None if done.halves is None else done.halves.summary()},
+        "topology": None if done.topology is None else done.topology.summary(),
         "reconstruction": None
         if done.reconstruction is None or segment is None
         else {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.experiments.topology import RULE, Overlap, TopologyResult
+from psmt.experiments.topology import RULE, TopologyResult
 from psmt.report.numbers import percent
 from psmt.report.page import Cell, Picture, Section, Table
 
 
-def topology_section(result: TopologyResult, halves: Overlap | None, figure: bytes, atom_map: bytes) -> Section:
+def topology_section(result: TopologyResult, figure: bytes, atom_map: bytes) -> Section:
     """Section with the two figures as PNG files."""
     settings = result.settings
     rule = "They are the " + RULE if settings.chosen is None else "They were given"
@@ -32,14 +32,14 @@ def topology_section(result: TopologyResult, halves: Overlap | None, figure: byt
                 "one after the other, lie side by side.",
             ),
         ],
-        tables=[_overlaps(result, halves)],
+        tables=[_overlaps(result)],
     )
 
 
-def _overlaps(result: TopologyResult, halves: Overlap | None) -> Table:
+def _overlaps(result: TopologyResult) -> Table:
     pairs = [("neighbouring windows", result.persistence.successive), ("distant windows", result.persistence.distant)]
-    if halves is not None:
-        pairs.append(("the two halves of the film", halves))
+    if result.halves is not None:
+        pairs.append(("the two halves of the film", result.halves))
     return Table(
         "What two windows have in common; p by permutation, agreement of components as adjusted Rand index",
         ("windows", "frames apart", "frames shared", "links in both", "by chance", "p", "components agree"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +19,7 @@ from psmt.experiments.tables import to_csv
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.graph import code_patches, slice_codes, window_graph
 from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, likeness_test, picture_likeness
-from psmt.experiments.topology.persistence import measure_persistence
+from psmt.experiments.topology.persistence import Overlap, measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.files import writing
@@ -65,7 +67,28 @@ def topology(
     codes = run([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], "codes")[0]
     # The map takes longest and goes first: nobody then waits for it at the end.
     arranged, *graphs = run([map_cell(codes, settings), *window_cells(codes, settings)], "windows")
-    return assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
+    result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
+    if result.persistence.distant.frames_shared > 0:
+        # The paper's windows are longer than half of its film: any two of them have frames in common.
+        result = replace(result, halves=compare_halves(codes, settings, lambda cells: run(cells, "halves")))
+    return result
+
+
+def compare_halves(
+    codes: Result, settings: TopologySettings, run: Callable[[Sequence[Cell]], Sequence[Result]]
+) -> Overlap | None:
+    """What the graphs of the first and the second half of a film share; None where a half has too few frames."""
+    n_frames = len(codes["offsets"]) - 1
+    half = n_frames // 2
+    if half <= settings.n_atoms:
+        return None
+    starts = np.array([0, n_frames - half])
+    cells = [
+        Cell(f"topology-M{settings.n_atoms:04d}-half{i}", window_graph, _graph_inputs(codes, start, half, settings))
+        for i, start in enumerate(starts)
+    ]
+    tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
+    return measure_persistence(run(cells), starts, window=half, **tests).successive
 
 
 def map_cell(codes: Result, settings: TopologySettings) -> Cell:
@@ -76,16 +99,20 @@ def map_cell(codes: Result, settings: TopologySettings) -> Cell:
 
 def window_cells(codes: Result, settings: TopologySettings) -> list[Cell]:
     """Cells of all windows, from the packed codes of the film."""
-    cells = []
-    for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1)):
-        inputs = {
-            **slice_codes(codes, start, start + settings.window),
-            "n_atoms": settings.n_atoms,
-            "n_components": settings.components,
-            "threshold": settings.threshold,
-        }
-        cells.append(Cell(f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}-w{i:03d}", window_graph, inputs))
-    return cells
+    name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
+    return [
+        Cell(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings))
+        for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1))
+    ]
+
+
+def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySettings) -> dict[str, Any]:
+    return {
+        **slice_codes(codes, start, start + window),
+        "n_atoms": settings.n_atoms,
+        "n_components": settings.components,
+        "threshold": settings.threshold,
+    }
 
 
 def assemble(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psmt.experiments.cells import Result
 from psmt.experiments.topology.atom_map import AtomMap
 from psmt.experiments.topology.likeness import Likeness
-from psmt.experiments.topology.persistence import Persistence
+from psmt.experiments.topology.persistence import Overlap, Persistence
 from psmt.experiments.topology.settings import RULE, Row, TopologySettings
 
 Array = NDArray[np.float64]
@@ -39,6 +39,8 @@ class TopologyResult:
     """Of pictures that may be shifted by `MAX_SHIFT` pixels; None where atoms are no square pictures."""
     persistence: Persistence
     atom_map: AtomMap
+    halves: Overlap | None = None
+    """What the graphs of the film's two halves share, where any two windows have common frames."""
 
     @cached_property
     def centers(self) -> Ints:
@@ -102,6 +104,7 @@ class TopologyResult:
             "likeness": self.likeness.summary(),
             "shifted_likeness": None if self.shifted_likeness is None else self.shifted_likeness.summary(),
             "persistence": self.persistence.summary(),
+            "halves": None if self.halves is None else self.halves.summary(),
             "atom_map": self.atom_map.summary(),
         }
 
