@@ -1,10 +1,11 @@
 """What PSMT is compared with, behind the same interface: `fit`, `update`, `predict`.
 
-The first four work on frames alone, so any series serves. The last three share PSMT's layers and take its parameters.
+The first three work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ class Predictor(Protocol):
         """The next frame (n_features,), or the next (horizon, n_features)."""
 
 
-class _FramePredictor(BaseEstimator):
+class _FramePredictor(BaseEstimator, ABC):
     """A method whose next frame depends on the last few frames only."""
 
     _needed: int
@@ -63,8 +64,9 @@ class _FramePredictor(BaseEstimator):
     def _learn(self, X: Array) -> None:
         pass
 
+    @abstractmethod
     def _next(self, last: Array) -> Array:
-        raise NotImplementedError
+        """The frame (n_features,) after the last few (memory, n_features)."""
 
 
 class CopyFrame(_FramePredictor):

@@ -108,7 +108,7 @@ def reproduce(
     ],
     /,
     *,
-    options: Annotated[ReproduceOptions, Flat] = ReproduceOptions(),  # noqa: B008
+    options: Annotated[ReproduceOptions, Flat] = ReproduceOptions(),
 ) -> None:
     """The whole paper."""
     options.check()
@@ -116,7 +116,7 @@ def reproduce(
 
 
 @app.command(help=_SWEEP, help_epilogue="")
-def sweep(film: Film, /, *, options: Annotated[SweepOptions, Flat] = SweepOptions()) -> None:  # noqa: B008
+def sweep(film: Film, /, *, options: Annotated[SweepOptions, Flat] = SweepOptions()) -> None:
     """Table 1 and Fig. 2 of the paper."""
     options.check()
     from psmt.cli.experiments import for_each_film, run_sweep
@@ -136,7 +136,7 @@ def sweep(film: Film, /, *, options: Annotated[SweepOptions, Flat] = SweepOption
 
 
 @app.command(help=_TOPOLOGY, help_epilogue="")
-def topology(film: Film, /, *, options: Annotated[TopologyOptions, Flat] = TopologyOptions()) -> None:  # noqa: B008
+def topology(film: Film, /, *, options: Annotated[TopologyOptions, Flat] = TopologyOptions()) -> None:
     """Fig. 3 of the paper."""
     options.check()
     from psmt.cli.experiments import for_each_film, run_topology
@@ -160,7 +160,7 @@ def reconstruct(
     film: Film,
     /,
     *,
-    options: Annotated[ReconstructOptions, Flat] = ReconstructOptions(),  # noqa: B008
+    options: Annotated[ReconstructOptions, Flat] = ReconstructOptions(),
 ) -> None:
     """The error of each frame with all frames."""
     options.check()
@@ -181,7 +181,7 @@ def reconstruct(
 
 
 @app.command(help=_PREDICT, help_epilogue="")
-def predict(film: Film, /, *, options: Annotated[PredictOptions, Flat] = PredictOptions()) -> None:  # noqa: B008
+def predict(film: Film, /, *, options: Annotated[PredictOptions, Flat] = PredictOptions()) -> None:
     """Fig. 4 of the paper."""
     from psmt.cli import files
     from psmt.cli.prediction import predict_film, prediction_files
