@@ -22,8 +22,7 @@ from psmt.embedding import straightest
 from psmt.evaluation import log_mse, mse, teacher_forced
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
-from psmt.recovery import Recovery, recover_next
-from psmt.selection import ACTIVITY_FACTOR
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 ATOMS, WINDOW, HORIZON = 512, 1536, 30
 COMPONENTS, LAMBDAS = (16, 32, 64, 128, 256), (0.03, 0.1, 0.3, 1.0)

@@ -17,8 +17,8 @@ from psmt.embedding.policy import RANK_TOL
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
-from psmt.recovery import Recovery, recover_next
-from psmt.selection import ACTIVITY_FACTOR, Auto, Choice, held_out, walk_forward
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import load_model, save_model
 from psmt.validation import check_count, check_frame, check_real, check_series
 

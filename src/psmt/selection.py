@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psmt.embedding import straightest
 from psmt.extrapolation import Extrapolation
 from psmt.moments import WindowMoments
-from psmt.recovery import Recovery, recover_next
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 Array = NDArray[np.float64]
 Auto = Literal["auto"]
@@ -26,9 +26,6 @@ LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 _SCORED = 32
 """How many of the held-out codes are predicted, each with an embedding of all codes before it."""
-
-ACTIVITY_FACTOR = 2.0
-"""No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from psmt.experiments import sweep as sweep_module
 from psmt.experiments.sweep import (
     SweepResult,
     SweepSettings,
-    _recover_all,
     dictionary_cell,
     learn_dictionary,
     reconstruct_window,
@@ -84,7 +83,7 @@ def test_recovering_a_window_at_once_is_recovering_each_frame(bound):
     codes = np.maximum(rng.standard_normal((70, 20)), 0)
     embedding = rng.standard_normal((6, 20))
     embedding[:, [3, 11]] = 0.0
-    together = _recover_all(embedding, codes, lam=0.1, activity=bound)
+    together = Recovery(embedding, 0.1, activity=bound).many(codes @ embedding.T, codes)
     recover = Recovery(embedding, 0.1, activity=bound, tol=1e-14)
     np.testing.assert_allclose(together, [recover(embedding @ code, code) for code in codes], atol=1e-8)
     hidden = codes[:, [3, 11]].sum(axis=1)

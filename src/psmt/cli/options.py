@@ -106,10 +106,11 @@ class FilmOptions:
         window = getattr(self, "window", None)
         if window is not None:
             check_count("window", window, minimum=3)
-        if getattr(self, "components", "auto") != "auto":
-            check_count("components", self.components)  # type: ignore[attr-defined]
-        if getattr(self, "lam", "auto") != "auto":
-            check_real("lam", self.lam)  # type: ignore[attr-defined]
+        components, lam = getattr(self, "components", "auto"), getattr(self, "lam", "auto")
+        if components != "auto":
+            check_count("components", components)
+        if lam != "auto":
+            check_real("lam", lam)
         PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
 

@@ -81,7 +81,7 @@ def predict_film(source: str, options: PredictOptions) -> Predictions:
 def _search(patches: NDArray[Any], options: PredictOptions, progress: Bars) -> tuple[list[Phase], NDArray[Any]]:
     """Calm and lively phase, and the reconstruction MSE (time,) that they were found by."""
     from psmt.coding import SparseCoder
-    from psmt.experiments.reconstruction import find_phases, reconstruct
+    from psmt.experiments.reconstruction import components_for, find_phases, reconstruct
 
     with progress.stage("learn dictionary"):
         coder = SparseCoder(n_atoms=options.atoms, alpha=options.alpha, random_state=options.seed).fit(patches)
@@ -89,7 +89,7 @@ def _search(patches: NDArray[Any], options: PredictOptions, progress: Bars) -> t
         errors = reconstruct(
             patches,
             coder,
-            n_components=max(options.atoms // 4, 1) if options.components == "auto" else options.components,
+            n_components=components_for(options.atoms, None if options.components == "auto" else options.components),
             lam=DEFAULT_LAM if options.lam == "auto" else options.lam,
             progress=lambda _, done, total: report(done, total),
         )

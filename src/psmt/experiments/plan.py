@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.prediction import check_start
-from psmt.experiments.reconstruction import check_length
+from psmt.experiments.reconstruction import check_length, components_for
 from psmt.experiments.sweep import SweepSettings
 from psmt.experiments.topology import TopologySettings
 from psmt.validation import check_count, check_real
@@ -38,7 +38,7 @@ class ReconstructionSettings:
     @property
     def components(self) -> int:
         """f."""
-        return max(self.n_atoms // 4, 1) if self.n_components is None else self.n_components
+        return components_for(self.n_atoms, self.n_components)
 
     def check(self, n_frames: int) -> None:
         """Raise unless there are more frames than atoms: the paper's own condition, without which V is singular."""

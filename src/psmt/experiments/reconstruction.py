@@ -14,7 +14,7 @@ from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.progress import Progress, silent
 from psmt.moments import WindowMoments
-from psmt.recovery import Recovery
+from psmt.recovery import ACTIVITY_FACTOR, Recovery
 
 Array = NDArray[np.float64]
 
@@ -23,15 +23,23 @@ def reconstruct(
     patches: Array, coder: SparseCoder, *, n_components: int, lam: float, progress: Progress = silent
 ) -> Array:
     """MSE (time,) of each patch (time, n_features) after coding, embedding, recovery and decoding."""
-    codes = coder.transform(patches)
+    recovered, _ = through_embedding(coder.transform(patches), n_components=n_components, lam=lam)
+    progress("reconstruct", len(patches), len(patches))
+    return mse(coder.inverse_transform(recovered), patches)
+
+
+def through_embedding(codes: Array, *, n_components: int, lam: float) -> tuple[Array, int]:
+    """The codes (time, n_atoms) after the embedding of all of them and recovery, and the rank of V."""
     moments = WindowMoments.of(codes)
-    embedding = straightest(moments.covariance(), moments.second_differences(), n_components).matrix
-    recover = Recovery(embedding, lam, activity=2.0 * moments.peak_activity)
-    errors = np.empty(len(patches))
-    for t, point in enumerate(codes @ embedding.T):
-        errors[t] = mse(coder.inverse_transform(recover(point, codes[t])[None])[0], patches[t])
-        progress("reconstruct", t + 1, len(patches))
-    return errors
+    embedding = straightest(moments.covariance(), moments.second_differences(), n_components)
+    recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
+    del moments  # as large as the codes several times over
+    return recover.many(codes @ embedding.matrix.T, codes), embedding.rank
+
+
+def components_for(n_atoms: int, n_components: int | None) -> int:
+    """f where all frames of a window are reconstructed: as given, or a quarter of the atoms."""
+    return max(n_atoms // 4, 1) if n_components is None else n_components
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.coding import SparseCoder
-from psmt.embedding import straightest
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.cells import Cell, Result, clear_stale, run_cells
 from psmt.experiments.progress import Progress, silent
+from psmt.experiments.reconstruction import components_for, through_embedding
 from psmt.experiments.tables import to_csv
 from psmt.files import writing
-from psmt.lasso import solve_many, unit_columns
-from psmt.moments import WindowMoments
-from psmt.recovery import Recovery
-from psmt.selection import ACTIVITY_FACTOR
 from psmt.validation import check_count, check_real, check_series
 
 __all__ = [
@@ -43,9 +39,6 @@ Array = NDArray[np.float64]
 
 TRIMMED = 0.25
 """Share of the errors that is left out at each end of Table 1."""
-
-_GAP_TOL = 1e-14
-"""Duality gap of step 7. At 1e-12 atoms that P hardly shows are still open by some hundredths of activity."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +111,7 @@ class SweepSettings:
 
     def components(self, n_atoms: int) -> int:
         """f for one M."""
-        return max(n_atoms // 4, 1) if self.n_components is None else self.n_components
+        return components_for(n_atoms, self.n_components)
 
 
 class Row(NamedTuple):
@@ -334,32 +327,9 @@ def reconstruct_window(*, patches: Array, dictionary: Array, n_components: int, 
     """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
     codes = coder.transform(patches)
-    moments = WindowMoments.of(codes)
-    embedding = straightest(moments.covariance(), moments.second_differences(), n_components)
-    activity = ACTIVITY_FACTOR * moments.peak_activity
-    del moments  # as large as the codes several times over
-    recovered = _recover_all(embedding.matrix, codes, lam=lam, activity=activity)
+    recovered, rank = through_embedding(codes, n_components=n_components, lam=lam)
     return {
         "mse": np.mean((coder.inverse_transform(recovered) - patches) ** 2, axis=1),
         "coding_mse": np.mean((coder.inverse_transform(codes) - patches) ** 2, axis=1),
-        "rank": np.array(embedding.rank),
+        "rank": np.array(rank),
     }
-
-
-def _recover_all(embedding: Array, codes: Array, *, lam: float, activity: float) -> Array:
-    """Codes (time, n_atoms) after P (f, n_atoms) and `Recovery`: all points of one P at once.
-
-    One Gram matrix serves the whole window, which `Recovery`, made for a new P in each frame, cannot know. The few
-    codes that meet the bound on activity are left to it.
-    """
-    columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
-    shown = np.flatnonzero(norms > 0)
-    recovered = codes.copy()
-    if shown.size == 0:
-        return recovered
-    points = codes @ embedding.T
-    recovered[:, shown] = solve_many(columns[shown], points, 0.5 * lam, tol=_GAP_TOL).coef / norms[shown]
-    recover = Recovery(embedding, lam, activity=activity, tol=_GAP_TOL)
-    for t in np.flatnonzero(recovered.sum(axis=1) > activity):
-        recovered[t] = recover(points[t], codes[t])
-    return recovered

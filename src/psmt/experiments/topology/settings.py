@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.reconstruction import components_for
 from psmt.validation import check_count, check_real
 
 Ints = NDArray[np.int64]
@@ -90,7 +91,7 @@ class TopologySettings:
     @property
     def components(self) -> int:
         """f."""
-        return max(self.n_atoms // 4, 1) if self.n_components is None else self.n_components
+        return components_for(self.n_atoms, self.n_components)
 
     @property
     def step(self) -> int:
