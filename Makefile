@@ -1,7 +1,7 @@
 # make demo   set up .venv and run the main job on the built-in film; ends with the path of a report
 # make test   set up .venv and run the tests
 # make lint   ruff and mypy
-# make bench  predictions on a real film, PSMT and what it is compared with (see benchmarks/README.md)
+# make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,8 +19,11 @@ lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/ready-run
-	$(BIN)/python -m benchmarks.prediction
+BENCHMARKS := speed prediction frames
+
+bench: .venv/ready-bench
+	for name in $(basename $(notdir $(wildcard $(BENCHMARKS:%=benchmarks/%.py)))); do \
+	  $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # No default install pulls torch: it is an extra. Each stamp stands for a set of extras.
 .venv/bin/python:
