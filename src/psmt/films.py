@@ -1,0 +1,73 @@
+"""Films that are written: MP4 files, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.errors import PSMTError
+from psmt.files import writing
+
+Picture = NDArray[np.uint8]
+
+# What players know best comes first. Which of them there is depends on how PyAV was built.
+_ENCODERS: dict[str, dict[str, str]] = {
+    "libx264": {"crf": "18", "preset": "veryfast"},
+    "libopenh264": {"b": "8M"},
+    "mpeg4": {"qscale": "3"},
+}
+
+
+@contextmanager
+def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
+    """A function that adds a picture (height, width, 3), red, green and blue, to the film.
+
+    The first picture decides the size; an odd row or column is repeated once, since H.264 counts in pairs. Nothing is
+    left behind if anything goes wrong.
+
+    Parameters
+    ----------
+    path : path
+    fps : float, optional
+        Pictures per second; 25 where nobody knows.
+    """
+    name = encoder()
+    rate = Fraction(fps or 25).limit_denominator(1001)
+    # PyAV would write under the final name; a file object is written under a temporary one.
+    with writing(Path(path)) as file, av.open(file, mode="w", format="mp4") as container:
+        stream = cast(av.VideoStream, container.add_stream(name, rate=rate, options=_ENCODERS[name]))
+        stream.pix_fmt = "yuv420p"
+        begun = False
+
+        def add(picture: Picture) -> None:
+            nonlocal begun
+            even = np.pad(picture, [(0, picture.shape[0] % 2), (0, picture.shape[1] % 2), (0, 0)], mode="edge")
+            if not begun:
+                stream.height, stream.width = even.shape[:2]
+                begun = True
+            for packet in stream.encode(av.VideoFrame.from_ndarray(even, format="rgb24")):
+                container.mux(packet)
+
+        yield add
+        if begun:
+            for packet in stream.encode():
+                container.mux(packet)
+
+
+def encoder() -> str:
+    """Name of the encoder that films are written with."""
+    for name in _ENCODERS:
+        try:
+            av.codec.Codec(name, "w")
+        except av.codec.codec.UnknownCodecError:
+            continue
+        return name
+    raise PSMTError(f"this build of PyAV can write no film: it has none of {', '.join(_ENCODERS)}; reinstall av")
