@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.solvers import descent_codes, lars_codes, nonnegative_least_squares
-from psmt.lasso import solve_many, solve_one, unit_columns
+from psmt.lasso import gram_matrix, solve_many, solve_one, unit_columns
 
 
 def problem(n_columns, n_features, n_targets, seed=0):
@@ -159,6 +159,30 @@ def test_thread_count_leaves_every_bit():
     finally:
         numba.set_num_threads(before)
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(("n_columns", "n_features"), [(1, 1), (3, 5), (64, 7), (67, 30), (130, 4)])
+def test_gram_matrix(n_columns, n_features):
+    columns = np.random.default_rng(0).standard_normal((n_columns, n_features))
+    gram = gram_matrix(columns)
+    assert np.allclose(gram, columns @ columns.T, atol=1e-13)
+    assert np.array_equal(gram, gram.T)
+
+
+def test_a_ready_gram_matrix_changes_nothing():
+    columns, targets = problem(40, 20, 70)
+    expected = solve_many(columns, targets, 0.1).coef
+    assert np.array_equal(solve_many(columns, targets, 0.1, gram=gram_matrix(columns)).coef, expected)
+    for x, a in zip(targets[:5], expected, strict=False):
+        assert np.allclose(solve_one(columns, x, 0.1, gram=gram_matrix(columns)).coef, a, atol=1e-9)
+
+
+def test_norms_give_the_coefficients_of_the_columns_as_they_were():
+    _, targets = problem(1, 8, 6)
+    columns = np.random.default_rng(0).standard_normal((12, 8)) * np.logspace(-1, 1, 12)[:, None]
+    unit, norms = unit_columns(columns)
+    for x, a in zip(targets, solve_many(unit, targets, 0.3 / norms, norms=norms).coef, strict=True):
+        assert_optimal(columns, x, a, 0.3)
 
 
 @settings(max_examples=10, deadline=None)

@@ -14,6 +14,7 @@ them by the residual and never forms a Gram matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -24,10 +25,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _CHUNK = 64
-"""Targets coded one after the other by one thread. Fixed, so that results do not depend on the thread count."""
-
-_BLOCK = 64 * _CHUNK
-"""Targets whose correlations with all columns are in memory at a time."""
+"""Targets that a thread solves one after the other. Fixed, so that results do not depend on the thread count."""
 
 _AT_ONCE = 8
 """Columns that may join the support in one step."""
@@ -36,7 +34,10 @@ _DEPENDENT = 1e-11
 """A unit column closer (squared) than this to the span of the support is treated as lying in it."""
 
 _ROUNDING = 1e-14
-"""Violations of optimality below this fraction of the largest correlation are rounding."""
+"""Violations of optimality below this fraction of the target's norm are rounding."""
+
+_FREE = 1e-300
+"""A price below this counts as this, so that it has a reciprocal."""
 
 _FAST = {"reassoc", "contract", "nsz"}
 
@@ -56,21 +57,63 @@ def _dot(a, b):
     return total
 
 
-# Small triangular systems are solved by indices rather than by rows: a view of a row costs more than its product.
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _products(columns, targets, out):
+    """Write the inner products (n_targets, n_columns) of all targets with all columns.
+
+    Four by four, as many sums as there are registers. BLAS would be faster by a third, but its threads compete for the
+    cores with those that solve, and nobody but the user may tell it how many to take.
+    """
+    n_columns, n_targets = columns.shape[0], targets.shape[0]
+    whole_columns, whole_targets = n_columns - n_columns % 4, n_targets - n_targets % 4
+    for j in range(0, whole_columns, 4):
+        d0, d1, d2, d3 = columns[j], columns[j + 1], columns[j + 2], columns[j + 3]
+        for t in range(0, whole_targets, 4):
+            x0, x1, x2, x3 = targets[t], targets[t + 1], targets[t + 2], targets[t + 3]
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
+            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
+            for k in range(d0.size):
+                s00 += x0[k] * d0[k]
+                s01 += x0[k] * d1[k]
+                s02 += x0[k] * d2[k]
+                s03 += x0[k] * d3[k]
+                s10 += x1[k] * d0[k]
+                s11 += x1[k] * d1[k]
+                s12 += x1[k] * d2[k]
+                s13 += x1[k] * d3[k]
+                s20 += x2[k] * d0[k]
+                s21 += x2[k] * d1[k]
+                s22 += x2[k] * d2[k]
+                s23 += x2[k] * d3[k]
+                s30 += x3[k] * d0[k]
+                s31 += x3[k] * d1[k]
+                s32 += x3[k] * d2[k]
+                s33 += x3[k] * d3[k]
+            out[t, j], out[t, j + 1], out[t, j + 2], out[t, j + 3] = s00, s01, s02, s03
+            out[t + 1, j], out[t + 1, j + 1], out[t + 1, j + 2], out[t + 1, j + 3] = s10, s11, s12, s13
+            out[t + 2, j], out[t + 2, j + 1], out[t + 2, j + 2], out[t + 2, j + 3] = s20, s21, s22, s23
+            out[t + 3, j], out[t + 3, j + 1], out[t + 3, j + 2], out[t + 3, j + 3] = s30, s31, s32, s33
+    for t in range(n_targets):
+        for j in range(whole_columns if t < whole_targets else 0, n_columns):
+            out[t, j] = _dot(columns[j], targets[t])
+
+
+# Triangular systems are solved by indices rather than by rows: most supports are small, and a view of a row costs more
+# than its product. The diagonal of a factor holds reciprocals, because a division costs as much as many products.
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _append(chol, n, cross, square):
-    """Squared pivot of one more column in the Cholesky factor of n columns; the row is written in any case."""
-    pivot = square
+def _append(chol, n, cross):
+    """Squared pivot of one more unit column in the Cholesky factor of n columns; the row is written in any case."""
+    pivot = 1.0
     for i in range(n):
         total = cross[i]
         for k in range(i):
             total -= chol[i, k] * chol[n, k]
-        total /= chol[i, i]
+        total *= chol[i, i]
         chol[n, i] = total
         pivot -= total * total
-    chol[n, n] = np.sqrt(pivot) if pivot > 0.0 else 0.0
+    chol[n, n] = 1.0 / np.sqrt(pivot) if pivot > 0.0 else 0.0
     return pivot
 
 
@@ -78,12 +121,13 @@ def _append(chol, n, cross, square):
 def _delete(chol, n, row):
     """Take one column out of the Cholesky factor of n columns, by Givens rotations."""
     for i in range(row, n - 1):
-        for k in range(i + 2):
+        for k in range(i + 1):
             chol[i, k] = chol[i + 1, k]
+        chol[i, i + 1] = 1.0 / chol[i + 1, i + 1]
     for k in range(row, n - 1):
-        norm = np.hypot(chol[k, k], chol[k, k + 1])
-        c, s = chol[k, k] / norm, chol[k, k + 1] / norm
-        chol[k, k] = norm
+        inverse = 1.0 / np.sqrt(chol[k, k] * chol[k, k] + chol[k, k + 1] * chol[k, k + 1])
+        c, s = chol[k, k] * inverse, chol[k, k + 1] * inverse
+        chol[k, k] = inverse
         for i in range(k + 1, n - 1):
             left, right = chol[i, k], chol[i, k + 1]
             chol[i, k] = c * left + s * right
@@ -97,9 +141,9 @@ def _solve(chol, n, rhs, out):
         total = rhs[i]
         for k in range(i):
             total -= chol[i, k] * out[k]
-        out[i] = total / chol[i, i]
+        out[i] = total * chol[i, i]
     for i in range(n - 1, -1, -1):
-        out[i] /= chol[i, i]
+        out[i] *= chol[i, i]
         for k in range(i):
             out[k] -= chol[i, k] * out[i]
 
@@ -109,64 +153,79 @@ def _cross_products(columns, gram, support, n, j, out):
     """Write the inner products of column j with the n columns of the support."""
     if gram.shape[0] > 0:
         for i in range(n):
-            out[i] = gram[j, support[i]]
+            out[i] = gram[support[i], j]  # the rows of the support are the ones in the cache
     else:
         for i in range(n):
             out[i] = _dot(columns[j], columns[support[i]])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _gradient(columns, gram, target, corr, support, values, n, residual, out):
-    """Write D'(x - D a), from the Gram matrix where there is one, else from the residual."""
-    if gram.shape[0] > 0:
-        out[:] = corr
-        for i in range(n):
-            row, value = gram[support[i]], values[i]
-            for j in range(out.size):
-                out[j] -= value * row[j]
-    else:
-        residual[:] = target
-        for i in range(n):
-            column, value = columns[support[i]], values[i]
-            for j in range(residual.size):
-                residual[j] -= value * column[j]
+def _subtract(rows, support, values, n, out):
+    """Subtract the n rows of the support times their values from `out`: four at a time, to spare loads and stores."""
+    for i in range(0, n, 4):
+        # Rows beyond the last are the last once more, times nothing.
+        i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        row0, row1, row2, row3 = rows[support[i]], rows[support[i1]], rows[support[i2]], rows[support[i3]]
+        value0 = values[i]
+        value1 = values[i1] if i1 == i + 1 else 0.0
+        value2 = values[i2] if i2 == i + 2 else 0.0
+        value3 = values[i3] if i3 == i + 3 else 0.0
         for j in range(out.size):
-            out[j] = _dot(columns[j], residual)
+            out[j] -= (value0 * row0[j] + value1 * row1[j]) + (value2 * row2[j] + value3 * row3[j])
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"})
-def _excess(grad, penalty):
-    """Subtract the penalty from the gradient, in place; return the largest excess and the largest ratio of the two.
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _excess(columns, gram, target, lead, penalty, support, values, n, residual, out):
+    """Write D'(x - D a) - penalty, from the Gram matrix where there is one, else from the residual.
 
-    Where a penalty is zero, so is its part in the ratio: the violation decides there.
+    `lead` is the excess of a = 0.
     """
-    most, ratio = -np.inf, 0.0
-    for j in range(grad.size):
-        price = penalty[j]
-        ratio = max(ratio, grad[j] / price if price > 0.0 else 0.0)
-        excess = grad[j] - price
-        most = max(most, excess)
-        grad[j] = excess
-    return most, ratio
+    if gram.shape[0] > 0:
+        for j in range(out.size):
+            out[j] = lead[j]
+        _subtract(gram, support, values, n, out)
+    else:
+        for i in range(target.size):
+            residual[0, i] = target[i]
+        _subtract(columns, support, values, n, residual[0])
+        _products(columns, residual, out.reshape(1, -1))
+        for j in range(out.size):
+            out[j] -= penalty[j]
+
+
+@njit(cache=True, nogil=True)
+def _largest(values):
+    """The largest value, or zero: positive floats are ordered as their bits are, and only those compile to vectors."""
+    most, bits = np.int64(0), values.view(np.int64)
+    for j in range(bits.size):
+        most = max(most, bits[j])
+    return np.int64(most).view(np.float64)
 
 
 @njit(cache=True, nogil=True)
 def _worst(excess, inside, least, found):
     """Write the columns outside the support whose excess is above `least`, largest first; return how many."""
     n = 0
-    for j in range(excess.size):
-        if excess[j] > least and not inside[j]:
-            at = n
-            if n < found.size:
-                n += 1
-            elif excess[j] <= excess[found[n - 1]]:
-                continue
-            else:
-                at = n - 1
-            while at > 0 and excess[found[at - 1]] < excess[j]:
-                found[at] = found[at - 1]
-                at -= 1
-            found[at] = j
+    for first in range(0, excess.size, 16):
+        last = min(first + 16, excess.size)
+        some = 0
+        for j in range(first, last):
+            some += excess[j] > least
+        if some == 0:
+            continue
+        for j in range(first, last):
+            if excess[j] > least and not inside[j]:
+                at = n
+                if n < found.size:
+                    n += 1
+                elif excess[j] <= excess[found[n - 1]]:
+                    continue
+                else:
+                    at = n - 1
+                while at > 0 and excess[found[at - 1]] < excess[j]:
+                    found[at] = found[at - 1]
+                    at -= 1
+                found[at] = j
     return n
 
 
@@ -181,32 +240,32 @@ def _drop(chol, support, values, inside, n, row):
 
 
 @njit(cache=True, nogil=True)
-def _active_set(columns, gram, target, corr, square, penalty, tol, support, values, n, work):
+def _active_set(columns, gram, target, corr, square, penalty, inverse, tol, support, values, n, work):
     """Solve one problem in place; return the size of the support and the duality gap.
 
-    `support[:n]` holds the columns to start from. `work` holds the arrays that a thread uses again and again.
+    `support[:n]` holds the columns to start from, `corr` the products of all columns with the target, `square` that of
+    the target with itself, `inverse` the reciprocals of the penalties. `work` holds the arrays that a thread uses again
+    and again; in between, nothing is `inside`.
     """
-    chol, grad, inside, rhs, goal, cross, residual, candidates = work
-    n_columns = grad.size
+    chol, lead, excess, relative, inside, rhs, goal, cross, residual, candidates = work
+    n_columns = excess.size
     limit = chol.shape[0] - 1
-    largest, free = 0.0, False
+    rounding = _ROUNDING * np.sqrt(square)
     for j in range(n_columns):
-        largest = max(largest, abs(corr[j]))
-        free |= penalty[j] == 0.0
-        inside[j] = False
+        lead[j] = corr[j] - penalty[j]
 
     # Warm start: the optimum on the given support, less what would be negative there.
     given, n = n, 0
     for i in range(given):
         j = support[i]
         _cross_products(columns, gram, support, n, j, cross)
-        if not inside[j] and n < limit and _append(chol, n, cross, 1.0) > _DEPENDENT:
+        if not inside[j] and n < limit and _append(chol, n, cross) > _DEPENDENT:
             support[n], inside[j] = j, True
             n += 1
     clean = False
     while not clean:
         for i in range(n):
-            rhs[i] = corr[support[i]] - penalty[support[i]]
+            rhs[i] = lead[support[i]]
         _solve(chol, n, rhs, values)
         clean = True
         for i in range(n - 1, -1, -1):
@@ -216,30 +275,29 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
 
     gap = np.inf
     for _ in range(20 * (n_columns + limit)):
-        _gradient(columns, gram, target, corr, support, values, n, residual, grad)
-
+        _excess(columns, gram, target, lead, penalty, support, values, n, residual, excess)
+        for j in range(n_columns):
+            relative[j] = excess[j] * inverse[j]
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
-        violation, ratio = _excess(grad, penalty)
-        scale = 1.0 if ratio <= 1.0 else 1.0 / ratio
-        if free and violation > 0.0:
-            scale = 0.0
+        violation = _largest(excess)
+        scale = 1.0 / (1.0 + _largest(relative))
         cost, fitted, slack = 0.0, 0.0, 0.0
         for i in range(n):
             j = support[i]
             cost += values[i] * penalty[j]
             fitted += values[i] * corr[j]
-            slack += values[i] * grad[j]
+            slack += values[i] * excess[j]
         rest = max(square - fitted - slack - cost, 0.0)
         gap = 0.5 * rest + cost - scale * (square - fitted) + 0.5 * scale * scale * rest
-        if gap <= tol * 0.5 * square or violation <= _ROUNDING * largest:
+        if gap <= tol * 0.5 * square or violation <= rounding:
             break
 
         added = 0
-        least = max(0.5 * violation, _ROUNDING * largest)
-        for c in range(_worst(grad, inside, least, candidates)):
+        least = max(0.5 * violation, rounding)
+        for c in range(_worst(excess, inside, least, candidates)):
             best = candidates[c]
             _cross_products(columns, gram, support, n, best, cross)
-            if n < limit and _append(chol, n, cross, 1.0) > _DEPENDENT:
+            if n < limit and _append(chol, n, cross) > _DEPENDENT:
                 support[n], values[n], inside[best] = best, 0.0, True
                 n += 1
                 added += 1
@@ -257,7 +315,7 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
                     values[i] = max(values[i] - step * goal[i], 0.0)
                 n = _drop(chol, support, values, inside, n, out)
                 _cross_products(columns, gram, support, n, best, cross)
-                if _append(chol, n, cross, 1.0) > _DEPENDENT:
+                if _append(chol, n, cross) > _DEPENDENT:
                     support[n], values[n], inside[best] = best, step, True
                     n += 1
                 added += 1
@@ -268,7 +326,7 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
         first = 0
         while first >= 0:
             for i in range(n):
-                rhs[i] = corr[support[i]] - penalty[support[i]]
+                rhs[i] = lead[support[i]]
             _solve(chol, n, rhs, goal)
             step, first = 1.0, -1
             for i in range(n):
@@ -278,6 +336,8 @@ def _active_set(columns, gram, target, corr, square, penalty, tol, support, valu
                 values[i] += step * (goal[i] - values[i])
                 if i == first or (goal[i] <= 0.0 and values[i] <= 0.0):
                     n = _drop(chol, support, values, inside, n, i)
+    for i in range(n):
+        inside[support[i]] = False
     return n, gap
 
 
@@ -287,20 +347,25 @@ def _workspace(n_columns, n_rows):
     return (
         np.empty((limit, limit)),
         np.empty(n_columns),
+        np.empty(n_columns),
+        np.empty(n_columns),
         np.zeros(n_columns, dtype=np.bool_),
         np.empty(limit),
         np.empty(limit),
         np.empty(limit),
-        np.empty(n_rows),
+        np.empty((1, n_rows)),
         np.empty(_AT_ONCE, dtype=np.int64),
     )
 
 
 @njit(cache=True, nogil=True)
-def _solve_chunk(columns, gram, targets, corr, penalty, tol, coef, gaps):
+def _solve_chunk(columns, gram, targets, penalty, norms, tol, coef, gaps):
     work = _workspace(columns.shape[0], columns.shape[1])
-    support = np.empty(work[3].size, dtype=np.int64)
-    values = np.empty(work[3].size)
+    support = np.empty(work[0].shape[0], dtype=np.int64)
+    values = np.empty(support.size)
+    corr = np.empty((targets.shape[0], columns.shape[0]))
+    _products(columns, targets, corr)
+    inverse = 1.0 / np.maximum(penalty, _FREE)
     n, last = 0, 0.0
     for t in range(targets.shape[0]):
         square = _dot(targets[t], targets[t])
@@ -308,90 +373,114 @@ def _solve_chunk(columns, gram, targets, corr, penalty, tol, coef, gaps):
         if t > 0 and 2.0 * _dot(targets[t], targets[t - 1]) < 0.5 * square + last:
             n = 0
         last = square
-        n, gaps[t] = _active_set(columns, gram, targets[t], corr[t], square, penalty, tol, support, values, n, work)
+        n, gaps[t] = _active_set(
+            columns, gram, targets[t], corr[t], square, penalty, inverse, tol, support, values, n, work
+        )
         for i in range(n):
-            coef[t, support[i]] = values[i]
+            coef[t, support[i]] = values[i] / norms[support[i]]
 
 
 @njit(cache=True, nogil=True)
-def _solve_single(columns, target, penalty, tol, start, coef):
+def _solve_single(columns, gram, target, penalty, tol, start, coef):
     n_columns, n_rows = columns.shape
-    corr = np.empty(n_columns)
-    for j in range(n_columns):
-        corr[j] = _dot(columns[j], target)
     work = _workspace(n_columns, n_rows)
-    support = np.empty(work[3].size, dtype=np.int64)
+    support = np.empty(work[0].shape[0], dtype=np.int64)
+    values = np.empty(support.size)
     n = 0
     for j in range(n_columns):
         if start[j] > 0.0 and n < support.size - 1:
             support[n] = j
             n += 1
-    values = np.empty(work[3].size)
-    n, gap = _active_set(
-        columns,
-        np.empty((0, 0)),
-        target,
-        corr,
-        _dot(target, target),
-        penalty,
-        tol,
-        support,
-        values,
-        n,
-        work,
-    )
+    corr = np.empty((1, n_columns))
+    _products(columns, target, corr)
+    square = _dot(target[0], target[0])
+    inverse = 1.0 / np.maximum(penalty, _FREE)
+    n, gap = _active_set(columns, gram, target[0], corr[0], square, penalty, inverse, tol, support, values, n, work)
     for i in range(n):
         coef[support[i]] = values[i]
     return gap
 
 
-def solve_many(columns: Array, targets: Array, penalty: float | Array, *, tol: float = 1e-12) -> LassoResult:
+@njit(cache=True, nogil=True)
+def _gram_chunk(columns, first, gram):
+    """Write the inner products of one chunk of columns with those up to it, and their mirror image."""
+    last = min(first + _CHUNK, columns.shape[0])
+    products = np.empty((last - first, last))
+    _products(columns[:last], columns[first:last], products)
+    for i in range(last - first):
+        for j in range(last):
+            gram[first + i, j] = products[i, j]
+            gram[j, first + i] = products[i, j]
+
+
+def gram_matrix(columns: Array) -> Array:
+    """Inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
+    columns = _as_rows(columns)
+    gram = np.empty((len(columns), len(columns)))
+    _in_threads(lambda first: _gram_chunk(columns, first, gram), len(columns))
+    return gram
+
+
+def solve_many(
+    columns: Array,
+    targets: Array,
+    penalty: float | Array,
+    *,
+    tol: float = 1e-12,
+    norms: Array | None = None,
+    gram: Array | None = None,
+) -> LassoResult:
     """Coefficients (n_targets, n_columns) and duality gaps (n_targets,) of many problems with the same columns.
 
     Parameters
     ----------
     columns : (n_columns, n_features) array
-        One unit-norm column of the problem per row.
+        One unit-norm column of the problem per row. A zero column is never used if it has a price.
     targets : (n_targets, n_features) array
         A target that is close to the one before it starts from that one's support.
     penalty : float or (n_columns,) array
         Price of a unit of each coefficient, >= 0.
     tol : float
         Stop when the duality gap is below ``tol * ||x||^2 / 2``, that is relative to the objective at zero.
+    norms : (n_columns,) array or None
+        What the coefficients are divided by at the end: those of columns that had these norms before they were scaled.
+    gram : (n_columns, n_columns) array or None
+        `gram_matrix` of the columns, where somebody has it already.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     prices = _prices(penalty, columns)
-    coef = np.zeros((targets.shape[0], columns.shape[0]))
-    gaps = np.zeros(targets.shape[0])
-    gram = columns @ columns.T
+    norms = np.ones(len(columns)) if norms is None else norms
+    gram = gram_matrix(columns) if gram is None else gram
+    coef = np.zeros((len(targets), len(columns)))
+    gaps = np.zeros(len(targets))
 
-    # One product for many targets, then plain threads for the kernels, which release the GIL: BLAS and we never
-    # compete for the cores, and numba's own threads would add to the compile time.
-    with ThreadPoolExecutor(get_num_threads()) as pool:
-        for block in range(0, len(targets), _BLOCK):
-            corr = targets[block : block + _BLOCK] @ columns.T
+    def solve_chunk(first: int) -> None:
+        part = slice(first, first + _CHUNK)
+        _solve_chunk(columns, gram, targets[part], prices, norms, tol, coef[part], gaps[part])
 
-            def solve_chunk(first: int, block: int = block, corr: Array = corr) -> None:
-                part = slice(block + first, block + min(first + _CHUNK, len(corr)))
-                rows = corr[first : first + _CHUNK]
-                _solve_chunk(columns, gram, targets[part], rows, prices, tol, coef[part], gaps[part])
-
-            list(pool.map(solve_chunk, range(0, len(corr), _CHUNK)))
+    _in_threads(solve_chunk, len(targets))
     return LassoResult(coef, gaps)
 
 
 def solve_one(
-    columns: Array, target: Array, penalty: float | Array, *, tol: float = 1e-12, start: Array | None = None
+    columns: Array,
+    target: Array,
+    penalty: float | Array,
+    *,
+    tol: float = 1e-12,
+    start: Array | None = None,
+    gram: Array | None = None,
 ) -> LassoResult:
-    """Coefficients (n_columns,) and duality gap of one problem, without forming a Gram matrix.
+    """Coefficients (n_columns,) and duality gap of one problem; without a Gram matrix none is formed.
 
     `start` is an earlier solution (n_columns,) whose support is tried first. The other parameters are those of
     `solve_many`.
     """
     columns, target = _as_rows(columns), _as_rows(target)
-    coef = np.zeros(columns.shape[0])
+    coef = np.zeros(len(columns))
     start = coef if start is None else _as_rows(start)
-    gap = _solve_single(columns, target, _prices(penalty, columns), tol, start, coef)
+    gram = np.empty((0, 0)) if gram is None else gram
+    gap = _solve_single(columns, gram, target[None], _prices(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
 
 
@@ -399,6 +488,21 @@ def unit_columns(columns: Array) -> tuple[Array, Array]:
     """Unit-norm columns (n_columns, n_features) and the norms (n_columns,) they had; zero columns stay zero."""
     norms = np.linalg.norm(columns, axis=1)
     return columns / np.where(norms > 0, norms, 1.0)[:, None], norms
+
+
+def _in_threads(work: Callable[[int], None], size: int) -> None:
+    """Call `work` with the start of each chunk of `size` things. The kernels release the GIL, so plain threads serve.
+
+    Numba's own threads would add to the compile time.
+    """
+    starts = range(0, size, _CHUNK)
+    threads = min(get_num_threads(), len(starts))
+    if threads > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, starts))
+    else:
+        for start in starts:
+            work(start)
 
 
 def _as_rows(values: Array) -> Array:

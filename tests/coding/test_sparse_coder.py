@@ -1,5 +1,7 @@
 """Layer 1: exact codes, dictionaries of any making, and scikit-learn's manners."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,6 +111,28 @@ def test_a_given_dictionary_is_copied(glide):
     coder = SparseCoder.from_dictionary(atoms)
     atoms[:] = 0.0
     assert coder.dictionary_.any()
+
+
+def test_codes_never_belong_to_an_earlier_dictionary(glide):
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal((2, 12, 36))
+    coder = SparseCoder.from_dictionary(one, alpha=0.3)
+    coder.transform(glide[:5])
+    with pytest.raises(ValueError, match="read-only"):
+        coder.dictionary_ *= 2.0
+    coder.dictionary_ = two
+    expected = SparseCoder.from_dictionary(two, alpha=0.3).transform(glide[:5])
+    assert np.array_equal(coder.transform(glide[:5]), expected)
+    coder.partial_fit(glide)
+    expected = SparseCoder.from_dictionary(coder.dictionary_, alpha=0.3).transform(glide[:5])
+    assert np.array_equal(coder.transform(glide[:5]), expected)
+
+
+def test_a_copy_by_pickle_codes_alike_and_carries_no_more_than_the_atoms(coder, glide):
+    codes = coder.transform(glide[:20])
+    stored = pickle.dumps(coder._atoms)
+    assert len(stored) < 1.1 * coder.dictionary_.nbytes + 1000
+    assert np.array_equal(pickle.loads(pickle.dumps(coder)).transform(glide[:20]), codes)
 
 
 @settings(max_examples=15, deadline=None)

@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from psmt.coding.atoms import Atoms
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
-from psmt.lasso import solve_many, solve_one, unit_columns
+from psmt.lasso import solve_many, unit_columns
 from psmt.validation import check_count, check_real
 
 Array = NDArray[np.float64]
@@ -41,7 +42,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Attributes
     ----------
     dictionary_ : (n_atoms, n_features) array
-        Unit-norm atoms.
+        Unit-norm atoms. Read-only; another dictionary may be set in its place.
     objective_ : list of float
         Mean objective of each epoch, measured while learning.
 
@@ -56,7 +57,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ((200, 16), True)
     """
 
-    dictionary_: Array
     objective_: list[float]
     n_features_in_: int
 
@@ -82,7 +82,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @classmethod
     def from_dictionary(cls, atoms: ArrayLike, *, alpha: float = 1.0, gap_tol: float = 1e-12) -> Self:
         """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm."""
-        dictionary: Array = check_array(atoms, dtype=np.float64, copy=True)
+        dictionary: Array = check_array(atoms, dtype=np.float64)
         coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol)
         coder._check_parameters()
         coder.dictionary_ = dictionary
@@ -98,7 +98,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._start(samples, rng)
         for _ in range(self.max_epochs):
             order = rng.permutation(len(samples))
-            self.objective_.append(self._learn(samples[order]))
+            self._learn(samples[order])
             if len(self.objective_) > 1:
                 before, after = self.objective_[-2:]
                 if before - after <= self.tol * before:
@@ -115,17 +115,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
             self._statistics = DictionaryStatistics(*self.dictionary_.shape)
-        self.objective_.append(self._learn(samples))
+        self._learn(samples)
         return self
 
     def transform(self, X: ArrayLike) -> Array:
         """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        unit, norms, used = self._unit_atoms()
-        codes = np.zeros((len(samples), len(used)))
-        codes[:, used] = solve_many(unit, samples, self.alpha / norms, tol=self.gap_tol).coef / norms
-        return codes
+        return self._atoms.code(samples, self.alpha, tol=self.gap_tol)
 
     def follow(self, x: Array, code: Array) -> Array:
         """Code (n_atoms,) of the sample (n_features,) that follows one with the given code.
@@ -133,11 +130,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
         atoms of the last code are kept.
         """
-        unit, norms, used = self._unit_atoms()
-        following = np.zeros(len(code))
-        solution = solve_one(unit, x, self.alpha / norms, tol=self.gap_tol, start=code[used])
-        following[used] = solution.coef / norms
-        return following
+        return self._atoms.code_next(x, self.alpha, tol=self.gap_tol, last=code)
 
     def inverse_transform(self, codes: ArrayLike) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper."""
@@ -150,14 +143,17 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return given @ self.dictionary_
 
     @property
+    def dictionary_(self) -> Array:
+        """Phi (n_atoms, n_features)."""
+        return self._atoms.given
+
+    @dictionary_.setter
+    def dictionary_(self, atoms: Array) -> None:
+        self._atoms = Atoms(atoms)
+
+    @property
     def _n_features_out(self) -> int:
         return len(self.dictionary_)
-
-    def _unit_atoms(self) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Atoms scaled to unit norm, their norms, and which atoms (n_atoms,) these are: all but the zero ones."""
-        unit, norms = unit_columns(self.dictionary_)
-        used = norms > 0
-        return unit[used], norms[used], used
 
     def _check_parameters(self) -> None:
         check_count("n_atoms", self.n_atoms)
@@ -172,15 +168,16 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.objective_ = []
         self._statistics = DictionaryStatistics(*self.dictionary_.shape)
 
-    def _learn(self, X: Array) -> float:
-        """Mean objective of the samples while learning from them once."""
-        total = 0.0
+    def _learn(self, X: Array) -> None:
+        """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
+        atoms, total = self.dictionary_.copy(), 0.0
         for start in range(0, len(X), self.batch_size):
             batch = X[start : start + self.batch_size]
-            codes = solve_many(self.dictionary_, batch, self.alpha, tol=self.gap_tol).coef
-            residuals = batch - codes @ self.dictionary_
+            codes = solve_many(atoms, batch, self.alpha, tol=self.gap_tol).coef
+            residuals = batch - codes @ atoms
             total += 0.5 * np.sum(residuals**2) + self.alpha * np.sum(codes)
             self._statistics.update(codes, batch)
-            self._statistics.improve(self.dictionary_)
-            self._statistics.replace_dead(self.dictionary_, batch, residuals)
-        return total / len(X)
+            self._statistics.improve(atoms)
+            self._statistics.replace_dead(atoms, batch, residuals)
+        self.dictionary_ = atoms
+        self.objective_.append(total / len(X))
