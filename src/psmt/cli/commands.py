@@ -16,6 +16,7 @@ from psmt.cli.options import (
     ReproduceOptions,
     SweepOptions,
     TopologyOptions,
+    VideoOptions,
 )
 from psmt.errors import PSMTError
 
@@ -33,6 +34,7 @@ _EXAMPLES = """Examples:
   psmt reproduce a.mp4 b.mp4 --quick   the same, small, on two films
   psmt predict film.mp4                two phases, found by reconstruction error
   psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
+  psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
 
 A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. \
@@ -44,6 +46,12 @@ _PREDICT = """Predict frames with PSMT and all it is compared to (Fig. 4 of the 
 
 Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; where phases are searched, \
 reconstruction.csv and reconstruction.png too. Ends with a table per phase that holds every method against copying."""
+
+_PREDICT_VIDEO = """Predict whole frames, each from those before it, with PSMT and all it is compared to.
+
+Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
+rollout.csv (left to itself for 10 frames, again and again) and report.html: one page that opens with whether PSMT \
+beat copying on this film, and where it did not. Ends with a table that holds every method against copying."""
 
 _SWEEP = """Reconstruct frames with more and fewer atoms and frames (Table 1 and Fig. 2 of the paper).
 
@@ -192,6 +200,22 @@ def predict(film: Film, /, *, options: Annotated[PredictOptions, Flat] = Predict
         files.write(out, prediction_files(run))
     show_phases(run.results)
     print(out)
+
+
+@app.command(name="predict-video", help=_PREDICT_VIDEO, help_epilogue="")
+def predict_video(film: Film, /, *, options: Annotated[VideoOptions, Flat] = VideoOptions()) -> None:
+    """Whole frames."""
+    options.check()
+    from psmt.cli import files
+    from psmt.cli.screen import show_table
+    from psmt.cli.video import video_of
+    from psmt.report.frames import frames_table, verdict
+
+    with files.folder(options.out) as out:
+        result = video_of(film, options, out)
+    show_table(frames_table(result))
+    print(verdict(result))
+    print(out / "report.html")
 
 
 def _reproduce(films: Sequence[str], options: ReproduceOptions, settings: ReproduceSettings) -> None:

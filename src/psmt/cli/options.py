@@ -13,6 +13,7 @@ from psmt.errors import PSMTError
 
 if TYPE_CHECKING:
     from psmt.experiments.plan import ReconstructionSettings, ReproduceSettings
+    from psmt.experiments.predict_video import VideoSettings
     from psmt.experiments.sweep import SweepSettings
     from psmt.experiments.topology import TopologySettings
 
@@ -68,12 +69,41 @@ Out = Annotated[Path, Parameter(help="Folder for the files; made if it is not th
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions:
-    """What all commands take: the film's patches, layer 1, the seed and the device."""
+    """What all commands take: layer 1, the seed, the device, and how much of the film."""
 
     alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
     seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     device: Annotated[str, Parameter(help="Where to compute; this version knows cpu.", metavar="cpu")] = "cpu"
     frames: Annotated[int, Parameter(help="Use the first so many frames of the film at the most.")] = 10_000
+
+    def check(self) -> None:
+        """Raise for values that no film can make right, before any work is done."""
+        from psmt.validation import check_count, check_real
+
+        if self.device != "cpu":
+            raise PSMTError(f"--device {self.device}: the GPU engine is not part of this version; choices: cpu")
+        check_count("frames", self.frames)
+        check_count("seed", self.seed, minimum=0)
+        check_real("alpha", self.alpha, open_bound=True)
+        for name in ("atoms", "horizon"):
+            values = getattr(self, name, None)
+            for value in values if isinstance(values, tuple) else [values]:
+                if value not in (None, "all"):
+                    check_count(name, value)
+        window = getattr(self, "window", None)
+        if window is not None:
+            check_count("window", window, minimum=3)
+        components, lam = getattr(self, "components", "auto"), getattr(self, "lam", "auto")
+        if components != "auto":
+            check_count("components", components)
+        if lam != "auto":
+            check_real("lam", lam)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(FilmOptions):
+    """What the commands take that look at one patch of each frame."""
+
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 200
     patch: Annotated[int, Parameter(help="Side of the patch in pixels; N is its square.")] = 16
     position: Annotated[
@@ -89,33 +119,15 @@ class FilmOptions:
     ] = None
 
     def check(self) -> None:
-        """Raise for values that no film can make right, before any work is done."""
+        """As for all commands; and a patch that lies in the frame."""
+        super().check()
         from psmt.patches import PatchCutter
-        from psmt.validation import check_count, check_real
 
-        if self.device != "cpu":
-            raise PSMTError(f"--device {self.device}: the GPU engine is not part of this version; choices: cpu")
-        check_count("frames", self.frames)
-        check_count("seed", self.seed, minimum=0)
-        check_real("alpha", self.alpha, open_bound=True)
-        for name in ("atoms", "horizon"):
-            values = getattr(self, name, None)
-            for value in values if isinstance(values, tuple) else [values]:
-                if value is not None:
-                    check_count(name, value)
-        window = getattr(self, "window", None)
-        if window is not None:
-            check_count("window", window, minimum=3)
-        components, lam = getattr(self, "components", "auto"), getattr(self, "lam", "auto")
-        if components != "auto":
-            check_count("components", components)
-        if lam != "auto":
-            check_real("lam", lam)
         PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(FilmOptions):
+class PredictOptions(PatchOptions):
     """Options of `psmt predict`."""
 
     atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 512
@@ -128,7 +140,74 @@ class PredictOptions(FilmOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellOptions(FilmOptions):
+class VideoOptions(FilmOptions):
+    """Options of `psmt predict-video`."""
+
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.05
+    size: Annotated[
+        Literal["native"] | int | None,
+        Parameter(
+            help="Side of the frame in pixels, after shrinking its centred square; native keeps the film's own "
+            "picture. Left out: 200, or the whole square of a smaller film.",
+            metavar="native|INT",
+            show_default=False,
+            **_AUTO,
+        ),
+    ] = None
+    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 512
+    start: Annotated[
+        int | None,
+        Parameter(
+            help="T: frame to start from; all before it is only learned from. Left out: 400, or half of a short film.",
+            metavar="INT",
+            show_default=False,
+        ),
+    ] = None
+    horizon: Annotated[
+        Literal["all"] | int | None,
+        Parameter(
+            help="K: how many frames are predicted after the start. Left out: 500, or as many as there are.",
+            metavar="all|INT",
+            show_default=False,
+            **_AUTO,
+        ),
+    ] = None
+    peers: Annotated[
+        tuple[Literal["blocks", "ridge"], ...],
+        Parameter(
+            help="One more method to compare with, slower than the rest: block motion or ridge regression; may be "
+            "repeated.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
+    out: Out = Path("psmt-predict-video")
+
+    def check(self) -> None:
+        """As for all commands; and a size that can be predicted."""
+        super().check()
+        self.settings()
+        from psmt.whole_frames.colour import FrameReader
+
+        if self.size is not None:
+            FrameReader(self.size)
+
+    def settings(self) -> VideoSettings:
+        """As the library takes them."""
+        from psmt.experiments.predict_video import VideoSettings
+
+        return VideoSettings(
+            start=self.start,
+            horizon=self.horizon,
+            n_atoms=self.atoms,
+            alpha=self.alpha,
+            seed=self.seed,
+            peers=self.peers,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellOptions(PatchOptions):
     """What all commands take whose work is cut into cells."""
 
     quick: Annotated[

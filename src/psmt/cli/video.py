@@ -1,0 +1,85 @@
+"""`psmt predict-video`: a film through the model, and a film of the predictions out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from psmt.cli import files
+from psmt.cli.options import VideoOptions
+from psmt.cli.progress import Bars
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from psmt.evaluation import Step
+    from psmt.experiments.predict_video import Sink, VideoResult
+    from psmt.whole_frames.colour import ColourFrame
+
+DEFAULT_SIZE = 200
+"""Side of the frame, for films that are at least as large."""
+
+_DPI = 150
+
+
+def video_of(source: str, options: VideoOptions, out: Path) -> VideoResult:
+    """Predict a film, and write all files into the folder `out`."""
+    from psmt.evaluation import FrameRow, RolloutRow
+    from psmt.experiments.predict_video import predict_video
+    from psmt.experiments.tables import to_csv
+    from psmt.figures import places_figure, png, scores_figure, stills_figure
+    from psmt.figures.film import FilmPainter, error_gain
+    from psmt.films import writing_film
+    from psmt.frames import open_frames
+    from psmt.report import render
+    from psmt.report.frames import FilmFacts, frames_page
+    from psmt.whole_frames.colour import FrameReader
+
+    film = open_frames(source, stop=options.frames)
+    reader = FrameReader(min(DEFAULT_SIZE, *film.shape) if options.size is None else options.size)
+    began = perf_counter()
+    gain = 1
+
+    with Bars() as progress, writing_film(out / "predicted.mp4", fps=film.fps) as add:
+
+        def begin(past: NDArray[Any], horizon: int | None) -> Sink:
+            nonlocal gain
+            gain = error_gain(past)
+            painter = FilmPainter(past.shape[1:], horizon=horizon, gain=gain)
+
+            def sink(step: Step, now: ColourFrame, before: ColourFrame) -> None:
+                predicted = step.predicted["psmt"]
+                add(
+                    painter.paint(
+                        step.rows["psmt"],
+                        step.rows["copy"].psnr,
+                        now.coloured(now.luma),
+                        before.coloured(predicted),
+                        predicted - step.frame,
+                    )
+                )
+
+            return sink
+
+        result = predict_video(film, reader, options.settings(), begin=begin, progress=progress)
+        progress("draw figures", 0, 1)
+        pictures = {
+            "scores": png(scores_figure(result), dpi=_DPI),
+            "places": png(places_figure(result), dpi=_DPI),
+            "stills": png(stills_figure(result, gain=gain), dpi=_DPI),
+        }
+        progress("draw figures", 1, 1)
+        facts = FilmFacts(
+            checksum=film.checksum(), size=film.shape, n_frames=film.n_frames, seconds=perf_counter() - began
+        )
+        # Inside the film's context: should one of these fail, the film is not left there alone.
+        files.write(
+            out,
+            {
+                "scores.csv": to_csv(FrameRow._fields, result.rows),
+                "rollout.csv": to_csv(RolloutRow._fields, result.rollouts),
+                "report.html": render(frames_page(result, facts, pictures)),
+            },
+        )
+    return result

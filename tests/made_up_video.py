@@ -1,0 +1,62 @@
+"""Results of a predicted film with made-up errors: figures and reports need no model."""
+
+import numpy as np
+
+from psmt.evaluation import FrameRow, RolloutRow, psnr
+from psmt.experiments.predict_video import Still, VideoResult, VideoSettings
+
+METHODS = ("psmt", "copy", "linear", "fourier")
+
+
+def make_video(
+    ratios: dict[str, np.ndarray | list[float]] | None = None,
+    *,
+    n_frames: int = 30,
+    start: int = 400,
+    copy_mse: float = 1e-3,
+    cuts: tuple[int, ...] = (),
+    surprise: bool = True,
+    rollout_ratios: tuple[float, ...] = (0.5, 0.7, 0.9),
+    shape: tuple[int, int] = (20, 30),
+) -> VideoResult:
+    """A film of `n_frames` predicted frames in which each method has the errors `ratios` of copying."""
+    given = {"psmt": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
+    rng = np.random.default_rng(0)
+    rows, rollouts = [], []
+    for k in range(n_frames):
+        for name in METHODS:
+            ratio = float(np.broadcast_to(given[name], n_frames)[k])
+            mse = copy_mse * ratio
+            ours = name == "psmt"
+            rows.append(
+                FrameRow(
+                    start + 1 + k,
+                    name,
+                    mse,
+                    float(psnr(mse)),
+                    0.9,
+                    copy_mse,
+                    ratio if copy_mse > 0 else float("nan"),
+                    float(rng.uniform()) if ours and surprise else float("nan"),
+                    int(ours and start + 1 + k in cuts),
+                )
+            )
+    for step, ratio in enumerate(rollout_ratios, start=1):
+        for name in METHODS:
+            own = ratio if name == "psmt" else 1.0
+            rollouts.append(RolloutRow(start, name, step, start + step, own * 1e-3, 30.0, 0.9, 1e-3, own))
+    last, frame, predicted = rng.uniform(size=(3, *shape))
+    ours = [row for row in rows if row.method == "psmt"]
+    return VideoResult(
+        name="made up",
+        settings=VideoSettings(rollout=len(rollout_ratios)),
+        start=start,
+        n_past=min(start, 400),
+        shape=shape,
+        rows=rows,
+        rollouts=rollouts,
+        stills={name: Still(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},
+        error_maps={name: np.full(shape, copy_mse * float(np.mean(given[name]))) for name in METHODS},
+        seconds=dict.fromkeys(METHODS, 0.01),
+        learning=2.0,
+    )
