@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from psmt.frames import open_frames
     from psmt.model import PSMT
     from psmt.patches import read_patches
+    from psmt.whole_frames.frame_model import FramePSMT
 
-__all__ = ["PSMT", "SparseCoder", "TemporalEmbedding", "open_frames", "read_patches"]
+__all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "open_frames", "read_patches"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "FramePSMT": "psmt.whole_frames.frame_model",
     "PSMT": "psmt.model",
     "SparseCoder": "psmt.coding",
     "TemporalEmbedding": "psmt.embedding",
