@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import process_time
 from typing import Self
 
 import numpy as np
@@ -20,19 +21,19 @@ import pydmd
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.page import FILM, machine, table, write_section
-from psmt import FramePSMT, open_frames
+from psmt import open_frames
 from psmt.evaluation import FrameRow, RolloutRow, follow, mse
-from psmt.experiments.predict_video import FRAME_METHODS, summarise_frames
+from psmt.experiments.predict_video import FRAME_METHODS, LEARN, SLOW_PEERS, VideoSettings, summarise_frames
 from psmt.patches import PatchCutter, standardise
 from psmt.whole_frames.colour import FrameReader
-from psmt.whole_frames.peers import BlockMotion, CopyFrames, FourierPhase, LinearPixels, RidgePixels
+from psmt.whole_frames.peers import FramePredictor
 
-LEARN, SCORED, ROLLOUT, EVERY = 400, 60, 10, 10
+SCORED, ROLLOUT, EVERY = 60, 10, 10
 STARTS = (1500, 4500, 7500)
 FILMS = {
     ("highway", 200): STARTS,
     ("highway", 100): STARTS,
-    ("ocean", 200): (400, 650, 900),
+    ("ocean", 100): (400, 650, 900),
     ("carphone", 144): (59,),
 }
 """Starts by film and size of the frame; carphone has only 120 frames."""
@@ -75,7 +76,7 @@ class Cell:
     rows: list[FrameRow]
     rollouts: list[RolloutRow]
     seconds: dict[str, float]
-    """Per frame, by method."""
+    """Of processor time per frame, by method: other work on the machine does not count."""
     patch_errors: dict[str, float]
     """`mse_vs_frame` of the centre 16 x 16, standardised, as in the paper's protocol."""
 
@@ -90,15 +91,7 @@ def run(film: str, path: str, size: int, start: int) -> Cell:
         if index >= start - LEARN:
             frames.append(frame.luma)
     past = np.stack(frames[: min(LEARN, start)])
-    methods = {
-        "psmt": FramePSMT(random_state=0),
-        "copy": CopyFrames(),
-        "linear": LinearPixels(),
-        "fourier": FourierPhase(),
-        "blocks": BlockMotion(),
-        "ridge": RidgePixels(),
-        "dmd": DMD(),
-    }
+    methods: dict[str, FramePredictor] = VideoSettings(peers=SLOW_PEERS).methods() | {"dmd": DMD()}
     for method in methods.values():
         method.fit(past)
     rows: list[FrameRow] = []
@@ -106,7 +99,7 @@ def run(film: str, path: str, size: int, start: int) -> Cell:
     times: list[dict[str, float]] = []
     patch_errors: list[list[float]] = []
     centre = PatchCutter(frame_size=None, patch_size=16)
-    for step in follow(methods, frames[len(past) :], start=start, rollout=ROLLOUT, every=EVERY):
+    for step in follow(methods, frames[len(past) :], start=start, rollout=ROLLOUT, every=EVERY, clock=process_time):
         rows += step.rows.values()
         rollouts += step.rollouts
         times.append(step.seconds)
@@ -143,7 +136,7 @@ def next_frame_table(cells: Sequence[Cell]) -> str:
             ]
         )
     starts = [f"start {cell.start}" for cell in cells]
-    return table(["MSE ÷ copying", *starts, "mean", "PSNR, dB", "SSIM", "ms per frame"], lines)
+    return table(["MSE ÷ copying", *starts, "mean", "PSNR, dB", "SSIM", "CPU ms per frame"], lines)
 
 
 def rollout_ratios(cells: Sequence[Cell], method: str) -> list[float]:
@@ -195,11 +188,18 @@ def target_table(found: dict[tuple[str, int], list[Cell]]) -> str:
             *_held(patches[0] / patches[1], 1),
         ]
     )
-    for film, size in (("ocean", 200), ("carphone", 144)):
+    for film, size in (("ocean", 100), ("carphone", 144)):
         worst = max(cell.ratios()["psmt"] for cell in found[film, size])
         lines.append([f"{film}, {size} x {size}: MSE ÷ copying, worst start", "≤ 1.02", *_held(worst, 1.02)])
     rate = 1 / np.mean([cell.seconds["psmt"] for cell in found["highway", 200]])
-    lines.append(["frames per second at 200 x 200, PSMT alone", "≥ 5", f"{rate:.1f}", "yes" if rate >= 5 else "**no**"])
+    lines.append(
+        [
+            "frames per second of processor time at 200 x 200, PSMT alone",
+            "≥ 5",
+            f"{rate:.1f}",
+            "yes" if rate >= 5 else "**no**",
+        ]
+    )
     return table(["figure", "target", "reached", "held"], lines)
 
 

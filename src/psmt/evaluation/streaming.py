@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -92,6 +92,7 @@ def follow(
     start: int,
     rollout: int = 10,
     every: int = 20,
+    clock: Callable[[], float] = perf_counter,
 ) -> Iterator[Step]:
     """Yield a step for each frame but the first, which is only received.
 
@@ -107,13 +108,15 @@ def follow(
         Frames that each method predicts by itself now and then; 0 for none.
     every : int
         Frames from the beginning of one rollout to that of the next.
+    clock : callable
+        Tells the seconds by which methods are timed.
     """
     under_way: list[_Rollout] = []
     last: Frame | None = None
     answers: dict[str, _Answer] = {}
     for index, frame in enumerate(frames, start):
         expected = answers
-        answers = {name: _receive(method, frame) for name, method in methods.items()}
+        answers = {name: _receive(method, frame, clock) for name, method in methods.items()}
         if last is not None:
             copied = _mse(last, frame)
             predicted = {name: answer.predicted for name, answer in expected.items()}
@@ -131,10 +134,10 @@ def follow(
         last = frame
 
 
-def _receive(method: FramePredictor, frame: Frame) -> _Answer:
-    began = perf_counter()
+def _receive(method: FramePredictor, frame: Frame, clock: Callable[[], float]) -> _Answer:
+    began = clock()
     predicted = method.update(frame).predict()
-    seconds = perf_counter() - began
+    seconds = clock() - began
     return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
 
 

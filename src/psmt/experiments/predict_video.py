@@ -20,6 +20,7 @@ from psmt.experiments.progress import Progress, silent
 from psmt.frames import FrameSource
 from psmt.validation import check_choice, check_count
 from psmt.whole_frames.colour import ColourFrame, FrameReader
+from psmt.whole_frames.frame_model import FramePSMT
 from psmt.whole_frames.peers import (
     BlockMotion,
     CopyFrames,
@@ -84,11 +85,11 @@ class VideoSettings:
 
     def methods(self) -> dict[str, FramePredictor]:
         """All that is compared, not yet fitted."""
-        from psmt.whole_frames import FramePSMT
-
+        wanted = {"n_atoms": self.n_atoms, "alpha": self.alpha, "random_state": self.seed}
+        known = FramePSMT().get_params()
         slow = {"blocks": BlockMotion, "ridge": RidgePixels}
         return {
-            "psmt": FramePSMT(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.seed),
+            "psmt": FramePSMT(**{name: value for name, value in wanted.items() if name in known}),
             "copy": CopyFrames(),
             "linear": LinearPixels(),
             "fourier": FourierPhase(),
