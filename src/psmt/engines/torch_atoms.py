@@ -1,0 +1,115 @@
+"""Coding in torch: `psmt.coding.atoms.Atoms` on a device, and the learning of a dictionary there."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from psmt.coding.dictionary import _FADING, _PATIENCE
+from psmt.engines.torch_graphs import recorded
+from psmt.engines.torch_lasso import Problems, Repeated, padded, pose, solve_many
+
+_BLOCK = 32
+"""Atoms whose dependence on all others is worked out in one product."""
+
+
+def unit_columns(columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Unit-norm columns (n_columns, n_features) and the norms (n_columns,) they had; zero columns stay zero."""
+    norms = columns.norm(dim=1)
+    return columns / torch.where(norms > 0, norms, 1.0)[:, None], norms
+
+
+class TorchAtoms:
+    """Atoms (n_atoms, n_features) of any norm, ready for coding."""
+
+    def __init__(self, given: Tensor) -> None:
+        self.given = given
+        self._unit, norms = unit_columns(given)
+        self._norms = torch.where(norms > 0, norms, 1.0)
+        self._repeated: dict[tuple[float, float], Repeated] = {}
+
+    @cached_property
+    def _wide(self) -> tuple[Tensor, Tensor]:
+        wide = padded(self._unit)
+        return wide, wide @ wide.mT
+
+    def code(self, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
+        """Codes (n_samples, n_atoms) of the samples (n_samples, n_features)."""
+        return solve_many(self._unit, samples, alpha / self._norms, tol=tol).coef / self._norms
+
+    def code_next(self, sample: Tensor, alpha: float, *, tol: float, last: Tensor) -> Tensor:
+        """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
+        wide, gram = self._wide
+        problem = pose(wide, sample[None], alpha / self._norms, gram)
+        if (alpha, tol) not in self._repeated:
+            self._repeated[alpha, tol] = Repeated(problem, tol)
+        start = torch.nn.functional.pad(last, (0, len(wide) - len(last)))[None]
+        return self._repeated[alpha, tol].solve(problem, start).coef[0, : len(last)] / self._norms
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
+        return codes @ self.given
+
+
+class TorchStatistics:
+    """Faded sums over the codes so far, and the dictionary that is best for them.
+
+    As `psmt.coding.dictionary.DictionaryStatistics`. The sweep over the atoms is the same, one after the other, but what
+    a block of them asks of all others is one product.
+    """
+
+    def __init__(self, n_atoms: int, n_features: int, device: torch.device) -> None:
+        self.code_code = torch.zeros(n_atoms, n_atoms, dtype=torch.float64, device=device)
+        self.code_sample = torch.zeros(n_atoms, n_features, dtype=torch.float64, device=device)
+        self.idle = torch.zeros(n_atoms, dtype=torch.float64, device=device)
+        self.n_batches = 0
+        self._atoms = torch.zeros_like(self.code_sample)
+        self._sweep = recorded(self._sweep_all, device)
+
+    def update(self, codes: Tensor, samples: Tensor) -> None:
+        """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
+        self.n_batches += 1
+        kept = (1.0 - 1.0 / self.n_batches) ** _FADING
+        self.code_code.addmm_(codes.T, codes, beta=kept)
+        self.code_sample.addmm_(codes.T, samples, beta=kept)
+        self.idle += len(codes)
+        self.idle.masked_fill_(codes.any(0), 0.0)
+
+    def improve(self, atoms: Tensor) -> None:
+        """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
+        self._atoms.copy_(atoms)
+        self._sweep()
+        atoms.copy_(self._atoms)
+
+    def _sweep_all(self) -> None:
+        own = self.code_code.diagonal()
+        free = ((self.idle == 0) & (own > 0)).to(own.dtype)
+        for first in range(0, len(own), _BLOCK):
+            block = slice(first, min(first + _BLOCK, len(own)))
+            atoms, shared = self._atoms[block], self.code_code[block, block]
+            wishes = torch.addmm(self.code_sample[block], self.code_code[block], self._atoms, alpha=-1.0)
+            wishes.addcmul_(atoms, own[block, None])
+            moves = torch.zeros_like(atoms)
+            for j in range(len(atoms)):
+                wish = torch.addmv(wishes[j], moves.T, shared[j], alpha=-1.0)
+                norm = wish.norm()
+                best = torch.where(norm > 0, wish / norm, atoms[j])
+                torch.mul(best - atoms[j], free[first + j], out=moves[j])
+            atoms += moves
+
+    def replace_dead(self, atoms: Tensor, samples: Tensor, residuals: Tensor) -> int:
+        """Number of dead atoms that were set, in place, to the samples that are explained worst."""
+        dead = (self.idle > _PATIENCE * len(atoms)).nonzero()[:, 0]
+        if not len(dead):
+            return 0
+        worst = residuals.square().sum(1).argsort(descending=True, stable=True)[: len(dead)]
+        worst = worst[samples[worst].norm(dim=1) > 0]
+        dead = dead[: len(worst)]
+        atoms[dead] = unit_columns(samples[worst])[0]
+        self.code_code[dead] = 0.0
+        self.code_code[:, dead] = 0.0
+        self.code_sample[dead] = 0.0
+        self.idle[dead] = 0.0
+        return len(dead)
