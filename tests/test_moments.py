@@ -142,3 +142,43 @@ def test_latest_and_peak():
 def test_an_empty_window_has_nothing_to_let_go_of():
     with pytest.raises(ValueError, match="the window is empty"):
         WindowMoments(3).revert()
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("ends", [True, False])
+def test_changes_are_those_of_the_matrices(centred, ends):
+    codes = np.abs(np.random.default_rng(0).standard_normal((60, 6)))
+    moments = WindowMoments.of(codes[:40])
+    for code in codes[40:]:
+        V, S = moments.covariance(centred=centred), moments.second_differences(ends=ends).copy()
+        moments.slide(code)
+        vectors, covariance, curvature = moments.last_change(moments.changes - 1, centred=centred, ends=ends)
+        changed = V + vectors.T @ covariance @ vectors
+        assert np.allclose(changed, moments.covariance(centred=centred), atol=1e-12)
+        changed = S + vectors.T @ curvature @ vectors
+        assert np.allclose(changed, moments.second_differences(ends=ends), atol=1e-12)
+
+
+def test_only_a_single_slide_is_remembered():
+    codes = np.abs(np.random.default_rng(0).standard_normal((60, 6)))
+    moments = WindowMoments.of(codes[:40])
+    assert moments.last_change(moments.changes) is None
+    count = moments.changes
+    moments.slide(codes[40])
+    assert moments.last_change(count) is not None
+    moments.slide(codes[41])
+    assert moments.last_change(count) is None
+    count = moments.changes
+    moments.update(codes[42])
+    assert moments.last_change(count) is None
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("ends", [True, False])
+def test_products_with_the_matrices(centred, ends):
+    rng = np.random.default_rng(0)
+    moments, vectors = WindowMoments.of(np.abs(rng.standard_normal((40, 6)))), rng.standard_normal((6, 3))
+    V, S = moments.covariance(centred=centred), moments.second_differences(ends=ends)
+    assert np.allclose(moments.covariance_times(vectors, centred=centred), V @ vectors)
+    assert np.allclose(moments.second_differences_times(vectors, ends=ends), S @ vectors)
+    assert np.allclose(moments.variances(centred=centred), np.diag(V))

@@ -155,3 +155,19 @@ def test_steps_6_and_7_by_hand():
 def test_lam_must_be_a_price(lam):
     with pytest.raises((ValueError, TypeError), match=f"lam={lam!r}"):
         Recovery(np.eye(2), lam)
+
+
+def test_atoms_that_the_embedding_cannot_tell_apart_are_recovered_together():
+    """Parallel columns leave the split open; it is that of least norm, whatever the rounding."""
+    rng = np.random.default_rng(0)
+    P = rng.standard_normal((6, 10))
+    P[:, 7] = 2.0 * P[:, 3]
+    P[:, 9] = 0.5 * P[:, 3]
+    point = 3.0 * P[:, 3] + P[:, 1]
+    codes = [Recovery(P * (1 + 1e-7 * rng.standard_normal(P.shape)), 0.1)(point) for _ in range(5)]
+    assert np.ptp(codes, axis=0).max() < 1e-4
+    assert np.allclose(codes[0][[7, 9]], codes[0][3] * np.array([2.0, 0.5]), rtol=1e-4)
+    alone = np.delete(P, [7, 9], axis=1)
+    expected = Recovery(alone, 0.1)(point)
+    assert np.allclose(P @ codes[0], alone @ expected, atol=1e-6)
+    assert np.isclose(np.linalg.norm(P, axis=0) @ codes[0], np.linalg.norm(alone, axis=0) @ expected, rtol=1e-6)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
-from psmt.embedding import Embedding, straightest
+from psmt.embedding import Embedding, TrackedEmbedding
 from psmt.embedding.policy import RANK_TOL
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
@@ -128,6 +128,7 @@ class PSMT(BaseEstimator):
         self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
+        self._start_tracking()
         rank = self._embed().rank
         if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
@@ -175,19 +176,20 @@ class PSMT(BaseEstimator):
         return self
 
     def _slide(self, code: Array) -> None:
-        self.moments_.update(code)
-        self.moments_.revert()
+        self.moments_.slide(code)
         self._embedding = None
+        if self._tracked.is_following:
+            self._embed()
 
     def _embed(self) -> Embedding:
         if self._embedding is None:
-            self._embedding = straightest(
-                self.moments_.covariance(centred=self.centred),
-                self.moments_.second_differences(ends=self.ends),
-                self.n_components_,
-                rank_tol=self.rank_tol,
-            )
+            self._embedding = self._tracked.renew(self.moments_)
         return self._embedding
+
+    def _start_tracking(self) -> None:
+        self._tracked = TrackedEmbedding(
+            self.n_components_, centred=self.centred, ends=self.ends, rank_tol=self.rank_tol
+        )
 
     # Steps 6 to 8: predict
 
@@ -252,6 +254,7 @@ class PSMT(BaseEstimator):
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
         check_is_fitted(self, "moments_")
         save_model(self, path)
+        self._start_tracking()  # as the copy does, so that both go on alike
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

@@ -7,7 +7,7 @@ S. Both are sums over time, so a window that slides by one code changes them by 
 from __future__ import annotations
 
 from collections import deque
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,58 @@ _STILL = 1e-12
 """An atom whose variance is below this fraction of its mean square stands still: the difference is rounding."""
 
 
+class Change(NamedTuple):
+    """What a slide did to V and S, as ``vectors' weights vectors``.
+
+    The first vector is the code that arrived, the second the one that is gone. Where V is centred, the last is the sum
+    of the codes before the slide. All but that one are sparse.
+    """
+
+    vectors: Array
+    """(n, n_features)"""
+    covariance: Array
+    """Weights (n, n) of V."""
+    curvature: Array
+    """Weights (n, n) of S."""
+
+
+class _Slide(NamedTuple):
+    oldest: list[Array]
+    """The three oldest codes before the slide."""
+    youngest: list[Array]
+    """The three youngest codes after it."""
+    total: Array
+    """The sum of the codes before it."""
+
+    def change(self, n: int, *, centred: bool, ends: bool) -> Change:
+        gone, arrived = self.oldest[0], self.youngest[2]
+        vectors = [arrived, gone, _bend(*self.youngest), _bend(*self.oldest)]
+        curvature = [0.0, 0.0, 1.0, -1.0]
+        if ends:
+            none = np.zeros_like(gone)
+            vectors += [_bend(*self.youngest[1:], none), _bend(*self.youngest[:2], none)]
+            vectors += [_bend(none, *self.oldest[1:]), _bend(none, *self.oldest[:2])]
+            curvature += [1.0, -1.0, 1.0, -1.0]
+        if centred:
+            vectors.append(self.total)
+            curvature.append(0.0)
+        covariance = np.zeros((len(vectors), len(vectors)))
+        covariance[[0, 1], [0, 1]] = 1.0, -1.0
+        if centred:
+            step = np.zeros(len(vectors))
+            step[[0, 1]] = 1.0, -1.0
+            covariance -= np.outer(step, step) / n
+            covariance[-1] -= step / n
+            covariance[:, -1] -= step / n
+        return Change(np.array(vectors), covariance / (n - centred), np.diag(curvature))
+
+
+def _bend(before: Array, middle: Array, after: Array) -> Array:
+    return middle - 0.5 * (before + after)
+
+
 class WindowMoments:
-    """Codes of a window that grows at its young end (`update`) and shrinks at its old end (`revert`).
+    """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
 
     Parameters
     ----------
@@ -40,6 +90,8 @@ class WindowMoments:
         Sum of ``d_t d_t'`` over the interior second differences ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``.
     uses : (n_features,) array
         How many codes of the window use each atom. Rows of an unused atom are exactly zero.
+    changes : int
+        How often the window has changed.
 
     Notes
     -----
@@ -53,8 +105,7 @@ class WindowMoments:
     >>> codes = np.abs(np.random.default_rng(0).standard_normal((50, 4)))
     >>> moments = WindowMoments.of(codes[:40])
     >>> for code in codes[40:]:
-    ...     moments.update(code)
-    ...     moments.revert()
+    ...     moments.slide(code)
     >>> bool(np.allclose(moments.covariance(), np.cov(codes[10:].T)))
     True
     """
@@ -65,6 +116,8 @@ class WindowMoments:
         self._activity: deque[float] = deque()
         self._reverted = 0
         self._peak: Array = np.zeros(2)
+        self.changes = 0
+        self._slide: _Slide | None = None
         self._clear()
 
     @classmethod
@@ -96,26 +149,31 @@ class WindowMoments:
 
     def update(self, code: ArrayLike) -> None:
         """Take in the code (n_features,) that follows the youngest."""
-        code = np.array(code, dtype=np.float64)
-        self._codes.append(code)
-        self._activity.append(float(code.sum()))
-        self._count(code, 1)
-        if len(self) >= 3:
-            self._bend(-3, 1.0)
-        self._peak = np.maximum(self._peak, self._energy())
+        self._slide = None
+        self.changes += 1
+        self._take(code)
 
     def revert(self) -> None:
         """Let go of the oldest code."""
         if not self._codes:
             raise ValueError("the window is empty: there is no code to let go of")
-        if len(self) >= 3:
-            self._bend(0, -1.0)
-        self._count(self._codes[0], -1)
-        self._codes.popleft()
-        self._activity.popleft()
-        self._reverted += 1
-        if self._reverted >= max(len(self), 1) or (self._energy() < _FALL * self._peak).any():
-            self._refresh()
+        self._slide = None
+        self.changes += 1
+        self._release()
+
+    def slide(self, code: ArrayLike) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
+        oldest, total = [self._codes[i] for i in range(min(3, len(self)))], self.total.copy()
+        self._take(code)
+        self._release()
+        self.changes += 1
+        self._slide = _Slide(oldest, [self._codes[i] for i in (-3, -2, -1)], total) if len(self) >= 3 else None
+
+    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
+        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+        if self._slide is None or self.changes != since + 1:
+            return None
+        return self._slide.change(len(self), centred=centred, ends=ends)
 
     def covariance(self, *, centred: bool = True) -> Array:
         """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
@@ -132,9 +190,33 @@ class WindowMoments:
         """S (n_features, n_features): ``A D D' A'`` of the paper, with its half stencils at both ends or without."""
         if not ends:
             return self.curvature
-        first = self._codes[0] - 0.5 * self._codes[1]
-        last = self._codes[-1] - 0.5 * self._codes[-2]
+        first, last = self._end_bends()
         return self.curvature + np.outer(first, first) + np.outer(last, last)
+
+    def variances(self, *, centred: bool = True) -> Array:
+        """Diagonal (n_features,) of V."""
+        n, squares = len(self), np.diag(self.products)
+        return (squares - self.total * (self.total / n)) / (n - 1) if centred else squares / n
+
+    def covariance_times(self, vectors: Array, *, centred: bool = True) -> Array:
+        """V times the columns of `vectors` (n_features, n), without making V."""
+        n, products = len(self), self.products @ vectors
+        if not centred:
+            return products / n
+        products -= np.outer(self.total, (self.total @ vectors) / n)
+        products /= n - 1
+        return products
+
+    def second_differences_times(self, vectors: Array, *, ends: bool = False) -> Array:
+        """S times the columns of `vectors` (n_features, n)."""
+        products = self.curvature @ vectors
+        if ends:
+            for bend in self._end_bends():
+                products += np.outer(bend, bend @ vectors)
+        return products
+
+    def _end_bends(self) -> tuple[Array, Array]:
+        return self._codes[0] - 0.5 * self._codes[1], self._codes[-1] - 0.5 * self._codes[-2]
 
     @property
     def state(self) -> dict[str, Array]:
@@ -160,6 +242,25 @@ class WindowMoments:
         moments.total, moments._peak = state["total"], state["peak"]
         moments._reverted = int(state["reverted"])
         return moments
+
+    def _take(self, code: ArrayLike) -> None:
+        code = np.array(code, dtype=np.float64)
+        self._codes.append(code)
+        self._activity.append(float(code.sum()))
+        self._count(code, 1)
+        if len(self) >= 3:
+            self._bend(-3, 1.0)
+        self._peak = np.maximum(self._peak, self._energy())
+
+    def _release(self) -> None:
+        if len(self) >= 3:
+            self._bend(0, -1.0)
+        self._count(self._codes[0], -1)
+        self._codes.popleft()
+        self._activity.popleft()
+        self._reverted += 1
+        if self._reverted >= max(len(self), 1) or (self._energy() < _FALL * self._peak).any():
+            self._refresh()
 
     def _clear(self) -> None:
         shape = (self.n_features, self.n_features)
@@ -198,7 +299,6 @@ class WindowMoments:
             matrix[:, gone] = 0.0
 
     def _bend(self, at: int, sign: float) -> None:
-        before, middle, after = (self._codes[at + i] for i in range(3))
-        bend = middle - 0.5 * (before + after)
+        bend = _bend(*(self._codes[at + i] for i in range(3)))
         active = np.flatnonzero(bend)
         self.curvature[active[:, None], active] += sign * np.outer(bend[active], bend[active])

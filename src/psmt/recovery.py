@@ -8,6 +8,10 @@ scaled by ``z`` too, nothing in the problem stands against it: near-static windo
 the patch's variance that way. So the total activity is bounded, ``sum(a) <= activity``, and the model sets the bound
 to what extrapolating codes of its window could give at the most. Atoms have unit norm, so the bound holds for the norm
 of the decoded patch as well. Where the bound is not reached, the problem is the paper's, to the letter.
+
+Atoms that the window shows in fixed proportion only, such as those of one frame that used atoms like no other, have
+parallel columns in P. The problem then does not say which of them to use, and rounding would: one atom today, another
+tomorrow. So they are recovered together, in their proportion in P, which is the solution of least norm.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ Array = NDArray[np.float64]
 
 ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
+
+_PARALLEL = 1e-8
+"""Squared distance of unit columns that count as parallel."""
 
 _CUTS = 200
 """Prices that are tried for the bound at the most; the duality gap ends the search long before."""
@@ -52,17 +59,26 @@ class Recovery:
         self.tol = tol
         columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
         self._shown = np.flatnonzero(norms > 0)
-        self._columns, self._norms = columns[self._shown], norms[self._shown]
+        first, self._group = _parallel(columns[self._shown])
+        self._columns = columns[self._shown][first]
+        norms = norms[self._shown]
+        # Activity of each atom, and of all atoms, for a unit of the column that they share.
+        self._share = norms / np.bincount(self._group, norms**2)[self._group]
+        self._total = np.bincount(self._group, self._share)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
         code = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
         if self._shown.size:
-            start = code[self._shown]
+            start = np.bincount(self._group, code[self._shown])
             code[self._shown] = 0.0
             left = max(self.activity - float(code.sum()), 0.0)
-            code[self._shown] = self._solve(self._columns, self._norms, point, start, left)
+            code[self._shown] = self._spread(self._solve(self._columns, self._total, point, start, left))
         return code
+
+    def _spread(self, coef: Array) -> Array:
+        """Activities (.., n_shown) of the atoms from coefficients (.., n_columns) of the columns."""
+        return coef[..., self._group] * self._share
 
     def many(self, points: Array, currents: Array) -> Array:
         """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features).
@@ -72,7 +88,7 @@ class Recovery:
         """
         codes = currents.copy()
         if self._shown.size:
-            codes[:, self._shown] = solve_many(self._columns, points, 0.5 * self.lam, tol=self.tol).coef / self._norms
+            codes[:, self._shown] = self._spread(solve_many(self._columns, points, 0.5 * self.lam, tol=self.tol).coef)
             for t in np.flatnonzero(codes.sum(axis=1) > self.activity):
                 codes[t] = self(points[t], currents[t])
         return codes
@@ -85,18 +101,21 @@ class Recovery:
         """
         change = np.zeros(self.embedding.shape[1])
         columns = np.vstack([self._columns, -self._columns])
-        norms = np.concatenate([self._norms, self._norms])
         left = self.activity if current is None else max(self.activity - float(np.abs(current).sum()), 0.0)
-        rise, fall = self._solve(columns, norms, shift, np.zeros(len(columns)), left).reshape(2, -1)
-        change[self._shown] = rise - fall
+        start = np.zeros(len(columns))
+        rise, fall = self._solve(columns, np.tile(self._total, 2), shift, start, left).reshape(2, -1)
+        change[self._shown] = self._spread(rise - fall)
         return change
 
-    def _solve(self, columns: Array, norms: Array, point: Array, start: Array, activity: float) -> Array:
-        """Activities (n,) >= 0 of the unit columns (n, n_components) for a point, with a sum of at most `activity`."""
+    def _solve(self, columns: Array, total: Array, point: Array, start: Array, activity: float) -> Array:
+        """Coefficients (n,) >= 0 of the unit columns (n, n_components) for a point, worth at most `activity` in all.
+
+        A unit of a column is worth the activity that `total` (n,) says.
+        """
 
         def priced(price: float) -> Array:
             nonlocal start  # each solution is close to the last: its support is tried first
-            penalty = 0.5 * self.lam + price / norms
+            penalty = 0.5 * self.lam + price * total
             start = solve_one(columns, point, penalty, tol=self.tol, start=start).coef
             return start
 
@@ -104,11 +123,11 @@ class Recovery:
             return 0.5 * float(np.sum((scaled @ columns - point) ** 2)) + 0.5 * self.lam * float(scaled.sum())
 
         def spent(scaled: Array) -> float:
-            return float(np.sum(scaled / norms))
+            return float(scaled @ total)
 
         lavish = priced(0.0)
         if spent(lavish) <= activity:
-            return lavish / norms
+            return lavish
         # The bound is active: its multiplier is a price on activity itself. As the price rises the activity falls, in
         # places by leaps, so the solution is sought between a code that spends too much and one that spends too little.
         frugal, best = np.zeros_like(lavish), cost(lavish)
@@ -125,7 +144,20 @@ class Recovery:
                 lavish = found
             else:
                 frugal = found
-        return mixed / norms
+        return mixed
+
+
+def _parallel(columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first of each set of parallel unit columns (n, n_components), and the set (n,) that each belongs to."""
+    if len(columns) == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    # Parallel columns are neighbours in the order of their products with any vector.
+    order = np.argsort(columns @ np.random.default_rng(0).standard_normal(columns.shape[1]), kind="stable")
+    ordered = columns[order]
+    differs = np.einsum("ij,ij->i", ordered[1:] - ordered[:-1], ordered[1:] - ordered[:-1]) > _PARALLEL
+    group = np.empty(len(columns), dtype=np.intp)
+    group[order] = np.concatenate([[0], np.cumsum(differs)])
+    return np.unique(group, return_index=True)[1], group
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:

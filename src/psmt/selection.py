@@ -74,6 +74,7 @@ def walk_forward(
                 moments.covariance(centred=centred),
                 moments.second_differences(ends=ends),
                 None if n_components == "auto" else n_components,
+                n_codes=len(moments),
                 rank_tol=rank_tol,
             )
             if not errors:

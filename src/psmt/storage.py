@@ -97,6 +97,7 @@ def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndar
     model._extrapolation = make_extrapolation(model.extrapolation)
     model._extrapolation.state = _part(arrays, "extrapolation.")
     model._embedding = Embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
+    model._start_tracking()
     return model
 
 

@@ -1,5 +1,7 @@
 """Layer 2: the straightest directions, the rank and sign policy, and the stochastic way to the same place."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -12,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import literal
 from psmt import TemporalEmbedding
 from psmt.embedding import straightest
-from psmt.embedding.policy import fix_signs, whitener
+from psmt.embedding.policy import fix_signs, noise_line, whiten
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
 
@@ -112,14 +114,55 @@ def test_the_null_space_supplies_no_fake_straight_directions():
     assert np.allclose(np.abs(layer.transform(doubled)), np.abs(full.transform(codes)), atol=1e-6)
 
 
-def test_atoms_below_the_tolerance_are_left_out():
+def test_atoms_below_the_tolerance_are_as_rough_as_noise():
     codes = smooth_codes()
     codes[:, 4] *= 1e-5
-    codes[:, 6] *= 1e-2
-    layer = TemporalEmbedding(rank_tol=1e-6).fit(codes)
-    assert not layer.embedding_[:, 4].any()
-    assert layer.embedding_[:, 6].any()
-    assert TemporalEmbedding(rank_tol=1e-13).fit(codes).rank_ == 8
+    layer, sharp = TemporalEmbedding(rank_tol=1e-6).fit(codes), TemporalEmbedding(rank_tol=1e-13).fit(codes)
+    assert (layer.rank_, sharp.rank_) == (7, 8)
+    # Without the noise that atom would count as much as any other: its column is as many times larger.
+    columns = np.linalg.norm(layer.embedding_, axis=0), np.linalg.norm(sharp.embedding_[:7], axis=0)
+    assert columns[0][4] < 0.01 * columns[1][4]
+    assert np.allclose(np.delete(columns[0], 4), np.delete(columns[1], 4), rtol=0.5)
+
+
+def noisy(codes, n_noise, floor):
+    """V and S of the codes (n, n_atoms) with white noise of variance `floor` in every atom, in expectation."""
+    rng = np.random.default_rng(1)
+    moments = [WindowMoments.of(codes + np.sqrt(floor) * rng.standard_normal(codes.shape)) for _ in range(n_noise)]
+    return (np.mean([get(m) for m in moments], axis=0) for get in (WindowMoments.covariance, lambda m: m.curvature))
+
+
+def test_the_lift_is_that_of_white_noise():
+    """Codes that are seen through real noise of the variance of the line give the same directions, on average."""
+    codes = smooth_codes(n=400)
+    codes[:, 4] *= 1e-3
+    moments = WindowMoments.of(codes)
+    line = noise_line(moments.variances(), 1e-4)
+    lifted = straightest(moments.covariance(), moments.second_differences(), 8, n_codes=400, rank_tol=1e-4)
+    V, S = noisy(codes, 400, line)
+    roughness = scipy.linalg.eigh(S, V, eigvals_only=True)
+    assert whiten(moments.covariance(), rank_tol=1e-4).floor == line
+    assert np.allclose(lifted.roughness, roughness[: lifted.rank], rtol=0.05)
+
+
+def test_the_embedding_does_not_jump_where_a_direction_crosses_the_line():
+    """Once the window is seen through noise, one more direction above or below the line makes no difference."""
+    codes = smooth_codes(n=300)
+    codes[:, 4] *= 1e-5
+
+    def found(scale):
+        scaled = codes.copy()
+        scaled[:, 2] *= scale
+        moments = WindowMoments.of(scaled)
+        P = straightest(moments.covariance(), moments.second_differences(), 4, n_codes=300, rank_tol=1e-6)
+        return P.rank, P.matrix * np.where(np.arange(8) == 2, scale, 1.0)
+
+    scales = np.geomspace(1e-3, 1e-2, 200)
+    ranks, embeddings = zip(*(found(scale) for scale in scales), strict=True)
+    crossing = int(np.argmax(np.diff(ranks)))
+    assert ranks[crossing] < ranks[crossing + 1]
+    steps = [np.linalg.norm(b.T @ b - a.T @ a) / np.linalg.norm(a.T @ a) for a, b in itertools.pairwise(embeddings)]
+    assert steps[crossing] < 2 * np.median(steps[max(crossing - 5, 0) : crossing + 6])
 
 
 def test_fewer_codes_than_atoms():
@@ -151,7 +194,7 @@ def test_more_components_than_rank_names_both(solver):
 def test_whitening_whitens_the_range_alone(seed, rank):
     factor = np.random.default_rng(seed).standard_normal((6, rank))
     V = factor @ factor.T
-    W = whitener(V, rank_tol=1e-9)
+    W = whiten(V, rank_tol=1e-9).matrix
     assert np.allclose(W.T @ V @ W, np.eye(W.shape[1]), atol=1e-5)
     assert np.allclose(V @ W @ W.T @ V, V, atol=1e-5 * np.abs(V).max())
 
@@ -191,9 +234,8 @@ def test_solving_from_sliding_moments_is_solving_afresh():
     codes = smooth_codes(n=200)
     moments = WindowMoments.of(codes[:100])
     for code in codes[100:]:
-        moments.update(code)
-        moments.revert()
-    slid = straightest(moments.covariance(), moments.second_differences(), 4)
+        moments.slide(code)
+    slid = straightest(moments.covariance(), moments.second_differences(), 4, n_codes=100)
     assert np.allclose(slid.matrix, TemporalEmbedding(n_components=4).fit(codes[100:]).embedding_, atol=1e-7)
 
 

@@ -68,7 +68,7 @@ def test_graph_is_that_of_plain_loops(threshold):
     graph = graph_of(codes, n_components=6, threshold=threshold)
 
     moments = WindowMoments.of(codes)
-    columns = straightest(moments.covariance(), moments.second_differences(), 6).matrix.T
+    columns = straightest(moments.covariance(), moments.second_differences(), 6, n_codes=len(moments)).matrix.T
     linked = {
         (i, j)
         for i in range(14)

@@ -2,5 +2,6 @@
 
 from psmt.embedding.closed_form import Embedding, straightest
 from psmt.embedding.temporal import TemporalEmbedding
+from psmt.embedding.tracked import TrackedEmbedding
 
-__all__ = ["Embedding", "TemporalEmbedding", "straightest"]
+__all__ = ["Embedding", "TemporalEmbedding", "TrackedEmbedding", "straightest"]

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from psmt.embedding.policy import whitener
+from psmt.embedding.policy import NOISE_BEND, whiten
 
 Array = NDArray[np.float64]
 
@@ -41,37 +41,37 @@ class StochasticSolver:
         self.rank_tol = rank_tol
         self.rng = rng
         self.epochs = 0
-        whitening = whitener(covariance, rank_tol=rank_tol)
-        self.rank = whitening.shape[1]
-        self.matrix = rng.standard_normal((min(n_components, self.rank), self.rank)) @ whitening.T
+        directions = whiten(covariance, rank_tol=rank_tol).directions.T
+        self.matrix = rng.standard_normal((min(n_components, len(directions)), len(directions))) @ directions
         self.renew(covariance)
 
     def renew(self, covariance: Array) -> None:
         """Go on under another constraint."""
-        self._covariance = covariance
-        self._whitening = whitener(covariance, rank_tol=self.rank_tol)
-        self.rank = self._whitening.shape[1]
-        self._retract()
+        whitening = whiten(covariance, rank_tol=self.rank_tol)
+        self.rank = whitening.rank
+        # Coordinates in which the constraint is orthonormality.
+        self._white, self._dual, self._noise = whitening.matrix, whitening.dual, NOISE_BEND * whitening.noise
+        self._keep(_orthonormal((self.matrix @ self._dual)[: self.rank]))
+
+    def _keep(self, rows: Array) -> None:
+        self.matrix = rows @ self._white.T
 
     def epoch(self, bends: Array, batch_size: int) -> None:
         """One pass over the second differences (n, n_features), in random order."""
         rate = self.rate / (1.0 + self.epochs / 10.0)
-        # Inside the range of V, in coordinates where the constraint is orthonormality.
-        white = bends @ self._whitening
-        rows = self.matrix @ self._covariance @ self._whitening
+        white = bends @ self._white
+        rows = self.matrix @ self._dual
         order = self.rng.permutation(len(white))
         for start in range(0, len(white), batch_size):
             batch = white[order[start : start + batch_size]]
-            rows = rows - rate * (rows @ batch.T) @ batch / len(batch)
-            rows = scipy.linalg.solve_triangular(_factor(rows @ rows.T), rows, lower=True)
-        self.matrix = rows @ self._whitening.T
+            rows = _orthonormal(rows - rate * ((rows @ batch.T) @ batch / len(batch) + rows * self._noise))
+        self._keep(rows)
         self.epochs += 1
 
-    def residual(self, second_differences: Array) -> float:
+    def residual(self, second_differences: Array, n_codes: int) -> float:
         """How far P is from a stationary subspace: 0 at the closed form, at most about 1."""
-        inner = self._whitening.T @ second_differences @ self._whitening
-        rows = self.matrix @ self._covariance @ self._whitening
-        image = rows @ inner
+        rows = self.matrix @ self._dual
+        image = (self.matrix @ second_differences) @ self._white + (n_codes - 2) * rows * self._noise
         size = float(np.linalg.norm(image))
         return float(np.linalg.norm(image - (image @ rows.T) @ rows)) / size if size > 0 else 0.0
 
@@ -80,12 +80,10 @@ class StochasticSolver:
         roughness, turn = scipy.linalg.eigh(self.matrix @ second_differences @ self.matrix.T)
         return turn.T @ self.matrix, np.maximum(roughness, 0.0)
 
-    def _retract(self) -> None:
-        rows = self.matrix @ self._covariance @ self._whitening
-        if len(rows):
-            rows = scipy.linalg.solve_triangular(_factor(rows @ rows.T), rows, lower=True)
-        self.matrix = rows @ self._whitening.T
 
-
-def _factor(gram: Array) -> Array:
-    return scipy.linalg.cholesky(gram, lower=True)
+def _orthonormal(rows: Array) -> Array:
+    """Rows (f, n) that span the same, orthonormal; those closest to the ones given, from the first on."""
+    if not len(rows):
+        return rows
+    factor = scipy.linalg.cholesky(rows @ rows.T, lower=True)
+    return scipy.linalg.solve_triangular(factor, rows, lower=True)

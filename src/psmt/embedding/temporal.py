@@ -39,7 +39,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     lam : float, default 0.0
         Price of activity in `inverse_transform`.
     rank_tol : float, default 1e-6
-        Directions with less than this fraction of the largest variance are left out.
+        A window that shows some mixture of atoms with less than this fraction of the largest variance is taken to be
+        seen through noise of that variance; mixtures that do not vary at all are left out.
     solver : {'closed', 'sgd'}, default 'closed'
         'sgd' takes minibatch steps, and `partial_fit` goes on with them.
     max_epochs, batch_size, rate, tol : int, int, float, float
@@ -165,7 +166,9 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         covariance = self.moments_.covariance(centred=self.centred)
         curvature = self.moments_.second_differences(ends=self.ends)
         if self.solver == "closed":
-            found = straightest(covariance, curvature, self.n_components, rank_tol=self.rank_tol)
+            found = straightest(
+                covariance, curvature, self.n_components, n_codes=len(self.moments_), rank_tol=self.rank_tol
+            )
             self.rank_ = found.rank
             self._check_rank()
             self.embedding_, self.roughness_ = found.matrix, found.roughness
@@ -191,7 +194,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             bends = np.vstack([bends, recent[0] - 0.5 * recent[1], recent[-1] - 0.5 * recent[-2]])
         for _ in range(self.max_epochs):
             self._solver.epoch(bends, self.batch_size)
-            if self._solver.residual(curvature) <= self.tol:
+            if self._solver.residual(curvature, len(self.moments_)) <= self.tol:
                 break
         matrix, self.roughness_ = self._solver.ordered(curvature)
         self.embedding_ = fix_signs(matrix)

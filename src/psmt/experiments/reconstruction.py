@@ -31,7 +31,7 @@ def reconstruct(
 def through_embedding(codes: Array, *, n_components: int, lam: float) -> tuple[Array, int]:
     """The codes (time, n_atoms) after the embedding of all of them and recovery, and the rank of V."""
     moments = WindowMoments.of(codes)
-    embedding = straightest(moments.covariance(), moments.second_differences(), n_components)
+    embedding = straightest(moments.covariance(), moments.second_differences(), n_components, n_codes=len(moments))
     recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
     del moments  # as large as the codes several times over
     return recover.many(codes @ embedding.matrix.T, codes), embedding.rank

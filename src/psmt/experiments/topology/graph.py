@@ -54,8 +54,9 @@ def embed(
     codes = csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms)).toarray()
     moments = WindowMoments.of(codes)
     covariance, second_differences = moments.covariance(), moments.second_differences()
+    n_codes = len(moments)
     del moments, codes  # 200 MB at the paper's size, not needed while the eigenvectors are made
-    matrix = straightest(covariance, second_differences, n_components, rank_tol=rank_tol).matrix
+    matrix = straightest(covariance, second_differences, n_components, n_codes=n_codes, rank_tol=rank_tol).matrix
     norms = np.linalg.norm(matrix, axis=0)
     return np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
 

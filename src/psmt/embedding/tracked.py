@@ -1,0 +1,382 @@
+"""The embedding of a window that slides: followed from frame to frame instead of being solved afresh.
+
+The directions of the embedding are eigenvectors, ``S x = r V x``, those of smallest roughness r. A slide changes V and
+S by a few outer products of vectors b. So an eigenvector of the window after the slide, put into the equation of the
+window before it, leaves nothing but b's::
+
+    (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b)    with its own r.
+
+What x has of the directions known before, the wanted ones and some guards beside them, is taken from these. The rest
+has no pole near the wanted r, so a few fixed ones (the shifts) tell it for all of them. A Rayleigh-Ritz step on the
+known directions and those handful of others then finds the embedding to many digits, however far a single direction has
+turned. The inverses at the shifts change by the same outer products and are never rebuilt. They only propose where to
+look: the step itself works with V and S as they are, and the error that it leaves is measured. Where the error is too
+large, or the window does what cannot be followed, the closed form is solved afresh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from psmt.embedding.closed_form import Embedding, noise_curvature, straightest_in
+from psmt.embedding.policy import NULL, RANK_TOL, Whitening, fix_signs, moving, noise_line, whiten
+from psmt.moments import Change, WindowMoments
+
+Array = NDArray[np.float64]
+
+_SHIFTS = 5
+"""Inverses that are kept. Fewer leave larger errors, more cost time and memory."""
+
+_GUARDS = 0.25
+"""Directions that are followed beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
+
+_FEWEST_GUARDS = 24
+
+_FEWEST = 256
+"""Atoms below which the closed form is solved every time: it takes no longer."""
+
+_MOST = 0.7
+"""Fraction of all directions beyond which following takes as long as the closed form."""
+
+_WITNESSES = 8
+"""Directions that are looked at to see that V is still as it was: determined or not."""
+
+_SLIDES = 500
+"""Slides after which the closed form is solved in any case, so that rounding does not pile up."""
+
+_CORRECTIONS = 2
+"""Further steps, from the residuals, before the closed form is solved."""
+
+_MIXED = 8
+"""Mixtures of residuals that such a step takes from each inverse."""
+
+_FOLD = 64
+"""Changes of an inverse that are kept aside before they are put into it, all in one product."""
+
+_DEPENDENT = 1e-11
+"""Proposed directions with less than this fraction of the largest variance among them add nothing new."""
+
+
+class TrackedEmbedding:
+    """P of a sliding window, renewed after each slide.
+
+    Parameters
+    ----------
+    n_components : int or None
+        f, the directions wanted. Where that is most of all there are (or None, all of them), there is little to gain:
+        the closed form is solved every time.
+    centred, ends, rank_tol :
+        As in `TemporalEmbedding`.
+    tol : float
+        The closed form is solved afresh where the subspace is further than this from the exact one, by the estimate
+        that `error_` holds.
+
+    Attributes
+    ----------
+    error_ : float
+        Estimated sine of the largest angle between the present subspace and the exact one.
+    n_solved_ : int
+        How often the closed form was solved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmt.moments import WindowMoments
+    >>> codes = np.abs(np.random.default_rng(0).standard_normal((620, 300)))
+    >>> moments, tracked = WindowMoments.of(codes[:600]), TrackedEmbedding(8)
+    >>> for code in codes[600:]:
+    ...     moments.slide(code)
+    ...     embedding = tracked.renew(moments)
+    >>> embedding.matrix.shape, tracked.n_solved_, bool(tracked.error_ < 1e-5)
+    ((8, 300), 1, True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None,
+        *,
+        centred: bool = True,
+        ends: bool = False,
+        rank_tol: float = RANK_TOL,
+        tol: float = 2e-5,
+    ) -> None:
+        self.n_components = n_components
+        self.centred = centred
+        self.ends = ends
+        self.rank_tol = rank_tol
+        self.tol = tol
+        self.error_ = 0.0
+        self.n_solved_ = 0
+        self._track: _Track | None = None
+        self._changes = -1
+
+    def renew(self, moments: WindowMoments) -> Embedding:
+        """The embedding of the window as it is now."""
+        change = moments.last_change(self._changes, centred=self.centred, ends=self.ends)
+        stays = moments.changes == self._changes
+        self._changes = moments.changes
+        # A track that fails on the way is of no use any more.
+        track, self._track = self._track, None
+        if track is not None:
+            pencil = self._pencil(moments, track.floor)
+            if stays or (change is not None and track.follow(pencil, change, self.tol)):
+                self._track, self.error_ = track, track.error
+                return track.embedding
+        return self._solve(moments)
+
+    @property
+    def is_following(self) -> bool:
+        """Whether there is something to follow: then no slide must be missed, and renewing takes little time."""
+        return self._track is not None
+
+    def _pencil(self, moments: WindowMoments, floor: float) -> _Pencil:
+        variances = moments.variances(centred=self.centred)
+        line = noise_line(variances, self.rank_tol)
+        return _Pencil(moments, self.centred, self.ends, ~moving(variances), line, floor)
+
+    def _solve(self, moments: WindowMoments) -> Embedding:
+        whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
+        curvature = moments.second_differences(ends=self.ends)
+        count = self.n_components
+        followed = count is not None and _followed(count, whitening, moments.n_features)
+        if count is not None and followed:
+            wanted, count = count, followed
+        found = straightest_in(whitening, curvature, count, n_codes=len(moments))
+        self.n_solved_ += 1
+        self.error_ = 0.0
+        if not followed:
+            return found
+        self._track = _Track.of(found, wanted, whitening, self._pencil(moments, whitening.floor))
+        return self._track.embedding
+
+
+def _followed(n_components: int, whitening: Whitening, n_features: int) -> int:
+    """How many directions to follow, guards included; 0 where the closed form takes no longer."""
+    followed = n_components + max(int(_GUARDS * n_components), _FEWEST_GUARDS)
+    # Without noise, V has no inverse but where every atom moves.
+    if whitening.floor == 0.0 and whitening.rank < n_features:
+        return 0
+    return followed if n_features >= _FEWEST and followed <= _MOST * whitening.rank else 0
+
+
+@dataclass(frozen=True)
+class _Pencil:
+    """V and S of a window, seen through the noise."""
+
+    moments: WindowMoments
+    centred: bool
+    ends: bool
+    still: NDArray[np.bool_]
+    """Atoms (n_features,) that do not vary."""
+    line: float
+    """Variance below which a direction is not determined."""
+    floor: float
+    """Variance of the noise."""
+
+    def covariance_times(self, vectors: Array) -> Array:
+        return self.moments.covariance_times(vectors, centred=self.centred) + self.floor * vectors
+
+    def curvature_times(self, vectors: Array) -> Array:
+        noise = noise_curvature(len(self.moments)) * self.floor
+        return self.moments.second_differences_times(vectors, ends=self.ends) + noise * vectors
+
+    def shifted(self, shift: float) -> Array:
+        """S - shift V, as a matrix (n_features, n_features)."""
+        covariance = self.moments.covariance(centred=self.centred)
+        matrix = self.moments.second_differences(ends=self.ends) - shift * covariance
+        matrix[np.diag_indices_from(matrix)] += (noise_curvature(len(self.moments)) - shift) * self.floor
+        return matrix
+
+    def is_determined(self) -> bool:
+        """Whether V has more than the line in every direction."""
+        covariance = self.moments.covariance(centred=self.centred)
+        covariance[np.diag_indices_from(covariance)] -= self.line
+        try:
+            scipy.linalg.cholesky(covariance, overwrite_a=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            return False
+        return True
+
+
+class _Inverse:
+    """(S - shift V)^-1 of a sliding window."""
+
+    def __init__(self, pencil: _Pencil, shift: float) -> None:
+        self.shift = shift
+        self._centred = pencil.centred
+        self._matrix = np.asfortranarray(np.linalg.inv(pencil.shifted(shift)))
+        self._left = self._right = np.zeros((len(self._matrix), 0))
+        self._total = self._matrix @ pencil.moments.total
+
+    def __matmul__(self, vectors: Array) -> Array:
+        """The inverse times the columns of `vectors` (n_features, n)."""
+        return self._matrix @ vectors - self._left @ (self._right.T @ vectors)
+
+    def follow(self, change: Change) -> Array:
+        """Images (n_features, n) of the vectors of a slide under the inverse before it, which becomes that after it."""
+        vectors = change.vectors.T
+        sparse = vectors[:, :-1] if self._centred else vectors
+        rows = np.flatnonzero(sparse.any(axis=1))
+        images = -self._left @ (self._right.T @ vectors)
+        images[:, : sparse.shape[1]] += self._matrix[:, rows] @ sparse[rows]
+        if self._centred:
+            images[:, -1] = self._total  # followed as well, being the only dense one
+        weights = change.curvature - self.shift * change.covariance
+        inner = np.eye(len(weights)) + weights @ (change.vectors @ images)
+        right = np.linalg.solve(inner, weights @ images.T).T
+        if self._centred:
+            total = vectors[:, -1] + vectors[:, 0] - vectors[:, 1]
+            self._total = self._total + images[:, 0] - images[:, 1] - images @ (right.T @ total)
+        self._left, self._right = np.hstack([self._left, images]), np.hstack([self._right, right])
+        if self._left.shape[1] > _FOLD:
+            self._matrix = scipy.linalg.blas.dgemm(
+                -1.0, self._left, self._right, beta=1.0, c=self._matrix, trans_b=True, overwrite_c=True
+            )
+            self._left = self._right = np.zeros((len(self._matrix), 0))
+        return images
+
+
+class _Track:
+    """The wanted directions and their guards, from slide to slide."""
+
+    def __init__(
+        self, directions: Array, roughness: Array, wanted: int, rank: int, floor: float, witnesses: Array
+    ) -> None:
+        self.directions = directions
+        self.roughness = roughness
+        self.wanted = wanted
+        self.rank = rank
+        self.floor = floor
+        self.error = 0.0
+        self._witnesses = witnesses
+        self._slides = 0
+        self._inverses: list[_Inverse] = []
+        self._random = np.random.default_rng(0)
+
+    @classmethod
+    def of(cls, found: Embedding, wanted: int, whitening: Whitening, pencil: _Pencil) -> _Track:
+        """A track that begins with the closed form."""
+        variances = whitening.variances - whitening.floor
+        between = np.flatnonzero(variances <= pencil.line)
+        chosen = between[np.linspace(0, len(between) - 1, min(_WITNESSES, len(between))).astype(int)]
+        track = cls(
+            np.ascontiguousarray(found.matrix.T),
+            found.roughness,
+            wanted,
+            whitening.rank,
+            whitening.floor,
+            whitening.directions[:, chosen],
+        )
+        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
+        nodes = 0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(_SHIFTS) + 0.5) / _SHIFTS))
+        for lower, upper in zip(nodes.astype(int), nodes.astype(int) + 1, strict=True):
+            track._inverses.append(_Inverse(pencil, 0.5 * (found.roughness[lower] + found.roughness[upper])))
+        return track
+
+    @property
+    def embedding(self) -> Embedding:
+        matrix = fix_signs(self.directions[:, : self.wanted].T)
+        return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
+
+    def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
+        """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
+        self._slides += 1
+        if self._slides > _SLIDES or not self._same_noise(pencil):
+            return False
+        try:
+            along = self.directions.T @ change.vectors.T
+            proposed = self._propose(change, along)
+            self._rayleigh_ritz(
+                pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
+            )
+            self.error = self._estimate_error(pencil)
+            for _ in range(_CORRECTIONS):
+                if self.error <= tol:
+                    break
+                self._rayleigh_ritz(pencil, self._corrections(pencil))
+                self.error = self._estimate_error(pencil)
+        except (np.linalg.LinAlgError, ValueError):  # not positive, or not finite: an inverse has come to grief
+            return False
+        return self.error <= tol
+
+    def _same_noise(self, pencil: _Pencil) -> bool:
+        """Whether the closed form would see the window through the same noise."""
+        if not self.floor:
+            return pencil.is_determined()
+        # A mixture of atoms that varies, but less than the line, has an eigenvalue of V below the line beside it.
+        images = pencil.moments.covariance_times(self._witnesses, centred=pencil.centred)
+        variances = np.einsum("ij,ij->j", self._witnesses, images)
+        return self.floor == pencil.line and bool(((variances > NULL * self.floor) & (variances < self.floor)).any())
+
+    def _propose(self, change: Change, along: Array) -> Array:
+        """Directions (n_features, n) in which the new eigenvectors may differ from the old."""
+        proposed = []
+        for inverse in self._inverses:
+            # Less what the known directions have of it: for an eigenvector, known without a product.
+            known = self.directions @ (along / (self.roughness - inverse.shift)[:, None])
+            proposed.append(inverse.follow(change) - known)
+        return np.hstack(proposed)
+
+    def _corrections(self, pencil: _Pencil) -> Array:
+        """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
+        shifts = np.array([inverse.shift for inverse in self._inverses])
+        nearest = np.abs(self.roughness[: self.wanted, None] - shifts).argmin(axis=1)
+        mixing = self._random.standard_normal((self.wanted, len(shifts), _MIXED))
+        mixing[nearest[:, None] != np.arange(len(shifts))] = 0.0
+        residuals = self._residuals(pencil, mixing.reshape(self.wanted, -1)).reshape(-1, len(shifts), _MIXED)
+        return np.hstack([inverse @ residuals[:, j] for j, inverse in enumerate(self._inverses)])
+
+    def _residuals(self, pencil: _Pencil, mixing: Array) -> Array:
+        """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
+        wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
+        return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
+
+    def _rayleigh_ritz(
+        self,
+        pencil: _Pencil,
+        proposed: Array,
+        covariance_change: Array | float = 0.0,
+        curvature_change: Array | float = 0.0,
+    ) -> None:
+        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
+        sizes = np.linalg.norm(proposed, axis=0)
+        proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
+        images = pencil.covariance_times(proposed)
+        variances, turn = scipy.linalg.eigh(proposed.T @ images)
+        new = variances > _DEPENDENT * variances[-1]
+        turn = turn[:, new] / np.sqrt(variances[new])
+        proposed, images = proposed @ turn, images @ turn
+
+        known = len(self.roughness)
+        size = known + proposed.shape[1]
+        covariance, curvature = np.empty((size, size)), np.empty((size, size))
+        covariance[:known, :known] = np.eye(known) + covariance_change
+        curvature[:known, :known] = np.diag(self.roughness) + curvature_change
+        for matrix, image in ((covariance, images), (curvature, pencil.curvature_times(proposed))):
+            matrix[:known, known:] = self.directions.T @ image
+            matrix[known:, :known] = matrix[:known, known:].T
+            matrix[known:, known:] = proposed.T @ image
+        roughness, turn = scipy.linalg.eigh(curvature, covariance, driver="gvd")
+        self.roughness = roughness[:known]
+        self.directions = self.directions @ turn[:known, :known] + proposed @ turn[known:, :known]
+        self.directions[pencil.still] = 0.0
+
+    def _estimate_error(self, pencil: _Pencil) -> float:
+        """Sine of the angle to the exact subspace, from the residuals of random mixtures of the wanted directions.
+
+        The inverse at the last shift, close to where the wanted directions end, turns a residual into the error that it
+        comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
+        """
+        mixing = self._random.standard_normal((self.wanted, 2))
+        errors = self._inverses[-1] @ self._residuals(pencil, mixing)
+        # Beside them the mixtures themselves: their variance is known, so that a difference is rounding that piled up.
+        mixed = self.directions[:, : self.wanted] @ mixing
+        images = pencil.covariance_times(np.hstack([errors, mixed]))
+        outside = np.sum(errors * images[:, :2]) - np.sum((self.directions.T @ images[:, :2]) ** 2)
+        size = np.sum(mixing**2)
+        drift = abs(np.sum(mixed * images[:, 2:]) / size - 1.0)
+        return float(np.sqrt(self.wanted * max(outside, 0.0) / size) + drift)

@@ -1,0 +1,149 @@
+"""The tracked embedding: the closed form, renewed slide by slide."""
+
+import numpy as np
+import pytest
+
+from psmt import PSMT, SparseCoder
+from psmt.embedding import TrackedEmbedding, straightest
+from psmt.embedding.policy import whiten
+from psmt.moments import WindowMoments
+
+M, H, F = 300, 700, 24
+
+
+def sparse_codes(n, seed=0, n_atoms=M, rare=40):
+    """Non-negative codes (n, n_atoms) of a wandering scene: about 20 atoms each, some of them hardly ever used."""
+    rng = np.random.default_rng(seed)
+    place = np.cumsum(rng.standard_normal((n, 4)) * 0.05, axis=0)
+    tuning = rng.standard_normal((4, n_atoms))
+    drive = np.cos(place @ tuning + rng.uniform(0, 6, n_atoms)) + 0.4 * rng.standard_normal((n, n_atoms)) - 1.1
+    drive[:, :rare] -= np.linspace(0.3, 1.2, rare)
+    return np.maximum(drive, 0.0) * np.geomspace(0.03, 1.0, n_atoms)
+
+
+def closed_form(moments, f=F, centred=True, ends=False):
+    covariance = moments.covariance(centred=centred)
+    return straightest(covariance, moments.second_differences(ends=ends), f, n_codes=len(moments))
+
+
+def difference(P, Q):
+    """Relative difference of what predictions depend on, P'P."""
+    return np.linalg.norm(P.T @ P - Q.T @ Q) / np.linalg.norm(Q.T @ Q)
+
+
+def run(tracked, moments, codes, **options):
+    """Largest difference from the closed form while the window slides over the codes."""
+    worst = 0.0
+    for code in codes:
+        moments.slide(code)
+        found, expected = tracked.renew(moments), closed_form(moments, **options)
+        assert found.matrix.shape == expected.matrix.shape
+        assert np.allclose(found.roughness, expected.roughness, rtol=1e-4, atol=1e-8)
+        worst = max(worst, difference(found.matrix, expected.matrix))
+    return worst
+
+
+@pytest.mark.parametrize(("centred", "ends"), [(True, False), (True, True), (False, False), (False, True)])
+@pytest.mark.parametrize("rare", [0, 40])
+def test_it_is_the_closed_form_without_solving_it(centred, ends, rare):
+    codes = sparse_codes(H + 40, rare=rare)
+    moments = WindowMoments.of(codes[:H])
+    tracked = TrackedEmbedding(F, centred=centred, ends=ends)
+    assert run(tracked, moments, codes[H:], centred=centred, ends=ends) < 1e-4
+    assert tracked.n_solved_ <= 4
+
+
+def test_the_windows_above_hardly_show_some_mixtures():
+    assert whiten(WindowMoments.of(sparse_codes(H)).covariance()).floor > 0
+
+
+def test_a_window_where_all_is_determined():
+    codes = np.abs(np.random.default_rng(0).standard_normal((H + 20, M)))
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    assert whiten(moments.covariance()).floor == 0
+    assert run(tracked, moments, codes[H:]) < 1e-4
+    assert tracked.n_solved_ == 1
+
+
+def test_what_cannot_be_followed_is_solved():
+    """Slides that were missed; a window that grows; a scene that comes to life; another window altogether."""
+    codes = sparse_codes(H + 60)
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked.renew(moments)
+    for code in codes[H : H + 2]:
+        moments.slide(code)
+    assert difference(tracked.renew(moments).matrix, closed_form(moments).matrix) < 1e-9
+    moments.update(codes[H + 20])
+    assert difference(tracked.renew(moments).matrix, closed_form(moments).matrix) < 1e-9
+    moments.slide(1e3 * codes[H + 21])
+    assert difference(tracked.renew(moments).matrix, closed_form(moments).matrix) < 1e-9
+    assert tracked.n_solved_ == 4
+
+
+def test_a_film_that_stands_still_and_atoms_that_come_and_go():
+    codes = sparse_codes(H + 40)
+    codes[H + 5 : H + 15] = codes[H + 4]
+    codes[: H + 20, 250:260] = 0.0
+    codes[20:, 240:250] = 0.0
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    assert run(tracked, moments, codes[H:]) < 1e-4
+    assert not tracked.renew(moments).matrix[:, 240:250].any()
+
+
+def test_nothing_new_is_nothing_to_do():
+    codes = sparse_codes(H + 1)
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked.renew(moments)
+    moments.slide(codes[H])
+    first, second = tracked.renew(moments), tracked.renew(moments)
+    assert np.array_equal(first.matrix, second.matrix)
+
+
+def test_the_estimate_does_not_flatter():
+    codes = sparse_codes(H + 30)
+    tracked, moments = TrackedEmbedding(F, tol=np.inf), WindowMoments.of(codes[:H])
+    for code in codes[H:]:
+        moments.slide(code)
+        P, Q = tracked.renew(moments).matrix, closed_form(moments).matrix
+        V = moments.covariance() + whiten(moments.covariance()).floor * np.eye(M)
+        # V-orthonormal rows: the sine of the largest angle is what Q has outside of P.
+        outside = Q - (Q @ V @ P.T) @ P
+        sine = np.sqrt(np.linalg.eigvalsh(outside @ V @ outside.T)[-1])
+        assert sine < 10 * tracked.error_ + 1e-6
+    assert tracked.n_solved_ == 1
+
+
+def test_a_tolerance_that_is_not_met_solves_each_time():
+    codes = sparse_codes(H + 10)
+    tracked, moments = TrackedEmbedding(F, tol=0.0), WindowMoments.of(codes[:H])
+    for code in codes[H:]:
+        moments.slide(code)
+        tracked.renew(moments)
+    assert tracked.n_solved_ == 10
+
+
+@pytest.mark.parametrize("f", [None, 250])
+def test_most_of_all_directions_are_not_followed(f):
+    codes = sparse_codes(H + 3)
+    tracked, moments = TrackedEmbedding(f), WindowMoments.of(codes[:H])
+    for code in codes[H:]:
+        moments.slide(code)
+        tracked.renew(moments)
+    assert tracked.n_solved_ == 3
+
+
+def test_the_model_predicts_alike_with_and_without_tracking(monkeypatch):
+    """The whole loop, over a dictionary that codes sparse mixtures of its atoms."""
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((M, 64))
+    coder = SparseCoder.from_dictionary(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), alpha=0.05)
+    frames = sparse_codes(H + 20) @ coder.dictionary_
+    predictions = []
+    for fewest in (0, 10**9):
+        monkeypatch.setattr("psmt.embedding.tracked._FEWEST", fewest)
+        model = PSMT(window=H, n_components=F, lam=0.05, coder=coder).fit(frames[:H])
+        predictions.append([model.update(x).predict() for x in frames[H:]])
+        solved = model._tracked.n_solved_
+        assert solved <= 5 if fewest == 0 else solved == 21
+    tracked, exact = np.array(predictions)
+    assert (np.linalg.norm(tracked - exact, axis=1) < 1e-4 * np.linalg.norm(exact, axis=1)).all()
