@@ -74,7 +74,7 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
         label = {"psmt": "PSMT", "fourier": "Fourier phase advance", "linear": "linear in pixels", "copy": "copying"}
         axes.plot(np.arange(len(ratios)), ratios, label=label[name], **FRAME_STYLES[name].kwargs())
     axes.set_yscale("log", base=2)
-    axes.set_ylim(1 / 16, 8)
+    axes.set_ylim(1 / 40, 8)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlim(-0.5, 4 * LENGTH - 0.5)
     axes.set_xticks([])

@@ -53,6 +53,7 @@ def make_video(
         start=start,
         n_past=min(start, 400),
         shape=shape,
+        every=10,
         rows=rows,
         rollouts=rollouts,
         stills={name: Still(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},

@@ -86,6 +86,13 @@ def test_the_default_model_predicts_a_small_film():
     assert all(np.isfinite(row.mse) for row in [*result.rows, *result.rollouts])
 
 
+@pytest.mark.parametrize(("given", "every"), [({"horizon": 30}, 10), ({"horizon": 30, "every": 3}, 3)])
+def test_rollouts_begin_every_so_often(colourful, light, given, every):
+    result = predict_video(open_frames(colourful), FrameReader("native"), VideoSettings(start=5, **given))
+    assert sorted({row.start for row in result.rollouts}) == list(range(5, 35, every))
+    assert result.every == every
+
+
 def test_large_frames_are_fewer(colourful, light, monkeypatch):
     monkeypatch.setattr(module, "PAST_BYTES", 6 * 4 * 24 * 32)
     result = predict_video(open_frames(colourful), FrameReader("native"), VideoSettings(start=20, horizon=2))

@@ -69,8 +69,8 @@ class VideoSettings:
     """Those of SLOW_PEERS that take part."""
     rollout: int = 10
     """Frames that each method predicts by itself, now and then."""
-    every: int = 20
-    """Frames from the beginning of one rollout to that of the next."""
+    every: int | None = None
+    """Frames from the beginning of one rollout to that of the next. None: a tenth of the horizon, but 10 to 50."""
 
     def __post_init__(self) -> None:
         if self.start is not None:
@@ -79,7 +79,8 @@ class VideoSettings:
             check_count("horizon", self.horizon)
         check_count("window", self.window, minimum=LEAST)
         check_count("rollout", self.rollout, minimum=0)
-        check_count("every", self.every)
+        if self.every is not None:
+            check_count("every", self.every)
         for peer in self.peers:
             check_choice("peers", peer, SLOW_PEERS)
 
@@ -88,12 +89,13 @@ class VideoSettings:
         wanted = {"n_atoms": self.n_atoms, "alpha": self.alpha, "random_state": self.seed}
         known = FramePSMT().get_params()
         slow = {"blocks": BlockMotion, "ridge": RidgePixels}
-        return {
+        methods: dict[str, FramePredictor] = {
             "psmt": FramePSMT(**{name: value for name, value in wanted.items() if name in known}),
             "copy": CopyFrames(),
             "linear": LinearPixels(),
             "fourier": FourierPhase(),
-        } | {name: slow[name]() for name in SLOW_PEERS if name in self.peers}
+        }
+        return methods | {name: slow[name]() for name in SLOW_PEERS if name in self.peers}
 
 
 class Still(NamedTuple):
@@ -115,6 +117,8 @@ class VideoResult:
     n_past: int
     """Frames that were learned from: the last ones before the start."""
     shape: tuple[int, int]
+    every: int
+    """Frames from the beginning of one rollout to that of the next."""
     rows: list[FrameRow]
     rollouts: list[RolloutRow]
     stills: dict[str, Still]
@@ -210,6 +214,7 @@ def predict_video(
     with closing(reader.read(film)) as frames:
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         methods = settings.methods()
+        progress("learn", 0, len(methods))
         began = perf_counter()
         for done, method in enumerate(methods.values(), start=1):
             method.fit(past)
@@ -219,8 +224,9 @@ def predict_video(
         n_past = len(past)
         del past
         gathered = _Gathered(shape, tuple(methods))
+        every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
         lane = _Lane(islice(frames, None if horizon is None else horizon + 1))
-        for step in follow(methods, lane, start=start, rollout=settings.rollout, every=settings.every):
+        for step in follow(methods, lane, start=start, rollout=settings.rollout, every=every):
             gathered.add(step)
             if sink is not None:
                 sink(step, lane.current, lane.before)
@@ -236,6 +242,7 @@ def predict_video(
         start=start,
         n_past=n_past,
         shape=shape,
+        every=every,
         rows=gathered.rows,
         rollouts=gathered.rollouts,
         stills=gathered.stills,

@@ -59,7 +59,7 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
         Section(
             title="Left alone, and place by place",
             text=[
-                f"Every {result.settings.every} frames each method predicts {result.settings.rollout} frames by "
+                f"Every {result.every} frames each method predicts {result.settings.rollout} frames by "
                 "itself, from its own predictions; copying is then the frame at which it was left alone. The map "
                 "shows where in the picture the next frame is predicted better than by copying (blue) and where "
                 "worse (orange).",
