@@ -279,13 +279,13 @@ class _Track:
 
     @property
     def embedding(self) -> Embedding:
-        matrix = fix_signs(self.directions[:, : self.wanted].T)
+        matrix = fix_signs(np.ascontiguousarray(self.directions[:, : self.wanted].T))
         return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
 
     def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > _SLIDES or not self._same_noise(pencil):
+        if self._slides > _SLIDES or not (self.floor == pencil.line if self.floor else pencil.is_determined()):
             return False
         try:
             along = self.directions.T @ change.vectors.T
@@ -295,22 +295,13 @@ class _Track:
             )
             self.error = self._estimate_error(pencil)
             for _ in range(_CORRECTIONS):
-                if self.error <= tol:
+                if self.error <= tol or self.error == np.inf:
                     break
                 self._rayleigh_ritz(pencil, self._corrections(pencil))
                 self.error = self._estimate_error(pencil)
         except (np.linalg.LinAlgError, ValueError):  # not positive, or not finite: an inverse has come to grief
             return False
         return self.error <= tol
-
-    def _same_noise(self, pencil: _Pencil) -> bool:
-        """Whether the closed form would see the window through the same noise."""
-        if not self.floor:
-            return pencil.is_determined()
-        # A mixture of atoms that varies, but less than the line, has an eigenvalue of V below the line beside it.
-        images = pencil.moments.covariance_times(self._witnesses, centred=pencil.centred)
-        variances = np.einsum("ij,ij->j", self._witnesses, images)
-        return self.floor == pencil.line and bool(((variances > NULL * self.floor) & (variances < self.floor)).any())
 
     def _propose(self, change: Change, along: Array) -> Array:
         """Directions (n_features, n) in which the new eigenvectors may differ from the old."""
@@ -366,17 +357,22 @@ class _Track:
         self.directions[pencil.still] = 0.0
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        """Sine of the angle to the exact subspace, from the residuals of random mixtures of the wanted directions.
+        """Sine of the angle to the exact subspace, from the residuals of random mixtures; infinite if V is another.
 
         The inverse at the last shift, close to where the wanted directions end, turns a residual into the error that it
         comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
         """
         mixing = self._random.standard_normal((self.wanted, 2))
         errors = self._inverses[-1] @ self._residuals(pencil, mixing)
-        # Beside them the mixtures themselves: their variance is known, so that a difference is rounding that piled up.
         mixed = self.directions[:, : self.wanted] @ mixing
-        images = pencil.covariance_times(np.hstack([errors, mixed]))
+        images = pencil.covariance_times(np.hstack([errors, mixed, self._witnesses]))
         outside = np.sum(errors * images[:, :2]) - np.sum((self.directions.T @ images[:, :2]) ** 2)
+        # The variance of the mixtures themselves is known: a difference is rounding that has piled up.
         size = np.sum(mixing**2)
-        drift = abs(np.sum(mixed * images[:, 2:]) / size - 1.0)
+        drift = abs(np.sum(mixed * images[:, 2:4]) / size - 1.0)
+        # A mixture of atoms that varies, but less than the line, has an eigenvalue of V below the line beside it. If
+        # there is none such, the closed form sees the window without noise.
+        variances = np.einsum("ij,ij->j", self._witnesses, images[:, 4:]) - self.floor
+        if self.floor and not ((variances > NULL * pencil.line) & (variances < pencil.line)).any():
+            return np.inf
         return float(np.sqrt(self.wanted * max(outside, 0.0) / size) + drift)
