@@ -160,7 +160,7 @@ def _cross_products(columns, gram, support, n, j, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _subtract(rows, support, values, n, out):
+def subtract_rows(rows, support, values, n, out):
     """Subtract the n rows of the support times their values from `out`: four at a time, to spare loads and stores."""
     for i in range(0, n, 4):
         # Rows beyond the last are the last once more, times nothing.
@@ -180,14 +180,14 @@ def _excess(columns, gram, target, lead, penalty, support, values, n, residual, 
 
     `lead` is the excess of a = 0.
     """
-    if gram.shape[0] > 0:
+    if gram.shape[0] > 0 or n == 0:
         for j in range(out.size):
             out[j] = lead[j]
-        _subtract(gram, support, values, n, out)
+        subtract_rows(gram, support, values, n, out)
     else:
         for i in range(target.size):
             residual[0, i] = target[i]
-        _subtract(columns, support, values, n, residual[0])
+        subtract_rows(columns, support, values, n, residual[0])
         _products(columns, residual, out.reshape(1, -1))
         for j in range(out.size):
             out[j] -= penalty[j]

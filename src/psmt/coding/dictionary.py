@@ -10,12 +10,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from psmt.lasso import unit_columns
+from psmt.lasso import subtract_rows, unit_columns
 
 Array = NDArray[np.float64]
 
 _FADING = 2.0
 """Exponent of the forgetting (1 - 1/batch)^fading: early batches were coded with a poor dictionary."""
+
+_MEMORY = 8
+"""Samples per atom that are remembered. More of them hold the dictionary back, fewer make its atoms noisy."""
 
 _PATIENCE = 4
 """An atom that served no code in this many samples per atom is dead."""
@@ -32,22 +35,42 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
 
 
 @njit(cache=True, nogil=True)
+def _add_codes(codes, samples, code_code, code_sample):
+    """Add ``a a'`` and ``a x'`` of each code (n, n_atoms) and sample (n, n_features): few atoms serve a code."""
+    active = np.empty(codes.shape[1], dtype=np.int64)
+    for t in range(codes.shape[0]):
+        n = 0
+        for j in range(codes.shape[1]):
+            if codes[t, j] != 0.0:
+                active[n] = j
+                n += 1
+        for i in range(n):
+            j = active[i]
+            own = codes[t, j]
+            for k in active[:n]:
+                code_code[j, k] += own * codes[t, k]
+            for k in range(samples.shape[1]):
+                code_sample[j, k] += own * samples[t, k]
+
+
+@njit(cache=True, nogil=True)
 def _sweep(code_code, code_sample, order, atoms):
     """Set each atom of `order` to the best unit-norm one, given the others."""
     n_atoms, n_features = atoms.shape
     wish = np.empty(n_features)
+    others, shares = np.empty(n_atoms, dtype=np.int64), np.empty(n_atoms)
     for j in order:
-        own = code_code[j, j]
+        n = 0
+        for k in range(n_atoms):
+            # Many pairs of atoms never serve the same code.
+            if code_code[j, k] != 0.0 and k != j:
+                others[n], shares[n] = k, code_code[j, k]
+                n += 1
         for i in range(n_features):
             wish[i] = code_sample[j, i]
-        for k in range(n_atoms):
-            shared = code_code[j, k]
-            # Most pairs of atoms never serve the same code.
-            if shared != 0.0 and k != j:
-                for i in range(n_features):
-                    wish[i] -= shared * atoms[k, i]
+        subtract_rows(atoms, others, shares, n, wish)
         norm = np.sqrt(np.sum(wish * wish))
-        if own > 0.0 and norm > 0.0:
+        if code_code[j, j] > 0.0 and norm > 0.0:
             for i in range(n_features):
                 atoms[j, i] = wish[i] / norm
 
@@ -64,11 +87,11 @@ class DictionaryStatistics:
     def update(self, codes: Array, samples: Array) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
         self.n_batches += 1
-        kept = (1.0 - 1.0 / self.n_batches) ** _FADING
+        full = max(_FADING * _MEMORY * len(self.code_code) / len(codes), 1.0)
+        kept = (1.0 - 1.0 / min(self.n_batches, full)) ** _FADING
         self.code_code *= kept
         self.code_sample *= kept
-        self.code_code += codes.T @ codes
-        self.code_sample += codes.T @ samples
+        _add_codes(codes, samples, self.code_code, self.code_sample)
         self.idle += len(codes)
         self.idle[codes.any(axis=0)] = 0
 

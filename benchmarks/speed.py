@@ -1,0 +1,39 @@
+"""How fast is each stage, beside what a user could install instead?
+
+    python -m benchmarks.speed [coding] [dictionary] [recovery] [embedding] [step] [sweep]
+
+Without a name, all of them. Each writes its table into benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from benchmarks import speed_coding, speed_recovery
+from benchmarks.measure import HEADER, THREADS, Row
+from benchmarks.page import machine, table, write_section
+
+PARTS: dict[str, Callable[[], list[Row]]] = {
+    "coding": speed_coding.coding,
+    "dictionary": speed_coding.learning,
+    "recovery": speed_recovery.recovery,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}")
+    parts = parser.parse_args().parts or list(PARTS)
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    about = machine("scikit-learn", "spams-bin", "piqp", "proxsuite", "gurobipy")
+    for part in parts:
+        rows = PARTS[part]()
+        text = table(HEADER, [row.cells() for row in rows])
+        print(f"\n{part}\n{text}", flush=True)
+        write_section(f"speed {part}", f"{text}\n\n{THREADS} threads each. {about}")
+
+
+if __name__ == "__main__":
+    main()
