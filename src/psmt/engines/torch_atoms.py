@@ -9,10 +9,13 @@ from torch import Tensor
 
 from psmt.coding.dictionary import _FADING, _PATIENCE
 from psmt.engines.torch_graphs import recorded
-from psmt.engines.torch_lasso import Problems, Repeated, padded, pose, solve_many
+from psmt.engines.torch_lasso import Solvers, padded, pose
 
 _BLOCK = 32
 """Atoms whose dependence on all others is worked out in one product."""
+
+_TINY = 1e-200
+"""A wish of zero stays zero instead of becoming nan."""
 
 
 def unit_columns(columns: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,29 +27,28 @@ def unit_columns(columns: Tensor) -> tuple[Tensor, Tensor]:
 class TorchAtoms:
     """Atoms (n_atoms, n_features) of any norm, ready for coding."""
 
-    def __init__(self, given: Tensor) -> None:
+    def __init__(self, given: Tensor, solvers: Solvers) -> None:
         self.given = given
-        self._unit, norms = unit_columns(given)
+        self._solvers = solvers
+        unit, norms = unit_columns(given)
+        self._columns = padded(unit)
+        # A zero atom keeps its zeros: it correlates with nothing, so no code uses it.
         self._norms = torch.where(norms > 0, norms, 1.0)
-        self._repeated: dict[tuple[float, float], Repeated] = {}
 
     @cached_property
-    def _wide(self) -> tuple[Tensor, Tensor]:
-        wide = padded(self._unit)
-        return wide, wide @ wide.mT
+    def _gram(self) -> Tensor:
+        return self._columns @ self._columns.mT
 
     def code(self, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
         """Codes (n_samples, n_atoms) of the samples (n_samples, n_features)."""
-        return solve_many(self._unit, samples, alpha / self._norms, tol=tol).coef / self._norms
+        prices = alpha / self._norms
+        return self._solvers.solve_many(self._columns, samples, prices, tol=tol, gram=self._gram).coef / self._norms
 
     def code_next(self, sample: Tensor, alpha: float, *, tol: float, last: Tensor) -> Tensor:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
-        wide, gram = self._wide
-        problem = pose(wide, sample[None], alpha / self._norms, gram)
-        if (alpha, tol) not in self._repeated:
-            self._repeated[alpha, tol] = Repeated(problem, tol)
-        start = torch.nn.functional.pad(last, (0, len(wide) - len(last)))[None]
-        return self._repeated[alpha, tol].solve(problem, start).coef[0, : len(last)] / self._norms
+        problem = pose(self._columns, sample[None], alpha / self._norms, self._gram)
+        start = torch.nn.functional.pad(last, (0, len(self._columns) - len(last)))
+        return self._solvers.solve(problem, tol, start[None]).coef[0, : len(last)] / self._norms
 
     def decode(self, codes: Tensor) -> Tensor:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
@@ -91,13 +93,14 @@ class TorchStatistics:
             atoms, shared = self._atoms[block], self.code_code[block, block]
             wishes = torch.addmm(self.code_sample[block], self.code_code[block], self._atoms, alpha=-1.0)
             wishes.addcmul_(atoms, own[block, None])
-            moves = torch.zeros_like(atoms)
+            moved = shared * free[block]
+            best = torch.empty_like(atoms)
             for j in range(len(atoms)):
-                wish = torch.addmv(wishes[j], moves.T, shared[j], alpha=-1.0)
-                norm = wish.norm()
-                best = torch.where(norm > 0, wish / norm, atoms[j])
-                torch.mul(best - atoms[j], free[first + j], out=moves[j])
-            atoms += moves
+                norm = wishes[j].norm().clamp_min(_TINY)
+                torch.div(wishes[j], norm, out=best[j])
+                # What this atom changed, the others of its block take into account.
+                wishes.addr_(moved[:, j], best[j] - atoms[j], alpha=-1.0)
+            atoms.copy_(torch.where(free[block, None] > 0, best, atoms))
 
     def replace_dead(self, atoms: Tensor, samples: Tensor, residuals: Tensor) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from psmt.engines.torch_graphs import recorded
 
-
 _NEAR = 0.7
 """Columns join whose violation is at least this fraction of the largest."""
 
@@ -36,8 +35,14 @@ _IDLE = 3
 _SLOTS = 16
 """Size of the supports at first; doubled when a problem needs more."""
 
-_BATCH = 1 << 16
-"""Problems that take their steps together at the most."""
+_BATCH = 1 << 17
+"""Problems that take their steps together at the most: 8 GB at 512 columns."""
+
+_RECORDED = 1 << 12
+"""Problems whose steps are recorded at the most; more of them keep a GPU busy without."""
+
+_ROUND = 64
+"""Recorded problems come in multiples of so many."""
 
 _LENGTHS = (1.0, 0.5, 0.25, 0.125)
 """Shares of the way to the optimum of a support that are tried."""
@@ -253,24 +258,8 @@ def solve(problems: Problems, *, tol: float) -> LassoResult:
     return LassoResult(coef, gap)
 
 
-def solve_many(columns: Tensor, targets: Tensor, penalty: Tensor, *, tol: float) -> LassoResult:
-    """Coefficients (n, n_columns) and duality gaps (n,) of any number of targets (n, n_features).
-
-    The columns (n_columns, n_features) have unit norm or are zero, the penalty is (n_columns,).
-    """
-    wide = padded(columns)
-    gram = wide @ wide.mT
-    coef = targets.new_empty(len(targets), len(columns))
-    gap = targets.new_empty(len(targets))
-    for first in range(0, len(targets), _BATCH):
-        part = slice(first, first + _BATCH)
-        found = solve(pose(wide, targets[part], penalty, gram), tol=tol)
-        coef[part], gap[part] = found.coef[:, : len(columns)], found.gap
-    return LassoResult(coef, gap)
-
-
 class Repeated:
-    """One problem, or a few side by side, solved again and again with other numbers and a good guess.
+    """Problems of one shape, solved again and again with other numbers and a good guess, their steps recorded.
 
     Parameters
     ----------
@@ -278,8 +267,9 @@ class Repeated:
         The first ones; only their shapes and device matter.
     """
 
-    def __init__(self, problems: Problems, tol: float, *, slots: int = 4 * _SLOTS) -> None:
-        self._sets = ActiveSets(Problems(*(part.clone() for part in problems)), tol, slots=slots)
+    def __init__(self, problems: Problems, tol: float) -> None:
+        slots = _SLOTS if len(problems.square) > 1 else 4 * _SLOTS
+        self._sets = ActiveSets(Problems(*(part.clone() for part in problems)), tol, slots=2 * slots)
         self._busy = Lock()
         self._record()
 
@@ -290,12 +280,12 @@ class Repeated:
 
         self._steps = recorded(steps, self._sets.gap.device)
 
-    def solve(self, problems: Problems, start: Tensor) -> LassoResult:
+    def solve(self, problems: Problems, start: Tensor | None = None) -> LassoResult:
         """Solution of other problems of the same shapes, begun with the supports of `start` (n, n_columns)."""
         with self._busy:
             for own, given in zip(self._sets.problems, problems, strict=True):
                 own.copy_(given)
-            self._sets.start_from(start)
+            self._sets.start_from(torch.zeros_like(problems.corr) if start is None else start)
             for _ in range(_STEPS // _LOOK):
                 self._steps()
                 done, crowded = torch.stack([self._sets.done.all(), self._sets.crowded.any()]).tolist()
@@ -311,3 +301,39 @@ class Repeated:
         self._record()
         for name, value in zip(ActiveSets.STATE, state, strict=True):
             getattr(self._sets, name).copy_(value)
+
+
+class Solvers:
+    """Solvers by shape, kept because to record one takes longer than many solutions do."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], Repeated] = {}
+
+    def solve(self, problems: Problems, tol: float, start: Tensor | None = None) -> LassoResult:
+        """Solution of some problems, begun with the supports of `start` (n, n_columns)."""
+        key = (tol, *(part.shape for part in problems))
+        if key not in self._kept:
+            self._kept[key] = Repeated(problems, tol)
+        return self._kept[key].solve(problems, start)
+
+    def solve_many(
+        self, columns: Tensor, targets: Tensor, penalty: Tensor, *, tol: float, gram: Tensor | None = None
+    ) -> LassoResult:
+        """Coefficients (n, n_columns) and duality gaps (n,) of any number of targets (n, n_features).
+
+        The columns (n_columns, n_features) are padded and have unit norm or are zero; the penalty is (n_columns,),
+        without that of the padding.
+        """
+        n, n_columns = len(targets), len(penalty)
+        gram = columns @ columns.mT if gram is None else gram
+        if targets.is_cuda and n <= _RECORDED:
+            # Few launches matter more than few operations. Targets of zero fill up to a shape that comes again.
+            full = torch.nn.functional.pad(targets, (0, 0, 0, -n % _ROUND))
+            found = self.solve(pose(columns, full, penalty, gram), tol)
+            return LassoResult(found.coef[:n, :n_columns], found.gap[:n])
+        coef, gap = targets.new_empty(n, n_columns), targets.new_empty(n)
+        for first in range(0, n, _BATCH):
+            part = slice(first, first + _BATCH)
+            found = solve(pose(columns, targets[part], penalty, gram), tol=tol)
+            coef[part], gap[part] = found.coef[:, :n_columns], found.gap
+        return LassoResult(coef, gap)

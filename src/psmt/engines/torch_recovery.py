@@ -8,27 +8,9 @@ import torch
 from torch import Tensor
 
 from psmt.engines.torch_atoms import unit_columns
-from psmt.engines.torch_lasso import Repeated, padded, pose, solve_many
+from psmt.engines.torch_lasso import Solvers, padded, pose
 from psmt.recovery import _CUTS
 from psmt.validation import check_real
-
-
-class Solvers:
-    """Solvers of single problems by size, kept because recording one takes longer than many solutions."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, float], Repeated] = {}
-
-    def solve(
-        self, columns: Tensor, gram: Tensor, target: Tensor, penalty: Tensor, start: Tensor, tol: float
-    ) -> Tensor:
-        """Coefficients (n,) of one problem with padded columns (n_columns, n_features), penalty and start (n,)."""
-        problem = pose(columns, target[None], penalty, gram)
-        key = len(columns), tol
-        if key not in self._kept:
-            self._kept[key] = Repeated(problem, tol)
-        begin = torch.nn.functional.pad(start, (0, len(columns) - len(start)))[None]
-        return self._kept[key].solve(problem, begin).coef[0, : len(start)]
 
 
 class TorchRecovery:
@@ -48,15 +30,15 @@ class TorchRecovery:
         self.activity = activity
         self.tol = tol
         self._solvers = solvers
+        unit, norms = unit_columns(embedding.T)
+        self._columns = padded(unit)
         # An atom that P does not show has a column of zeros, which no solution uses.
-        self._columns, norms = unit_columns(embedding.T)
         self._shown = norms > 0
         self._norms = torch.where(self._shown, norms, 1.0)
 
     @cached_property
-    def _wide(self) -> tuple[Tensor, Tensor]:
-        wide = padded(self._columns)
-        return wide, wide @ wide.mT
+    def _gram(self) -> Tensor:
+        return self._columns @ self._columns.mT
 
     def __call__(self, point: Tensor, current: Tensor | None = None) -> Tensor:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
@@ -64,12 +46,14 @@ class TorchRecovery:
         hidden = torch.where(self._shown, 0.0, code)
         start = torch.where(self._shown, code, 0.0)
         left = (self.activity - hidden.sum()).clamp_min(0.0)
-        return hidden + self._solve(*self._wide, self._norms, point, start, left)
+        return hidden + self._solve(self._columns, self._gram, self._norms, point, start, left)
 
     def many(self, points: Tensor, currents: Tensor) -> Tensor:
         """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features)."""
         prices = torch.full_like(self._norms, 0.5 * self.lam)
-        found = solve_many(self._columns, points, prices, tol=self.tol).coef / self._norms
+        found = (
+            self._solvers.solve_many(self._columns, points, prices, tol=self.tol, gram=self._gram).coef / self._norms
+        )
         codes = torch.where(self._shown, found, currents)
         for t in (codes.sum(1) > self.activity).nonzero()[:, 0].tolist():
             codes[t] = self(points[t], currents[t])
@@ -77,7 +61,8 @@ class TorchRecovery:
 
     def change(self, shift: Tensor, current: Tensor | None = None) -> Tensor:
         """Signed change (n_features,) of the current code that moves its point by `shift` (n_components,)."""
-        both = padded(torch.cat([self._columns, -self._columns]))
+        unit = self._columns[: len(self._norms)]
+        both = padded(torch.cat([unit, -unit]))
         norms = torch.cat([self._norms, self._norms])
         spent = 0.0 if current is None else current.abs().sum()
         left = (self._norms.new_tensor(0.0) + self.activity - spent).clamp_min(0.0)
@@ -96,7 +81,9 @@ class TorchRecovery:
         def priced(price: Tensor | float) -> Tensor:
             nonlocal start
             penalty = 0.5 * self.lam + price / norms
-            start = self._solvers.solve(columns, gram, point, penalty, start, self.tol)
+            problem = pose(columns, point[None], penalty, gram)
+            begin = torch.nn.functional.pad(start, (0, len(columns) - len(start)))
+            start = self._solvers.solve(problem, self.tol, begin[None]).coef[0, : len(norms)]
             return start
 
         def cost(scaled: Tensor) -> Tensor:
