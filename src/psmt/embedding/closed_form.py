@@ -12,6 +12,9 @@ from psmt.embedding.policy import NOISE_BEND, RANK_TOL, Whitening, fix_signs, wh
 
 Array = NDArray[np.float64]
 
+_ALL_NOISE = 1.0 - 1e-9
+"""Share of the noise in the variance of a direction that the window does not show at all."""
+
 
 @dataclass(frozen=True)
 class Embedding:
@@ -53,8 +56,9 @@ def straightest_in(
     inner[np.diag_indices_from(inner)] += noise_curvature(n_codes) * whitening.noise
     # Divide and conquer for all directions takes less time than LAPACK's routines for a part of them.
     roughness, vectors = scipy.linalg.eigh((inner + inner.T) / 2, driver="evd")
-    matrix = (white @ vectors[:, :count]).T
-    return Embedding(fix_signs(matrix), np.maximum(roughness[:count], 0.0), whitening.rank)
+    # Directions of the noise alone are not among them, however many are wanted.
+    shown = np.flatnonzero(whitening.noise @ vectors**2 < _ALL_NOISE)[:count]
+    return Embedding(fix_signs((white @ vectors[:, shown]).T), np.maximum(roughness[shown], 0.0), whitening.rank)
 
 
 def noise_curvature(n_codes: int) -> float:

@@ -33,7 +33,7 @@ class Whitening:
     """V in its own directions, lifted by the noise where it needs to be."""
 
     directions: Array
-    """(n_features, n) orthonormal, those of variance zero left out."""
+    """(n_features, n) orthonormal; without noise, those of variance zero are left out."""
     variances: Array
     """(n,) > 0, lifted."""
     floor: float
@@ -83,12 +83,14 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
     if atoms.size == 0:
         return Whitening(np.zeros((len(covariance), 0)), np.zeros(0), 0.0, 0)
     values, vectors = scipy.linalg.eigh(covariance[np.ix_(atoms, atoms)], driver="evd")
-    exists = values > NULL * values[-1]
     determined = values > line
-    floor = 0.0 if np.array_equal(exists, determined) else line
-    directions = np.zeros((len(covariance), int(exists.sum())))
-    directions[atoms] = vectors[:, exists]
-    return Whitening(directions, values[exists] + floor, floor, int(determined.sum()))
+    if np.array_equal(determined, values > NULL * values[-1]):
+        values, vectors, floor = values[determined], vectors[:, determined], 0.0
+    else:
+        floor = line  # all directions have this much, so that none needs to be left out
+    directions = np.zeros((len(covariance), len(values)))
+    directions[atoms] = vectors
+    return Whitening(directions, np.maximum(values, 0.0) + floor, floor, int(determined.sum()))
 
 
 def fix_signs(embedding: Array) -> Array:

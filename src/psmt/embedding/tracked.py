@@ -28,7 +28,7 @@ from psmt.moments import Change, WindowMoments
 
 Array = NDArray[np.float64]
 
-_SHIFTS = 5
+SHIFTS = 5
 """Inverses that are kept. Fewer leave larger errors, more cost time and memory."""
 
 _GUARDS = 0.25
@@ -42,22 +42,22 @@ _FEWEST = 256
 _MOST = 0.7
 """Fraction of all directions beyond which following takes as long as the closed form."""
 
-_WITNESSES = 8
+WITNESSES = 8
 """Directions that are looked at to see that V is still as it was: determined or not."""
 
-_SLIDES = 500
+SLIDES = 500
 """Slides after which the closed form is solved in any case, so that rounding does not pile up."""
 
-_CORRECTIONS = 2
+CORRECTIONS = 2
 """Further steps, from the residuals, before the closed form is solved."""
 
-_MIXED = 8
+MIXED = 8
 """Mixtures of residuals that such a step takes from each inverse."""
 
 _FOLD = 64
 """Changes of an inverse that are kept aside before they are put into it, all in one product."""
 
-_DEPENDENT = 1e-11
+DEPENDENT = 1e-15
 """Proposed directions with less than this fraction of the largest variance among them add nothing new."""
 
 
@@ -102,7 +102,7 @@ class TrackedEmbedding:
         centred: bool = True,
         ends: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 2e-5,
+        tol: float = 1e-6,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -142,7 +142,7 @@ class TrackedEmbedding:
         whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
         curvature = moments.second_differences(ends=self.ends)
         count = self.n_components
-        followed = count is not None and _followed(count, whitening, moments.n_features)
+        followed = count is not None and followed_directions(count, whitening, moments.n_features)
         if count is not None and followed:
             wanted, count = count, followed
         found = straightest_in(whitening, curvature, count, n_codes=len(moments))
@@ -154,7 +154,7 @@ class TrackedEmbedding:
         return self._track.embedding
 
 
-def _followed(n_components: int, whitening: Whitening, n_features: int) -> int:
+def followed_directions(n_components: int, whitening: Whitening, n_features: int) -> int:
     """How many directions to follow, guards included; 0 where the closed form takes no longer."""
     followed = n_components + max(int(_GUARDS * n_components), _FEWEST_GUARDS)
     # Without noise, V has no inverse but where every atom moves.
@@ -262,7 +262,7 @@ class _Track:
         """A track that begins with the closed form."""
         variances = whitening.variances - whitening.floor
         between = np.flatnonzero(variances <= pencil.line)
-        chosen = between[np.linspace(0, len(between) - 1, min(_WITNESSES, len(between))).astype(int)]
+        chosen = between[np.linspace(0, len(between) - 1, min(WITNESSES, len(between))).astype(int)]
         track = cls(
             np.ascontiguousarray(found.matrix.T),
             found.roughness,
@@ -272,7 +272,7 @@ class _Track:
             whitening.directions[:, chosen],
         )
         # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
-        nodes = 0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(_SHIFTS) + 0.5) / _SHIFTS))
+        nodes = 0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))
         for lower, upper in zip(nodes.astype(int), nodes.astype(int) + 1, strict=True):
             track._inverses.append(_Inverse(pencil, 0.5 * (found.roughness[lower] + found.roughness[upper])))
         return track
@@ -285,7 +285,7 @@ class _Track:
     def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > _SLIDES or not (self.floor == pencil.line if self.floor else pencil.is_determined()):
+        if self._slides > SLIDES or not (self.floor == pencil.line if self.floor else pencil.is_determined()):
             return False
         try:
             along = self.directions.T @ change.vectors.T
@@ -294,7 +294,7 @@ class _Track:
                 pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
             )
             self.error = self._estimate_error(pencil)
-            for _ in range(_CORRECTIONS):
+            for _ in range(CORRECTIONS):
                 if self.error <= tol or self.error == np.inf:
                     break
                 self._rayleigh_ritz(pencil, self._corrections(pencil))
@@ -316,9 +316,9 @@ class _Track:
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
         shifts = np.array([inverse.shift for inverse in self._inverses])
         nearest = np.abs(self.roughness[: self.wanted, None] - shifts).argmin(axis=1)
-        mixing = self._random.standard_normal((self.wanted, len(shifts), _MIXED))
+        mixing = self._random.standard_normal((self.wanted, len(shifts), MIXED))
         mixing[nearest[:, None] != np.arange(len(shifts))] = 0.0
-        residuals = self._residuals(pencil, mixing.reshape(self.wanted, -1)).reshape(-1, len(shifts), _MIXED)
+        residuals = self._residuals(pencil, mixing.reshape(self.wanted, -1)).reshape(-1, len(shifts), MIXED)
         return np.hstack([inverse @ residuals[:, j] for j, inverse in enumerate(self._inverses)])
 
     def _residuals(self, pencil: _Pencil, mixing: Array) -> Array:
@@ -338,7 +338,7 @@ class _Track:
         proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
         images = pencil.covariance_times(proposed)
         variances, turn = scipy.linalg.eigh(proposed.T @ images)
-        new = variances > _DEPENDENT * variances[-1]
+        new = variances > DEPENDENT * variances[-1]
         turn = turn[:, new] / np.sqrt(variances[new])
         proposed, images = proposed @ turn, images @ turn
 
