@@ -80,3 +80,10 @@ def test_where_nothing_moves_there_is_no_ratio():
 
 def test_a_stream_of_one_frame_gives_no_step(film):
     assert follow_all({"copy": CopyFrames()}, film[:4], start=3) == []
+
+
+def test_threads_change_nothing(film):
+    methods = ({"copy": CopyFrames(), "linear": LinearPixels()} for _ in range(2))
+    one, two = (follow_all(own, film, start=3, every=2, workers=n) for own, n in zip(methods, (1, 2), strict=True))
+    # Compared as text, since NaN is not equal to itself.
+    assert [repr((step.rows, step.rollouts)) for step in one] == [repr((step.rows, step.rollouts)) for step in two]

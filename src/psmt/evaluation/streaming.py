@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from psmt.evaluation.frames import FrameScore, score_frames
 from psmt.whole_frames.peers import FramePredictor
 
 Frame = NDArray[np.float32]
+T = TypeVar("T")
 
 
 class FrameRow(NamedTuple):
@@ -93,6 +96,7 @@ def follow(
     rollout: int = 10,
     every: int = 20,
     clock: Callable[[], float] = perf_counter,
+    workers: int = 1,
 ) -> Iterator[Step]:
     """Yield a step for each frame but the first, which is only received.
 
@@ -110,35 +114,45 @@ def follow(
         Frames from the beginning of one rollout to that of the next.
     clock : callable
         Tells the seconds by which methods are timed.
+    workers : int
+        Threads: so many methods work at the same time.
     """
     under_way: list[_Rollout] = []
     last: Frame | None = None
     answers: dict[str, _Answer] = {}
-    for index, frame in enumerate(frames, start):
-        expected = answers
-        answers = {name: _receive(method, frame, clock) for name, method in methods.items()}
-        if last is not None:
-            copied = _mse(last, frame)
-            predicted = {name: answer.predicted for name, answer in expected.items()}
-            rows = {
-                name: FrameRow(index, name, *score, copied, ratio(score.mse, copied), now.surprise, now.cut)
-                for (name, score), now in zip(_scores(predicted, frame).items(), answers.values(), strict=True)
-            }
-            rolled = [line for going in under_way for line in _rollout_rows(going, index, frame)]
-            took = {name: answer.seconds for name, answer in expected.items()}
-            yield Step(index, frame, last, predicted, rows, rolled, took)
-        under_way = [going for going in under_way if index - going.start < rollout]
-        if rollout and (index - start) % every == 0:
-            alone = {name: method.predict(horizon=rollout) for name, method in methods.items()}
-            under_way.append(_Rollout(index, frame, alone))
-        last = frame
+    with ThreadPoolExecutor(workers) as pool:
+
+        def each(work: Callable[[FramePredictor], T]) -> dict[str, T]:
+            return dict(zip(methods, pool.map(work, methods.values()), strict=True))
+
+        for index, frame in enumerate(frames, start):
+            expected, answers = answers, each(partial(_receive, frame=frame, clock=clock))
+            if last is not None:
+                copied = _mse(last, frame)
+                predicted = {name: answer.predicted for name, answer in expected.items()}
+                rows = {
+                    name: FrameRow(index, name, *score, copied, ratio(score.mse, copied), now.surprise, now.cut)
+                    for (name, score), now in zip(_scores(predicted, frame).items(), answers.values(), strict=True)
+                }
+                rolled = [line for going in under_way for line in _rollout_rows(going, index, frame)]
+                took = {name: answer.seconds for name, answer in expected.items()}
+                yield Step(index, frame, last, predicted, rows, rolled, took)
+            under_way = [going for going in under_way if index - going.start < rollout]
+            if rollout and (index - start) % every == 0:
+                alone = each(partial(_roll_out, steps=rollout))
+                under_way.append(_Rollout(index, frame, alone))
+            last = frame
 
 
-def _receive(method: FramePredictor, frame: Frame, clock: Callable[[], float]) -> _Answer:
+def _receive(method: FramePredictor, *, frame: Frame, clock: Callable[[], float]) -> _Answer:
     began = clock()
     predicted = method.update(frame).predict()
     seconds = clock() - began
     return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
+
+
+def _roll_out(method: FramePredictor, *, steps: int) -> NDArray[np.floating]:
+    return method.predict(horizon=steps)
 
 
 def ratio(mse: float, copy_mse: float) -> float:
