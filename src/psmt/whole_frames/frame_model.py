@@ -5,49 +5,82 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import check_count
-from psmt.whole_frames.blend import Blend
-from psmt.whole_frames.planes import MEMORIES, Angles, FourierPlanes
+from psmt.validation import check_count, check_real
+from psmt.whole_frames.cells import Array, Cells
+from psmt.whole_frames.content import Content
+from psmt.whole_frames.places import Places
+from psmt.whole_frames.planes import Angles, FourierPlanes
 from psmt.whole_frames.surprise import Surprise
+from psmt.whole_frames.trust import Trust
 
-Array = NDArray[np.float32]
+_PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
+"""Sizes of tiles, and for each the memories of the turn. Fine tiles follow small things, coarse ones see fast motion."""
 
-_SIZES = (8, 16, 32)
 _BANDS = (0.8, 2.0)
+"""Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
+
 _NEIGHBOURS = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2]
+"""Offsets (down, right) of the pixels whose levels are candidates themselves."""
 
 
 class _Scene(NamedTuple):
-    """What a prediction starts from: nothing in it is ever changed in place."""
+    """What a prediction starts from. Nothing in it is ever changed in place, so that a rollout leaves no trace."""
 
     previous: Array
     current: Array
     angles: tuple[Angles, ...]
 
 
+class _Outlook(NamedTuple):
+    """What a scene may turn into."""
+
+    moving: Array
+    """Changes (n, height, width) by motion: the last one again, and all planes turned on."""
+    activity: Array
+    """Codes (rows, columns, n_atoms) of the cells."""
+    candidates: Array
+    """All that is weighed by place (n_candidates, height, width)."""
+
+
 class FramePSMT(BaseEstimator):
-    """Whole-frame prediction, (height, width) grey levels in and out."""
+    """Predictive Sparse Manifold Transform of whole frames."""
+
+    def __init__(
+        self,
+        *,
+        n_atoms: int = 256,
+        alpha: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.alpha = alpha
+        self.random_state = random_state
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, height, width)."""
+        check_count("n_atoms", self.n_atoms)
+        check_real("alpha", self.alpha, open_bound=True)
         past = _checked(frames, "frames", 3)
         if len(past) < 2:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least 2 are needed")
-        shape = past.shape[1:]
-        self.shape_ = shape
-        self._planes = tuple(FourierPlanes(shape, size) for size in _SIZES)
-        n_moving = 1 + len(_SIZES) * len(MEMORIES)
-        self._blend = Blend(shape, n_moving * (len(_BANDS) + 1) + 2 * len(_NEIGHBOURS))
-        self._surprise = Surprise()
+        self.shape_ = past.shape[1:]
         self._low, self._high = float(past[0].min()), float(past[0].max())
-        self._scene = _Scene(past[0], past[0], tuple(planes.start(past[0]) for planes in self._planes))
-        self._restart()
+        self._planes = tuple(FourierPlanes(self.shape_, size, memories) for size, memories in _PLANES)
+        n_moving = 1 + sum(len(memories) for _, memories in _PLANES)
+        cells = Cells(self.shape_)
+        rng = check_random_state(self.random_state)
+        self._content = Content(past, cells, n_moving, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
+        self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(_NEIGHBOURS))
+        self._trust = Trust(cells)
+        self._surprise = Surprise()
+        self._begin(past[0])
         for frame in past[1:]:
             self._receive(frame)
         return self
@@ -64,60 +97,75 @@ class FramePSMT(BaseEstimator):
     def predict(self, horizon: int | None = None) -> Array:
         """The next frame (height, width), or with a `horizon` the next frames (horizon, height, width)."""
         check_is_fitted(self, "shape_")
-        count = 1 if horizon is None else check_count("horizon", horizon)
-        frames = [self._clipped(self._scene.current + self._change)]
-        scene = self._scene
-        for _ in range(count - 1):
-            scene = self._follow(scene, frames[-1])
-            frames.append(self._clipped(scene.current + self._blend(self._candidates(scene), self._weights)))
+        scene, change = self._scene, self._change
+        frames = []
+        for step in range(1 if horizon is None else check_count("horizon", horizon)):
+            if step:
+                scene = self._follow(scene, frames[-1])
+                change = self._foretell(self._outlook(scene))
+            believed = self._trust.cells.weighted(change[None], self._trust.gains())
+            frames.append(np.clip(scene.current + believed, self._low, self._high))
         return frames[0] if horizon is None else np.stack(frames)
 
     @property
     def surprise_(self) -> float:
+        """How badly the last prediction failed, in units of what is usual."""
         return self._surprise.value
 
     @property
     def cut_(self) -> bool:
+        """Whether the last frame was taken as a sharp change."""
         return self._surprise.cut
 
     def _receive(self, frame: Array) -> None:
+        predicted = self.predict()
+        self._surprise.observe(_mse(predicted, frame), _mse(self._scene.current, frame))
         self._low, self._high = min(self._low, float(frame.min())), max(self._high, float(frame.max()))
-        change = frame - self._scene.current
-        self._surprise.observe(float(np.mean((change - self._change) ** 2)), float(np.mean(change**2)))
         if self.cut_:
-            self._blend.forget(0.1)
-            self._scene = _Scene(frame, frame, tuple(planes.start(frame) for planes in self._planes))
-            self._restart()
+            self._places.forget(0.1)
+            self._trust.clear()
+            self._begin(frame)
             return
-        if self._candidates_now is not None:
-            self._blend.learn(self._candidates_now, change)
+        change = frame - self._scene.current
+        if self._last is not None:
+            self._trust.learn(self._change, change)
+            self._content.learn(self._last.moving, change, self._last.activity)
+            self._places.learn(self._last.candidates, change)
         self._scene = self._follow(self._scene, frame)
-        self._candidates_now = self._candidates(self._scene)
-        self._weights = self._blend.weights()
-        self._change = self._blend(self._candidates_now, self._weights)
+        self._last = self._outlook(self._scene)
+        self._weights = self._places.weights()
+        self._change = self._foretell(self._last)
 
-    def _restart(self) -> None:
-        self._candidates_now: Array | None = None
+    def _begin(self, frame: Array) -> None:
+        """Start from one frame: nothing is known of its motion."""
+        self._scene = _Scene(frame, frame, tuple(planes.start(frame) for planes in self._planes))
+        self._last: _Outlook | None = None
         self._change = np.zeros(self.shape_, np.float32)
-        self._weights = np.zeros((*self._blend.match.shape,))
+        self._weights = np.zeros(self._places.match.shape, np.float32)
 
     def _follow(self, scene: _Scene, frame: Array) -> _Scene:
         angles = (planes.receive(old, frame) for planes, old in zip(self._planes, scene.angles, strict=True))
         return _Scene(scene.current, frame, tuple(angles))
 
-    def _candidates(self, scene: _Scene) -> Array:
+    def _outlook(self, scene: _Scene) -> _Outlook:
         turned = [planes.changes(known) for planes, known in zip(self._planes, scene.angles, strict=True)]
-        rest = np.concatenate([(scene.current - scene.previous)[None], *turned])
+        moving = np.concatenate([(scene.current - scene.previous)[None], *turned])
+        activity = self._content.activity(scene.current)
+        rest = np.concatenate([moving, self._content(moving, activity)[None]])
         bands = []
         for width in _BANDS:
             smooth = gaussian_filter(rest, (0, width, width))
             bands.append(rest - smooth)
             rest = smooth
         near = [_shifted(frame, *by) - scene.current for frame in (scene.current, scene.previous) for by in _NEIGHBOURS]
-        return np.concatenate([*bands, rest, np.array(near)])
+        return _Outlook(moving, activity, np.concatenate([*bands, rest, np.array(near)]))
 
-    def _clipped(self, frame: Array) -> Array:
-        return np.clip(frame, self._low, self._high)
+    def _foretell(self, outlook: _Outlook) -> Array:
+        return self._trust.cells.weighted(outlook.candidates, self._weights)
+
+
+def _mse(one: Array, other: Array) -> float:
+    return float(np.mean((one - other) ** 2, dtype=np.float64))
 
 
 def _shifted(frame: Array, down: int, right: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
@@ -12,8 +12,9 @@ Array = NDArray[np.float32]
 class Tiling:
     """Square tiles on a grid that covers a frame, each seen through a Hann window.
 
-    `cut` and `join` are inverse to each other. The frame is continued by its mirror image, so that every pixel lies
-    in the same number of tiles and frames smaller than a tile need no other treatment.
+    The frame is continued by its mirror image, so that every pixel lies in the same number of tiles and frames smaller
+    than a tile need no other treatment. The mean of each tile is taken out, so that only what varies in it is seen
+    through the window.
 
     Parameters
     ----------
@@ -27,37 +28,53 @@ class Tiling:
 
     def __init__(self, shape: tuple[int, int], size: int, stride: int) -> None:
         if size % stride:
-            raise ValueError(f"size={size} is not a multiple of stride={stride}")
+            raise ValueError(f"size={size} is not a multiple of stride={stride}; use a stride that divides it")
         self.shape, self.size, self.stride = shape, size, stride
         self._lead = size - stride
-        self._tail = tuple(self._lead + (-(length + 2 * self._lead - size)) % stride for length in shape)
+        self._padding = [(self._lead, self._lead + -(length + self._lead) % stride) for length in shape]
+        self.grid = tuple((n + sum(ends) - size) // stride + 1 for n, ends in zip(shape, self._padding, strict=True))
         bell = np.sin(np.pi * (np.arange(size) + 0.5) / size) ** 2
         self.window: Array = np.outer(bell, bell).astype(np.float32)
-        tiles = self._tiles(np.zeros(shape, np.float32))
-        self._weight = self._overlap_add(np.broadcast_to(self.window**2, tiles.shape))
+        self._weight = np.ones(shape, np.float32)
+        self._weight = self.join(np.broadcast_to(self.window, (*self.grid, size, size)))
 
     def cut(self, frame: Array) -> Array:
-        """Windowed tiles (rows, columns, size, size) of a frame (height, width)."""
-        return self._tiles(frame) * self.window
+        """Windowed tiles (rows, columns, size, size) of a frame (height, width), less their means."""
+        padded = np.pad(frame, self._padding, mode="symmetric")
+        return _cut(padded, self.window, self.stride, np.empty((*self.grid, self.size, self.size), np.float32))
 
     def join(self, tiles: Array) -> Array:
         """The frame (height, width) that windowed tiles (rows, columns, size, size) fit best."""
-        return self._overlap_add(tiles * self.window) / self._weight
+        total = np.zeros([n + sum(ends) for n, ends in zip(self.shape, self._padding, strict=True)], np.float32)
+        _add(tiles, self.window, self.stride, total)
+        top, left = self._lead, self._lead
+        return total[top : top + self.shape[0], left : left + self.shape[1]] / self._weight
 
-    def _tiles(self, frame: Array) -> Array:
-        padding = [(self._lead, tail) for tail in self._tail]
-        padded = np.pad(frame, padding, mode="symmetric")
-        return sliding_window_view(padded, (self.size, self.size))[:: self.stride, :: self.stride]
 
-    def _overlap_add(self, tiles: Array) -> Array:
-        """Sum (height, width) of tiles (rows, columns, size, size), each put where it was cut."""
-        rows, columns = tiles.shape[:2]
-        step = self.stride
-        total = np.zeros([length + self._lead + tail for length, tail in zip(self.shape, self._tail, strict=True)])
-        total = total.astype(np.float32)
-        # All tiles at once, one stride x stride cell of them at a time: the cells of one kind never overlap.
-        for i in range(0, self.size, step):
-            for j in range(0, self.size, step):
-                cells = total[i : i + rows * step, j : j + columns * step].reshape(rows, step, columns, step)
-                cells += tiles[:, :, i : i + step, j : j + step].transpose(0, 2, 1, 3)
-        return total[self._lead : self._lead + self.shape[0], self._lead : self._lead + self.shape[1]]
+@njit(cache=True, nogil=True, fastmath=True)
+def _cut(padded, window, stride, tiles):
+    """Fill tiles (rows, columns, size, size) from a padded frame."""
+    rows, columns, size, _ = tiles.shape
+    whole = window.sum()
+    for r in range(rows):
+        for c in range(columns):
+            mean = np.float32(0.0)
+            for i in range(size):
+                for j in range(size):
+                    mean += window[i, j] * padded[r * stride + i, c * stride + j]
+            mean /= whole
+            for i in range(size):
+                for j in range(size):
+                    tiles[r, c, i, j] = window[i, j] * (padded[r * stride + i, c * stride + j] - mean)
+    return tiles
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add(tiles, window, stride, total):
+    """Add tiles (rows, columns, size, size), seen through the window once more, where they were cut."""
+    rows, columns, size, _ = tiles.shape
+    for r in range(rows):
+        for c in range(columns):
+            for i in range(size):
+                for j in range(size):
+                    total[r * stride + i, c * stride + j] += window[i, j] * tiles[r, c, i, j]

@@ -1,0 +1,54 @@
+"""Where a place is says which candidate to believe there: least squares per cell of the frame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psmt.whole_frames.cells import Array, Cells, shrunk_weights
+
+_MEMORY = 30.0
+"""Frames after which old ones have faded to 1/e."""
+
+_RIDGE = 0.01
+"""Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
+
+
+class Places:
+    """Weights of candidate changes by place, learned from how well they foretold the changes that came.
+
+    Parameters
+    ----------
+    cells : Cells
+    n_candidates : int
+    """
+
+    def __init__(self, cells: Cells, n_candidates: int) -> None:
+        self.cells = cells
+        self.gram = np.zeros((*cells.grid, n_candidates, n_candidates), np.float32)
+        self.match = np.zeros((*cells.grid, n_candidates), np.float32)
+
+    def learn(self, candidates: Array, change: Array) -> None:
+        """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came."""
+        gram, match = self.cells.moments(candidates, change)
+        self.forget(np.exp(-1.0 / _MEMORY))
+        self.gram += gram
+        self.match += match
+
+    def forget(self, kept: float) -> None:
+        """Let what was learned count for a fraction of what it did."""
+        self.gram *= np.float32(kept)
+        self.match *= np.float32(kept)
+
+    def weights(self) -> Array:
+        """Weights (rows, columns, n_candidates)."""
+        n = self.match.shape[-1]
+        gram, match = (_pooled(part).reshape(-1, *part.shape[2:]) for part in (self.gram, self.match))
+        return shrunk_weights(gram, match, _RIDGE)[0].reshape(*self.cells.grid, n)
+
+
+def _pooled(moments: Array) -> Array:
+    """Moments (rows, columns, ..) of each cell and its neighbours, which count a half, and a quarter at the corners."""
+    for _ in range(2):
+        padded = np.concatenate([moments[:1], moments, moments[-1:]])
+        moments = (0.25 * (padded[2:] + padded[:-2]) + 0.5 * moments).swapaxes(0, 1)
+    return moments
