@@ -1,7 +1,8 @@
 """Step 6: where the embedded scene goes next.
 
-All strategies here continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
-the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction.
+Most strategies continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
+the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction. `Phase`
+takes directions in pairs, as planes in which the scene turns: motion makes pictures turn, not move in straight lines.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Extrapolation(ABC):
     name: ClassVar[str]
     anchored: ClassVar[bool] = False
     """The prediction is the last code plus the recovered change, so that what the embedding does not show stays."""
+    learns: ClassVar[bool] = False
+    """It wants to `observe` what came."""
 
     @abstractmethod
     def advance(self, previous: Array, current: Array) -> Array:
@@ -93,7 +96,7 @@ class Gain(Extrapolation):
     """
 
     name = "gain"
-    anchored = True
+    anchored = learns = True
 
     _MEMORY = 500.0
     """Observations after which old ones have faded to 1/e."""
@@ -127,6 +130,100 @@ class Gain(Extrapolation):
         self._common, self._own = state["common"], state["own"]
 
 
+class Phase(Extrapolation):
+    """Planes of the embedding in which the scene turns; each turns on as it did between the last two points.
+
+    The planes are read off the lagged moments ``L = sum b_t b_(t-1)'`` in closed form: a scene that turns by a steady
+    angle in some plane leaves its sine in the antisymmetric part of L, whose eigenvectors come in pairs that span such
+    planes. What turns both ways as often leaves nothing there and is not a plane to this rule.
+
+    How far a plane turns on is decided by what came of it before: its gain is the correlation of the changes that the
+    turn foretold with those that came, as far as it exceeds its uncertainty (see `Gain`), and never negative. Turning
+    keeps the distance from the origin, so a rollout cannot run away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.arange(400.0)
+    >>> circle = np.column_stack([np.cos(t / 3), np.sin(t / 3)])
+    >>> rule = Phase().fit(circle, circle)
+    >>> bool(np.abs(rule.advance(circle[-2], circle[-1]) - [np.cos(400 / 3), np.sin(400 / 3)]).max() < 0.05)
+    True
+    """
+
+    name = "phase"
+    anchored = learns = True
+
+    _MEMORY = 500.0
+    """Observations after which old ones have faded to 1/e."""
+
+    _SHOWN = 128
+    """Directions that planes are sought in. Those beyond are the fastest and noisiest of the embedding."""
+
+    def __init__(self) -> None:
+        self._lagged = np.zeros((0, 0))
+        # Faded sums as in `Gain`, of foretold and true changes: of all planes together, of each plane.
+        self._common = np.zeros((3, 1))
+        self._own = np.zeros((3, 0))
+        self._planes: dict[int, NDArray[np.complex128]] = {}
+
+    def observe(self, points: Array, pictures: Array) -> None:
+        kept = np.exp(-1.0 / self._MEMORY)
+        before, now, came = points[:, : self._SHOWN]
+        width = max(len(now), len(self._lagged))
+        foretold, true = self._turned_on(before, now), self.planes(len(now)) @ (came - now)
+        agreed = np.real(foretold.conj() * true)
+        energy = 0.5 * (np.abs(foretold) ** 2 + np.abs(true) ** 2)
+        self._common = kept * self._common + _sums(agreed.sum(keepdims=True), energy.sum(keepdims=True))
+        self._own = kept * _widened(self._own, width // 2) + _widened(_sums(agreed, energy), width // 2)
+        missing = width - len(self._lagged)
+        self._lagged = kept * np.pad(self._lagged, ((0, missing), (0, missing)))
+        self._lagged[: len(now), : len(now)] += np.outer(came, now)
+        self._planes = {}
+
+    def planes(self, n_components: int) -> NDArray[np.complex128]:
+        """Complex coordinates (n_components // 2, n_components) of orthogonal planes, most steadily turning first."""
+        n = min(n_components, self._SHOWN)
+        if n not in self._planes:
+            lagged = np.zeros((n, n))
+            known = min(n, len(self._lagged))
+            lagged[:known, :known] = self._lagged[:known, :known]
+            # i times an antisymmetric matrix is Hermitian: its eigenvalues are real and come in pairs of opposite sign.
+            _, vectors = np.linalg.eigh(1j * (lagged - lagged.T))
+            self._planes[n] = np.sqrt(2.0) * vectors[:, ::-1][:, : n // 2].conj().T
+        return self._planes[n]
+
+    def gains(self, n_components: int) -> Array:
+        """Gains (n_components // 2,) of the planes as learned so far."""
+        n_planes = min(n_components, self._SHOWN) // 2
+        common = _proven(self._common, 0.0, 1.0)
+        return np.clip(common + _proven(_widened(self._own, n_planes)[:, :n_planes], common, 2.0), 0.0, 1.0)
+
+    def advance(self, previous: Array, current: Array) -> Array:
+        shown = slice(self._SHOWN)
+        change = self.gains(len(current)) * self._turned_on(previous[shown], current[shown])
+        following = current.copy()
+        following[shown] += np.real(self.planes(len(current)).conj().T @ change)
+        return following
+
+    def _turned_on(self, previous: Array, current: Array) -> NDArray[np.complex128]:
+        """Change (n_planes,) of the complex coordinates if they turn on as between the two points."""
+        planes = self.planes(len(current))
+        before, now = planes @ previous, planes @ current
+        turn = now * before.conj()
+        size = np.abs(turn)
+        return now * (np.divide(turn, size, out=np.ones_like(turn), where=size > 0) - 1.0)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        return {"lagged": self._lagged, "common": self._common, "own": self._own}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self._lagged, self._common, self._own = state["lagged"], state["common"], state["own"]
+        self._planes = {}
+
+
 def _steps(triple: Array) -> tuple[Array, Array]:
     """Product of the two steps between three points (3, n), and their mean energy, each (n,)."""
     before, after = np.diff(triple, axis=0)
@@ -134,6 +231,7 @@ def _steps(triple: Array) -> tuple[Array, Array]:
 
 
 def _sums(product: Array, energy: Array) -> Array:
+    """What is faded and summed (3, n) of products and energies (n,)."""
     return np.array([product, energy, energy**2])
 
 
@@ -151,9 +249,9 @@ def _proven(sums: Array, prior: Array | float, errors: float) -> Array:
     return np.sign(excess) * np.maximum(np.abs(excess) - errors * error, 0.0)
 
 
-EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain)}
+EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain, Phase)}
 
 
 def make_extrapolation(name: str) -> Extrapolation:
-    """A fresh strategy by its name: 'linear', 'hold' or 'gain'."""
+    """A fresh strategy by its name: 'linear', 'hold', 'gain' or 'phase'."""
     return EXTRAPOLATIONS[check_choice("extrapolation", name, tuple(EXTRAPOLATIONS))]()

@@ -48,7 +48,7 @@ class PSMT(BaseEstimator):
         Price of activity in layer 1, > 0.
     lam : float or 'auto', default 'auto'
         Price of activity in step 7, >= 0; 'auto' as above.
-    extrapolation : {'linear', 'hold', 'gain'}, default 'linear'
+    extrapolation : {'linear', 'hold', 'gain', 'phase'}, default 'linear'
         Step 6. 'linear' is the paper's.
     centred, ends, rank_tol :
         As in `TemporalEmbedding`.
@@ -139,7 +139,7 @@ class PSMT(BaseEstimator):
 
     def _look_back(self, past: Array) -> Choice:
         """What is given or, where something is to be chosen or learned from the past, the walk-forward choice."""
-        if not isinstance(self.n_components, str) and not isinstance(self.lam, str) and self.extrapolation != "gain":
+        if not isinstance(self.n_components, str) and not isinstance(self.lam, str) and not self._extrapolation.learns:
             return Choice(self.n_components, float(self.lam), scores={})
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
         coder = self._fitted_coder(past[: len(past) - held_out(self.window)])
@@ -169,7 +169,7 @@ class PSMT(BaseEstimator):
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
         code = self.coder_.follow(check_frame(x, self.n_features_in_), self.moments_.latest(1)[0])
-        if self.extrapolation == "gain":
+        if self._extrapolation.learns:
             latest = np.vstack([self.moments_.latest(2), code])
             self._extrapolation.observe(latest @ self.embedding_.T, self.coder_.inverse_transform(latest))
         self._slide(code)
