@@ -143,7 +143,7 @@ class PredictOptions(PatchOptions):
 class VideoOptions(FilmOptions):
     """Options of `psmt predict-video`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.05
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.2
     size: Annotated[
         Literal["native"] | int | None,
         Parameter(
@@ -154,7 +154,7 @@ class VideoOptions(FilmOptions):
             **_AUTO,
         ),
     ] = None
-    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 512
+    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
     start: Annotated[
         int | None,
         Parameter(

@@ -62,8 +62,8 @@ class VideoSettings:
     """K: frames that are predicted. None: as far as the film goes, but HORIZON at the most."""
     window: int = LEARN
     """Frames before the start that are learned from, at the most."""
-    n_atoms: int = 512
-    alpha: float = 0.05
+    n_atoms: int = 256
+    alpha: float = 0.2
     seed: int = 0
     peers: tuple[str, ...] = ()
     """Those of SLOW_PEERS that take part."""
@@ -86,11 +86,9 @@ class VideoSettings:
 
     def methods(self) -> dict[str, FramePredictor]:
         """All that is compared, not yet fitted."""
-        wanted = {"n_atoms": self.n_atoms, "alpha": self.alpha, "random_state": self.seed}
-        known = FramePSMT().get_params()
         slow = {"blocks": BlockMotion, "ridge": RidgePixels}
         methods: dict[str, FramePredictor] = {
-            "psmt": FramePSMT(**{name: value for name, value in wanted.items() if name in known}),
+            "psmt": FramePSMT(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.seed),
             "copy": CopyFrames(),
             "linear": LinearPixels(),
             "fourier": FourierPhase(),
@@ -226,7 +224,7 @@ def predict_video(
         gathered = _Gathered(shape, tuple(methods))
         every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
         lane = _Lane(islice(frames, None if horizon is None else horizon + 1))
-        for step in follow(methods, lane, start=start, rollout=settings.rollout, every=every):
+        for step in follow(methods, lane, start=start, rollout=settings.rollout, every=every, workers=2):
             gathered.add(step)
             if sink is not None:
                 sink(step, lane.current, lane.before)
