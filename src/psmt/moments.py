@@ -15,10 +15,10 @@ from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 
-_FALL = 1e-2
+FALL = 1e-2
 """Sums that have fallen below this fraction of their peak are made afresh: what is left of the peak is rounding."""
 
-_STILL = 1e-12
+STILL = 1e-12
 """An atom whose variance is below this fraction of its mean square stands still: the difference is rounding."""
 
 
@@ -181,7 +181,7 @@ class WindowMoments:
         if not centred:
             return self.products / n
         covariance = (self.products - np.outer(self.total, self.total / n)) / (n - 1)
-        still = np.diag(covariance) <= _STILL * np.diag(self.products) / n
+        still = np.diag(covariance) <= STILL * np.diag(self.products) / n
         covariance[still] = 0.0
         covariance[:, still] = 0.0
         return covariance
@@ -259,7 +259,7 @@ class WindowMoments:
         self._codes.popleft()
         self._activity.popleft()
         self._reverted += 1
-        if self._reverted >= max(len(self), 1) or (self._energy() < _FALL * self._peak).any():
+        if self._reverted >= max(len(self), 1) or (self._energy() < FALL * self._peak).any():
             self._refresh()
 
     def _clear(self) -> None:

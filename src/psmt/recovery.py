@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
 
-_PARALLEL = 1e-8
+PARALLEL = 1e-8
 """Squared distance of unit columns that count as parallel."""
 
-_CUTS = 200
+CUTS = 200
 """Prices that are tried for the bound at the most; the duality gap ends the search long before."""
 
 
@@ -131,7 +131,7 @@ class Recovery:
         # The bound is active: its multiplier is a price on activity itself. As the price rises the activity falls, in
         # places by leaps, so the solution is sought between a code that spends too much and one that spends too little.
         frugal, best = np.zeros_like(lavish), cost(lavish)
-        for _ in range(_CUTS):
+        for _ in range(CUTS):
             share = (activity - spent(frugal)) / (spent(lavish) - spent(frugal))
             mixed = frugal + share * (lavish - frugal)
             if cost(mixed) - best <= self.tol * cost(np.zeros_like(mixed)):
@@ -154,7 +154,7 @@ def _parallel(columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     # Parallel columns are neighbours in the order of their products with any vector.
     order = np.argsort(columns @ np.random.default_rng(0).standard_normal(columns.shape[1]), kind="stable")
     ordered = columns[order]
-    differs = np.einsum("ij,ij->i", ordered[1:] - ordered[:-1], ordered[1:] - ordered[:-1]) > _PARALLEL
+    differs = np.einsum("ij,ij->i", ordered[1:] - ordered[:-1], ordered[1:] - ordered[:-1]) > PARALLEL
     group = np.empty(len(columns), dtype=np.intp)
     group[order] = np.concatenate([[0], np.cumsum(differs)])
     return np.unique(group, return_index=True)[1], group

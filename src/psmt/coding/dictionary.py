@@ -14,13 +14,13 @@ from psmt.lasso import subtract_rows, unit_columns
 
 Array = NDArray[np.float64]
 
-_FADING = 2.0
+FADING = 2.0
 """Exponent of the forgetting (1 - 1/batch)^fading: early batches were coded with a poor dictionary."""
 
-_MEMORY = 8
+MEMORY = 8
 """Samples per atom that are remembered. More of them hold the dictionary back, fewer make its atoms noisy."""
 
-_PATIENCE = 4
+PATIENCE = 4
 """An atom that served no code in this many samples per atom is dead."""
 
 
@@ -32,6 +32,12 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
         picked = useful[rng.choice(len(useful), n_atoms, replace=len(useful) < n_atoms)]
         atoms = picked + 0.01 * np.sqrt(np.mean(picked**2)) * atoms
     return unit_columns(atoms)[0]
+
+
+def kept_share(n_batches: int, n_atoms: int, batch_size: int) -> float:
+    """Share of the statistics so far that is kept when the n-th batch comes in."""
+    full = max(FADING * MEMORY * n_atoms / batch_size, 1.0)
+    return float((1.0 - 1.0 / min(n_batches, full)) ** FADING)
 
 
 @njit(cache=True, nogil=True)
@@ -87,8 +93,7 @@ class DictionaryStatistics:
     def update(self, codes: Array, samples: Array) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
         self.n_batches += 1
-        full = max(_FADING * _MEMORY * len(self.code_code) / len(codes), 1.0)
-        kept = (1.0 - 1.0 / min(self.n_batches, full)) ** _FADING
+        kept = kept_share(self.n_batches, len(self.code_code), len(codes))
         self.code_code *= kept
         self.code_sample *= kept
         _add_codes(codes, samples, self.code_code, self.code_sample)
@@ -101,7 +106,7 @@ class DictionaryStatistics:
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""
-        dead = np.flatnonzero(self.idle > _PATIENCE * len(atoms))
+        dead = np.flatnonzero(self.idle > PATIENCE * len(atoms))
         worst = np.argsort(-np.einsum("ij,ij->i", residuals, residuals))[: len(dead)]
         worst = worst[np.linalg.norm(samples[worst], axis=1) > 0]
         dead = dead[: len(worst)]

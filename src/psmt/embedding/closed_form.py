@@ -12,7 +12,7 @@ from psmt.embedding.policy import NOISE_BEND, RANK_TOL, Whitening, fix_signs, wh
 
 Array = NDArray[np.float64]
 
-_ALL_NOISE = 1.0 - 1e-9
+ALL_NOISE = 1.0 - 1e-9
 """Share of the noise in the variance of a direction that the window does not show at all."""
 
 
@@ -57,7 +57,7 @@ def straightest_in(
     # Divide and conquer for all directions takes less time than LAPACK's routines for a part of them.
     roughness, vectors = scipy.linalg.eigh((inner + inner.T) / 2, driver="evd")
     # Directions of the noise alone are not among them, however many are wanted.
-    shown = np.flatnonzero(whitening.noise @ vectors**2 < _ALL_NOISE)[:count]
+    shown = np.flatnonzero(whitening.noise @ vectors**2 < ALL_NOISE)[:count]
     return Embedding(fix_signs((white @ vectors[:, shown]).T), np.maximum(roughness[shown], 0.0), whitening.rank)
 
 

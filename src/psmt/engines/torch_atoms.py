@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from psmt.coding.dictionary import _FADING, _PATIENCE
+from psmt.coding.dictionary import PATIENCE, kept_share
 from psmt.engines.torch_graphs import recorded
 from psmt.engines.torch_lasso import Solvers, padded, pose
 
@@ -58,8 +58,8 @@ class TorchAtoms:
 class TorchStatistics:
     """Faded sums over the codes so far, and the dictionary that is best for them.
 
-    As `psmt.coding.dictionary.DictionaryStatistics`. The sweep over the atoms is the same, one after the other, but what
-    a block of them asks of all others is one product.
+    As `psmt.coding.dictionary.DictionaryStatistics`. The sweep over the atoms is the same, one after the other, but
+    what a block of them asks of all others is one product.
     """
 
     def __init__(self, n_atoms: int, n_features: int, device: torch.device) -> None:
@@ -73,7 +73,7 @@ class TorchStatistics:
     def update(self, codes: Tensor, samples: Tensor) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
         self.n_batches += 1
-        kept = (1.0 - 1.0 / self.n_batches) ** _FADING
+        kept = kept_share(self.n_batches, len(self.code_code), len(codes))
         self.code_code.addmm_(codes.T, codes, beta=kept)
         self.code_sample.addmm_(codes.T, samples, beta=kept)
         self.idle += len(codes)
@@ -104,7 +104,7 @@ class TorchStatistics:
 
     def replace_dead(self, atoms: Tensor, samples: Tensor, residuals: Tensor) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""
-        dead = (self.idle > _PATIENCE * len(atoms)).nonzero()[:, 0]
+        dead = (self.idle > PATIENCE * len(atoms)).nonzero()[:, 0]
         if not len(dead):
             return 0
         worst = residuals.square().sum(1).argsort(descending=True, stable=True)[: len(dead)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from psmt.embedding.closed_form import noise_curvature
+from psmt.embedding.closed_form import ALL_NOISE, noise_curvature
 from psmt.embedding.policy import NULL, RANK_TOL
 
 
@@ -28,7 +28,7 @@ class Whitening:
     """V in its own directions, lifted by the noise where it needs to be; see `psmt.embedding.policy`."""
 
     directions: Tensor
-    """(n_features, n) orthonormal, those of variance zero left out."""
+    """(n_features, n) orthonormal; without noise, those of variance zero are left out."""
     variances: Tensor
     """(n,) > 0, lifted."""
     floor: float
@@ -61,11 +61,14 @@ def whiten(covariance: Tensor, *, rank_tol: float = RANK_TOL) -> Whitening:
     if not len(atoms):
         return Whitening(covariance.new_zeros(len(covariance), 0), covariance.new_zeros(0), 0.0, 0)
     values, vectors = torch.linalg.eigh(covariance[atoms[:, None], atoms])
-    exists, determined = values > NULL * values[-1], values > line
-    floor = 0.0 if bool((exists == determined).all()) else line
-    directions = covariance.new_zeros(len(covariance), int(exists.sum()))
-    directions[atoms] = vectors[:, exists]
-    return Whitening(directions, values[exists] + floor, floor, int(determined.sum()))
+    determined = values > line
+    if bool((determined == (values > NULL * values[-1])).all()):
+        values, vectors, floor = values[determined], vectors[:, determined], 0.0
+    else:
+        floor = line
+    directions = covariance.new_zeros(len(covariance), len(values))
+    directions[atoms] = vectors
+    return Whitening(directions, values.clamp_min(0.0) + floor, floor, int(determined.sum()))
 
 
 def straightest(
@@ -89,10 +92,12 @@ def straightest_in(
     if count == 0:
         return Embedding(white.new_zeros(0, len(white)), white.new_zeros(0), whitening.rank)
     inner = white.T @ (second_differences @ white)
-    inner.diagonal().add_(noise_curvature(n_codes) * whitening.floor / whitening.variances)
+    noise = whitening.floor / whitening.variances
+    inner.diagonal().add_(noise_curvature(n_codes) * noise)
     roughness, vectors = torch.linalg.eigh((inner + inner.T) / 2)
-    matrix = (white @ vectors[:, :count]).T
-    return Embedding(fix_signs(matrix), roughness[:count].clamp_min(0.0), whitening.rank)
+    # Directions of the noise alone are not among them, however many are wanted.
+    shown = (noise @ vectors**2 < ALL_NOISE).nonzero()[:count, 0]
+    return Embedding(fix_signs((white @ vectors[:, shown]).T), roughness[shown].clamp_min(0.0), whitening.rank)
 
 
 def fix_signs(embedding: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ class Problems(NamedTuple):
     """
 
     gram: Tensor
-    """(n_columns, n_columns) or (n, n_columns, n_columns): inner products of the columns, of all problems or of each."""
+    """(n_columns, n_columns) or (n, n_columns, n_columns): inner products of columns, for all problems or for each."""
     corr: Tensor
     """(n, n_columns): inner products of columns and targets."""
     square: Tensor

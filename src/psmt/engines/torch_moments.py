@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from psmt.moments import _FALL, _REMEMBERED, _STILL
+from psmt.moments import FALL, STILL
 
 
 class Change(NamedTuple):
@@ -67,7 +66,7 @@ class TorchMoments:
         self.n_features = n_features
         self.device = device
         self.changes = 0
-        self._recent: deque[_Slide] = deque(maxlen=_REMEMBERED)
+        self._slide: _Slide | None = None
         # The window is the part [first, first + n) of a buffer, which is made anew when its end is reached.
         self._buffer = torch.zeros(8, n_features, dtype=torch.float64, device=device)
         self._activity = torch.zeros(8, dtype=torch.float64, device=device)
@@ -101,7 +100,7 @@ class TorchMoments:
 
     def update(self, code: Tensor) -> None:
         """Take in the code (n_features,) that follows the youngest."""
-        self._recent.clear()
+        self._slide = None
         self.changes += 1
         self._take(code)
 
@@ -109,7 +108,7 @@ class TorchMoments:
         """Let go of the oldest code."""
         if not self._n:
             raise ValueError("the window is empty: there is no code to let go of")
-        self._recent.clear()
+        self._slide = None
         self.changes += 1
         self._release()
 
@@ -119,17 +118,13 @@ class TorchMoments:
         self._take(code)
         self._release()
         self.changes += 1
-        if self._n >= 3:
-            self._recent.append(_Slide(oldest, self.latest(3).clone(), total))
+        self._slide = _Slide(oldest, self.latest(3).clone(), total) if self._n >= 3 else None
 
-    def change_since(self, changes: int, *, centred: bool = True, ends: bool = False) -> Change | None:
-        """What slides did to V and S since there had been so many `changes`; None where that is not remembered."""
-        missed = self.changes - changes
-        if not 0 < missed <= len(self._recent):
+    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
+        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+        if self._slide is None or self.changes != since + 1:
             return None
-        parts = [slide.change(self._n, centred=centred, ends=ends) for slide in list(self._recent)[-missed:]]
-        vectors, covariances, curvatures = zip(*parts, strict=True)
-        return Change(torch.cat(vectors), torch.block_diag(*covariances), torch.block_diag(*curvatures))
+        return self._slide.change(self._n, centred=centred, ends=ends)
 
     def covariance(self, *, centred: bool = True) -> Tensor:
         """V (n_features, n_features)."""
@@ -137,7 +132,7 @@ class TorchMoments:
         if not centred:
             return self.products / n
         covariance = torch.addr(self.products, self.total, self.total, alpha=-1.0 / n) / (n - 1)
-        moves = covariance.diagonal() > _STILL * self.products.diagonal() / n
+        moves = covariance.diagonal() > STILL * self.products.diagonal() / n
         return covariance * (moves[:, None] & moves)
 
     def second_differences(self, *, ends: bool = False) -> Tensor:
@@ -228,7 +223,7 @@ class TorchMoments:
         self._n -= 1
         self._reverted += 1
         unused = (code != 0) & (self.uses == 0)
-        left, fallen = torch.stack([unused.any(), (self._energy() < _FALL * self._peak).any()]).tolist()
+        left, fallen = torch.stack([unused.any(), (self._energy() < FALL * self._peak).any()]).tolist()
         if self._reverted >= max(self._n, 1) or fallen:
             self._refresh()
         elif left:

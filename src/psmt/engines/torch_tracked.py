@@ -13,7 +13,16 @@ from torch import Tensor
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.policy import NULL
-from psmt.embedding.tracked import _DEPENDENT, _SHIFTS, _SLIDES, _WITNESSES, TrackedEmbedding, _followed
+from psmt.embedding.tracked import (
+    CORRECTIONS,
+    DEPENDENT,
+    MIXED,
+    SHIFTS,
+    SLIDES,
+    WITNESSES,
+    TrackedEmbedding,
+    followed_directions,
+)
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
 from psmt.engines.torch_moments import Change, TorchMoments
 
@@ -28,7 +37,7 @@ class TorchTrackedEmbedding(TrackedEmbedding):
         whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
         curvature = moments.second_differences(ends=self.ends)
         count = self.n_components
-        followed = 0 if count is None else _followed(count, whitening, moments.n_features)
+        followed = 0 if count is None else followed_directions(count, whitening, moments.n_features)
         found = straightest_in(whitening, curvature, followed or count, n_codes=len(moments))
         self.n_solved_ += 1
         self.error_ = 0.0
@@ -83,9 +92,9 @@ class _Track:
         self.error = 0.0
         self._slides = 0
         between = (whitening.variances - whitening.floor <= pencil.line).nonzero()[:, 0]
-        chosen = torch.linspace(0, len(between) - 1, min(_WITNESSES, len(between))).long().to(between.device)
+        chosen = torch.linspace(0, len(between) - 1, min(WITNESSES, len(between))).long().to(between.device)
         self._witnesses = whitening.directions[:, between[chosen]]
-        nodes = (0.5 * wanted * (1.0 - torch.cos(torch.pi * (torch.arange(_SHIFTS) + 0.5) / _SHIFTS))).long()
+        nodes = (0.5 * wanted * (1.0 - torch.cos(torch.pi * (torch.arange(SHIFTS) + 0.5) / SHIFTS))).long()
         nodes = nodes.to(self.roughness.device)
         self._shifts = 0.5 * (self.roughness[nodes] + self.roughness[nodes + 1])
         self._inverses = torch.linalg.inv(pencil.shifted(self._shifts))
@@ -96,31 +105,31 @@ class _Track:
         matrix = fix_signs(self.directions[:, : self.wanted].T)
         return Embedding(matrix, self.roughness[: self.wanted].clamp_min(0.0), self.rank)
 
-    def follow(self, pencil: _Pencil, change: Change) -> bool:
-        """Follow a slide; False where that cannot be done, and the track ends."""
+    def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
+        """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > _SLIDES or not self._same_noise(pencil):
+        if self._slides > SLIDES or not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
             return False
-        along = self.directions.T @ change.vectors.T
         try:
-            self._rayleigh_ritz(pencil, change, along, self._propose(change, along))
-        except torch.linalg.LinAlgError:
+            along = self.directions.T @ change.vectors.T
+            proposed = self._propose(change, along)
+            self._rayleigh_ritz(
+                pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
+            )
+            self.error = self._estimate_error(pencil)
+            for _ in range(CORRECTIONS):
+                if self.error <= tol or self.error == torch.inf:
+                    break
+                self._rayleigh_ritz(pencil, self._corrections(pencil))
+                self.error = self._estimate_error(pencil)
+        except torch.linalg.LinAlgError:  # not positive, or not finite: an inverse has come to grief
             return False
-        self.error = self._estimate_error(pencil)
-        return self.error == self.error
-
-    def _same_noise(self, pencil: _Pencil) -> bool:
-        """Whether the closed form would see the window through the same noise."""
-        if self.floor == 0.0:
-            return pencil.is_determined()
-        images = pencil.moments.covariance_times(self._witnesses, centred=pencil.centred)
-        variances = (self._witnesses * images).sum(0)
-        between = ((variances > NULL * pencil.line) & (variances < pencil.line)).any()
-        return bool((pencil.line == self.floor) & between)
+        return self.error <= tol
 
     def _propose(self, change: Change, along: Tensor) -> Tensor:
         """Directions (n_features, n) in which the new eigenvectors may differ from the old; changes the inverses."""
         images = self._inverses @ change.vectors.T
+        # Less what the known directions have of it: for an eigenvector, known without a product.
         known = along / (self.roughness[:, None] - self._shifts[:, None, None])
         proposed = images - self.directions @ known
         weights = change.curvature - self._shifts[:, None, None] * change.covariance
@@ -129,22 +138,42 @@ class _Track:
         self._inverses.baddbmm_(images, torch.linalg.solve(inner, weights @ images.mT), alpha=-1.0)
         return proposed.movedim(0, 1).flatten(1)
 
-    def _rayleigh_ritz(self, pencil: _Pencil, change: Change, along: Tensor, proposed: Tensor) -> None:
-        """The best directions in the span of the known and the proposed ones."""
+    def _corrections(self, pencil: _Pencil) -> Tensor:
+        """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
+        nearest = (self.roughness[: self.wanted, None] - self._shifts).abs().argmin(1)
+        mixing = self._normal(self.wanted, len(self._shifts), MIXED)
+        mixing *= (nearest[:, None] == torch.arange(len(self._shifts), device=nearest.device))[..., None]
+        residuals = self._residuals(pencil, mixing.flatten(1)).unflatten(1, mixing.shape[1:])
+        return (self._inverses @ residuals.movedim(1, 0)).movedim(0, 1).flatten(1)
+
+    def _residuals(self, pencil: _Pencil, mixing: Tensor) -> Tensor:
+        """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
+        wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
+        return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
+
+    def _normal(self, *shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=self._shifts.dtype, device=self._shifts.device, generator=self._random)
+
+    def _rayleigh_ritz(
+        self,
+        pencil: _Pencil,
+        proposed: Tensor,
+        covariance_change: Tensor | None = None,
+        curvature_change: Tensor | None = None,
+    ) -> None:
+        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
         norms = proposed.norm(dim=0)
         proposed = proposed / torch.where(norms > 0, norms, 1.0)
         images = pencil.covariance_times(proposed)
         variances, turn = torch.linalg.eigh(proposed.T @ images)
-        new = variances > _DEPENDENT * variances[-1]
+        new = variances > DEPENDENT * variances[-1]
         turn = turn[:, new] / variances[new].sqrt()
         proposed, images = proposed @ turn, images @ turn
 
         known = len(self.roughness)
-        covariance = _bordered(along @ change.covariance @ along.T, self.directions, proposed, images)
-        covariance.diagonal()[:known].add_(1.0)
+        covariance = _bordered(torch.ones_like(self.roughness), covariance_change, self.directions, proposed, images)
         bent = pencil.curvature_times(proposed)
-        curvature = _bordered(along @ change.curvature @ along.T, self.directions, proposed, bent)
-        curvature.diagonal()[:known].add_(self.roughness)
+        curvature = _bordered(self.roughness, curvature_change, self.directions, proposed, bent)
         factor = torch.linalg.cholesky(covariance)
         half = torch.linalg.solve_triangular(factor, curvature, upper=False)
         inner = torch.linalg.solve_triangular(factor, half.mT, upper=False)
@@ -155,20 +184,24 @@ class _Track:
         self.directions.masked_fill_(pencil.still[:, None], 0.0)
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        """Estimated sine of the angle to the exact subspace, as in `psmt.embedding.tracked`."""
-        roughness = self.roughness[: self.wanted, None]
-        mixing = torch.randn(self.wanted, 2, dtype=roughness.dtype, device=roughness.device, generator=self._random)
-        mixed = self.directions[:, : self.wanted] @ torch.cat([mixing, roughness * mixing], 1)
-        images = pencil.covariance_times(mixed)
-        errors = self._inverses[-1] @ (pencil.curvature_times(mixed[:, :2]) - images[:, 2:])
-        error_images = pencil.covariance_times(errors)
-        outside = (errors * error_images).sum() - (self.directions.T @ error_images).square().sum()
+        """Estimated sine of the angle to the exact subspace; infinite if V is another. See `psmt.embedding.tracked`."""
+        mixing = self._normal(self.wanted, 2)
+        errors = self._inverses[-1] @ self._residuals(pencil, mixing)
+        mixed = self.directions[:, : self.wanted] @ mixing
+        images = pencil.covariance_times(torch.cat([errors, mixed, self._witnesses], 1))
+        outside = (errors * images[:, :2]).sum() - (self.directions.T @ images[:, :2]).square().sum()
         size = mixing.square().sum()
-        drift = ((mixed[:, :2] * images[:, :2]).sum() / size - 1.0).abs()
-        return float((self.wanted * outside.clamp_min(0.0) / size).sqrt() + drift)
+        drift = ((mixed * images[:, 2:4]).sum() / size - 1.0).abs()
+        error = (self.wanted * outside.clamp_min(0.0) / size).sqrt() + drift
+        if self.floor:
+            variances = (self._witnesses * images[:, 4:]).sum(0) - self.floor
+            between = ((variances > NULL * pencil.line) & (variances < pencil.line)).any()
+            error = torch.where(between, error, torch.inf)
+        return float(error)
 
 
-def _bordered(corner: Tensor, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
-    """The corner, bordered by the products of known and proposed directions with the images of the latter."""
+def _bordered(diagonal: Tensor, change: Tensor | None, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
+    """The diagonal and its change, bordered by products of all directions with the images of the proposed ones."""
+    corner = diagonal.diag() if change is None else diagonal.diag() + change
     cross = known.T @ images
     return torch.cat([torch.cat([corner, cross], 1), torch.cat([cross.T, proposed.T @ images], 1)])
