@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import speed_coding, speed_recovery
+from benchmarks import speed_coding, speed_embedding, speed_recovery, speed_sweep
 from benchmarks.measure import HEADER, THREADS, Row
 from benchmarks.page import machine, table, write_section
 
@@ -18,6 +18,9 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
     "coding": speed_coding.coding,
     "dictionary": speed_coding.learning,
     "recovery": speed_recovery.recovery,
+    "embedding": speed_embedding.embedding,
+    "step": speed_embedding.step,
+    "sweep": speed_sweep.sweep,
 }
 
 

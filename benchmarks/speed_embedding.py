@@ -1,0 +1,123 @@
+"""Layer 2 and the whole step, live: a fresh embedding and a prediction at every frame."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import scipy.linalg
+
+from benchmarks.measure import ALPHA, Row, dictionary, medians, oracles, patches, pinned
+from psmt import PSMT, SparseCoder
+from psmt.embedding import TrackedEmbedding, straightest
+from psmt.embedding.policy import moving
+from psmt.extrapolation import make_extrapolation
+from psmt.moments import WindowMoments
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+
+LAMBDA = 0.1
+SLIDES = 500
+SIZES = {512: (1536, 128), 2048: (6144, 256)}
+"""H and f by M."""
+
+
+def embedding() -> list[Row]:
+    """An embedding per slide: followed, and solved from the same window."""
+    with pinned():
+        return [_follow(512, check_every=1, target=8), _follow(2048, check_every=25, target=15)]
+
+
+def _follow(n_atoms: int, check_every: int, target: float) -> Row:
+    window, n_components = SIZES[n_atoms]
+    atoms = dictionary(n_atoms)
+    codes = SparseCoder.from_dictionary(atoms, alpha=ALPHA).transform(patches()[: window + SLIDES])
+    moments, tracked = WindowMoments.of(codes[:window]), TrackedEmbedding(n_components)
+    tracked.renew(moments)
+    rule = make_extrapolation("linear")
+
+    def prediction(matrix: np.ndarray) -> np.ndarray:
+        recover = Recovery(matrix, LAMBDA, activity=ACTIVITY_FACTOR * moments.peak_activity)
+        return recover_next(recover, rule, *moments.latest(2)) @ atoms
+
+    times, peer, worst, checked = [], [], 0.0, 0
+    for slide, code in enumerate(codes[window:]):
+        begin = time.perf_counter()
+        moments.slide(code)
+        followed = tracked.renew(moments).matrix
+        times.append(time.perf_counter() - begin)
+        if slide % check_every == 0:
+            exact = straightest(
+                moments.covariance(), moments.second_differences(), n_components, n_codes=len(moments)
+            ).matrix
+            expected = prediction(exact)
+            worst = max(worst, np.linalg.norm(prediction(followed) - expected) / np.linalg.norm(expected))
+            checked += 1
+        if slide % (SLIDES // 5) == 0:
+            peer.append(_lapack(moments))
+    assert worst <= 1e-4, f"predictions {worst:.1e} apart"
+    return Row(
+        f"embedding of each of {SLIDES} slides, M={n_atoms} H={window} f={n_components}",
+        "scipy.linalg.eigh(S, V)",
+        float(np.median(times)),
+        float(np.median(peer)),
+        target,
+        f"predictions within 1e-4 ({worst:.0e}, {checked} slides; {tracked.n_solved_} solved afresh)",
+    )
+
+
+def _lapack(moments: WindowMoments) -> float:
+    """Seconds of the generalised eigenproblem of the window, made definite where it is not."""
+    covariance = moments.covariance()
+    used = np.ix_(*[moving(np.diag(covariance))] * 2)
+    inner = covariance[used]
+    inner[np.diag_indices_from(inner)] += 1e-6 * inner.max()
+    curvature = moments.second_differences()[used]
+    begin = time.perf_counter()
+    scipy.linalg.eigh(curvature, inner)
+    return time.perf_counter() - begin
+
+
+def step() -> list[Row]:
+    """Receive a patch, predict the next: against the clock, the paper's procedure, and twice the window."""
+    with pinned():
+        small, large, longer = (_ready(512, 1536), _ready(2048, 6144), _ready(512, 3072))
+        times = medians({"H": lambda: small(10), "2 H": lambda: longer(10)}, repeats=11)
+        single = times["H"] / 10
+        big = medians({"large": lambda: large(5)})["large"] / 5
+        literal = _literal_step(512, 1536)
+    return [
+        Row("whole step, M=512 H=1536", "60 per second", single, 1 / 60, 1, f"{1 / single:.0f} per second"),
+        Row("whole step, M=2048 H=6144", "10 per second", big, 1 / 10, 1, f"{1 / big:.0f} per second"),
+        Row("whole step, M=512 H=1536", "the paper's procedure, to the letter", single, literal, None, "see tests"),
+        Row("whole step, M=512 H=3072", "the same with H=1536", times["2 H"], times["H"], 1 / 1.1, "see tests"),
+    ]
+
+
+def _ready(n_atoms: int, window: int):
+    """A fitted model's step: `steps(n)` receives and predicts n frames of the film, and goes on from there."""
+    coder = SparseCoder.from_dictionary(dictionary(n_atoms), alpha=ALPHA)
+    n_components = SIZES[n_atoms][1]
+    model = PSMT(n_atoms=n_atoms, window=window, n_components=n_components, lam=LAMBDA, coder=coder)
+    film = patches()
+    model.fit(film[: 2 * window if 2 * window < len(film) // 2 else window])
+    coming = iter(film[window:])
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            model.update(next(coming)).predict()
+
+    return steps
+
+
+def _literal_step(n_atoms: int, window: int) -> float:
+    """Median seconds of Algorithm 1 as written.
+
+    Its V must have full rank, which that of a film has not: a little noise on the codes changes no operation.
+    """
+    literal = oracles()
+    atoms, film = dictionary(n_atoms), patches()
+    codes = SparseCoder.from_dictionary(atoms, alpha=ALPHA).transform(film[:window]).T
+    noisy = codes + 0.05 * np.random.default_rng(0).random(codes.shape)
+    settings = {"H": window, "f": SIZES[n_atoms][1], "alpha": ALPHA, "lam": LAMBDA}
+    run = medians({"step": lambda: literal.algorithm_1(atoms.T, noisy, film[window : window + 1], **settings)})
+    return run["step"]
