@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, make_extrapolation
+from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
 
 
 def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):
@@ -93,6 +93,70 @@ def test_gain_forgets():
     assert rule.fit(path, path).gains(3).max() < -0.5
 
 
+def turning(speeds, n=600, seed=0, noise=0.0):
+    """A trajectory (n, 2 * len(speeds)) that turns at these speeds in planes at random angles to the axes."""
+    rng = np.random.default_rng(seed)
+    angles = np.arange(n)[:, None] * np.array(speeds) + rng.uniform(0, 6, len(speeds))
+    circles = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+    mixing, _ = np.linalg.qr(rng.standard_normal((circles.shape[1],) * 2))
+    return circles @ mixing + noise * rng.standard_normal(circles.shape)
+
+
+@pytest.mark.parametrize("speeds", [[0.3], [0.2, 0.9], [0.1, -0.4, 1.1]])
+def test_phase_finds_the_planes_and_turns_them_on(speeds):
+    path = turning(speeds)
+    rule = Phase().fit(path[:-1], path[:-1])
+    error = np.linalg.norm(rule.advance(path[-3], path[-2]) - path[-1])
+    # Gains are correlations less their uncertainty, so a little of the step is held back.
+    assert error < 0.25 * np.linalg.norm(path[-1] - path[-2])
+    assert error < 0.5 * np.linalg.norm(Linear().advance(path[-3], path[-2]) - path[-1]) or min(np.abs(speeds)) < 0.3
+
+
+def test_phase_beats_the_line_on_fast_turns():
+    path = turning([0.8, 1.3], noise=0.02)
+    errors = {}
+    for rule in (Phase().fit(path[:500], path[:500]), Linear(), Hold()):
+        steps = [rule.advance(path[t - 1], path[t]) - path[t + 1] for t in range(500, 599)]
+        errors[rule.name] = np.mean(np.square(steps))
+    assert errors["phase"] < 0.1 * min(errors["linear"], errors["hold"])
+
+
+def test_phase_planes_are_orthogonal():
+    path = turning([0.2, 0.5, 0.7])
+    planes = Phase().fit(path, path).planes(6)
+    assert np.allclose(planes @ planes.conj().T, 2 * np.eye(3), atol=1e-9)
+    assert np.allclose(np.real(planes.conj().T @ (planes @ path[7])), path[7])
+
+
+def test_phase_holds_still_where_nothing_turns():
+    still = np.ones((50, 4))
+    assert np.array_equal(Phase().fit(still, still).advance(still[0], still[1]), still[1])
+    assert np.array_equal(Phase().advance(np.zeros(3), np.ones(3)), np.ones(3))
+    gains = [Phase().fit(path, path).gains(3) for path in (autoregressive_steps(0.0, n=40, seed=s) for s in range(30))]
+    assert np.mean(gains) < 0.1
+
+
+def test_phase_never_runs_away():
+    rng = np.random.default_rng(0)
+    path = rng.standard_normal((200, 5))
+    path[:, :2] += 3 * turning([0.4], n=200)
+    rule = Phase().fit(path, path)
+    before, now = path[-2:]
+    for _ in range(500):
+        before, now = now, rule.advance(before, now)
+    assert np.linalg.norm(now) < 2 * np.linalg.norm(path, axis=1).max()
+
+
+def test_phase_follows_the_number_of_directions():
+    path = turning([0.3, 0.5], n=400)
+    rule = Phase().fit(path[:200, :2], path[:200])
+    rule.fit(path[200:], path[200:])
+    assert rule.advance(path[0], path[1]).shape == (4,)
+    assert rule.advance(path[0, :3], path[1, :3]).shape == (3,)
+    wide = np.hstack([np.ones((2, 300)), path[:2]])
+    assert np.array_equal(rule.advance(*wide)[128:], wide[1, 128:])
+
+
 @pytest.mark.parametrize("name", EXTRAPOLATIONS)
 def test_the_state_is_all_there_is(name):
     path = autoregressive_steps(0.7, n=300)
@@ -104,5 +168,7 @@ def test_the_state_is_all_there_is(name):
 
 
 def test_an_unknown_name_is_answered_with_the_known():
-    with pytest.raises(ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain'"):
+    with pytest.raises(
+        ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain', 'phase'"
+    ):
         make_extrapolation("cubic")

@@ -30,6 +30,8 @@ class Extrapolation(ABC):
     """The prediction is the last code plus the recovered change, so that what the embedding does not show stays."""
     learns: ClassVar[bool] = False
     """It wants to `observe` what came."""
+    carries: ClassVar[bool] = False
+    """What layer 1 does not hold of the last frame is carried along: the prediction is that frame plus a change."""
 
     @abstractmethod
     def advance(self, previous: Array, current: Array) -> Array:
@@ -152,7 +154,7 @@ class Phase(Extrapolation):
     """
 
     name = "phase"
-    anchored = learns = True
+    anchored = learns = carries = True
 
     _MEMORY = 500.0
     """Observations after which old ones have faded to 1/e."""

@@ -126,6 +126,7 @@ class PSMT(BaseEstimator):
         self.coder_ = self._fitted_coder(past)
         self.n_features_in_ = past.shape[1]
         self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
+        self._keep_rest(past[-1])
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         self._start_tracking()
@@ -168,12 +169,20 @@ class PSMT(BaseEstimator):
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
-        code = self.coder_.follow(check_frame(x, self.n_features_in_), self.moments_.latest(1)[0])
+        frame = check_frame(x, self.n_features_in_)
+        code = self.coder_.follow(frame, self.moments_.latest(1)[0])
         if self._extrapolation.learns:
             latest = np.vstack([self.moments_.latest(2), code])
             self._extrapolation.observe(latest @ self.embedding_.T, self.coder_.inverse_transform(latest))
         self._slide(code)
+        self._keep_rest(frame)
         return self
+
+    def _keep_rest(self, frame: Array) -> None:
+        """Keep what the latest code does not hold of its frame, if it is to be carried along."""
+        self._rest = np.zeros_like(frame)
+        if self._extrapolation.carries:
+            self._rest = frame - self.coder_.inverse_transform(self.moments_.latest(1))[0]
 
     def _slide(self, code: Array) -> None:
         self.moments_.slide(code)
@@ -200,7 +209,7 @@ class PSMT(BaseEstimator):
         """
         check_is_fitted(self, "moments_")
         codes = self.predict_codes(1 if horizon is None else check_count("horizon", horizon))
-        frames = self.coder_.inverse_transform(codes)
+        frames = self.coder_.inverse_transform(codes) + self._rest
         return frames[0] if horizon is None else frames
 
     def predict_codes(self, horizon: int) -> Array:

@@ -41,6 +41,7 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
     }
     arrays = {
         "dictionary": coder.dictionary_,
+        "rest": model._rest,
         "embedding": model._embed().matrix,
         "roughness": model._embed().roughness,
         **{f"moments.{name}": value for name, value in model.moments_.state.items()},
@@ -94,6 +95,7 @@ def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndar
     if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
         raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
     model.moments_ = WindowMoments.from_state(_part(arrays, "moments."))
+    model._rest = arrays["rest"]
     model._extrapolation = make_extrapolation(model.extrapolation)
     model._extrapolation.state = _part(arrays, "extrapolation.")
     model._embedding = Embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
