@@ -21,3 +21,7 @@ class NotEnoughFramesError(PSMTError, ValueError):
 
 class ModelFileError(PSMTError, ValueError):
     """A saved model cannot be read: damaged, foreign, or from a newer version."""
+
+
+class DeviceError(PSMTError, ValueError):
+    """A device to compute on that is unknown, not there, or lacks its software."""

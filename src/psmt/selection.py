@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.embedding import straightest
+from psmt.engines import engine_for
 from psmt.extrapolation import Extrapolation
-from psmt.moments import WindowMoments
-from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.recovery import ACTIVITY_FACTOR
 
 Array = NDArray[np.float64]
 Auto = Literal["auto"]
@@ -58,6 +57,7 @@ def walk_forward(
     centred: bool,
     ends: bool,
     rank_tol: float,
+    device: str = "cpu",
 ) -> Choice:
     """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
 
@@ -65,27 +65,32 @@ def walk_forward(
     """
     start = len(codes) - held_out(len(codes))
     skip = -(-(len(codes) - start) // _SCORED)
-    moments = WindowMoments.of(codes[:start])
+    engine = engine_for(device)
+    own, atoms = engine.array(codes), engine.array(dictionary)
+    moments = engine.moments(own[:start])
     lams = LAMBDAS if lam == "auto" else (lam,)
     errors: dict[tuple[int | None, float], list[float]] = {}
     for t in range(start, len(codes)):
         if (t - start) % skip == 0:
-            embedding = straightest(
-                moments.covariance(centred=centred),
-                moments.second_differences(ends=ends),
+            embedding = engine.straightest(
+                moments,
                 None if n_components == "auto" else n_components,
-                n_codes=len(moments),
+                centred=centred,
+                ends=ends,
                 rank_tol=rank_tol,
             )
             if not errors:
                 sizes = component_candidates(embedding.rank) if n_components == "auto" else [n_components]
                 errors = {(f, candidate): [] for f in sizes for candidate in lams}
             for f, candidate in errors if len(errors) > 1 else ():
-                recover = Recovery(embedding.matrix[:f], candidate, activity=ACTIVITY_FACTOR * moments.peak_activity)
-                code = recover_next(recover, extrapolation, codes[t - 2], codes[t - 1])
-                errors[f, candidate].append(float(np.mean(((code - codes[t]) @ dictionary) ** 2)))
-        latest = codes[t - 2 : t + 1]
-        extrapolation.observe(latest @ embedding.matrix.T, latest @ dictionary)
-        moments.update(codes[t])
+                recover = engine.recovery(
+                    embedding.matrix[:f], candidate, activity=ACTIVITY_FACTOR * moments.peak_activity
+                )
+                code = engine.recover_next(recover, extrapolation, own[t - 2], own[t - 1])
+                errors[f, candidate].append(float((((code - own[t]) @ atoms) ** 2).mean()))
+        if extrapolation.learns:
+            latest = own[t - 2 : t + 1]
+            extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
+        moments.update(own[t])
     scores = {key: float(np.mean(values)) if values else np.nan for key, values in errors.items()}
     return Choice(*min(scores, key=scores.__getitem__), scores=scores)

@@ -45,3 +45,7 @@ class Atoms:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
         prices = alpha / self._norms
         return solve_one(self._unit, sample, prices, tol=tol, start=last, gram=self._gram).coef / self._norms
+
+    def decode(self, codes: Array) -> Array:
+        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
+        return codes @ self.given

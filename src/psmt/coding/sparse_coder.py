@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from psmt.coding.atoms import Atoms
-from psmt.coding.dictionary import DictionaryStatistics, first_atoms
-from psmt.lasso import solve_many, unit_columns
+from psmt.coding.dictionary import first_atoms
+from psmt.engines import engine_for
+from psmt.lasso import unit_columns
 from psmt.validation import check_count, check_real
 
 Array = NDArray[np.float64]
@@ -38,6 +38,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     gap_tol : float, default 1e-12
         Codes are solved until the duality gap is below ``gap_tol * ||x||^2 / 2``.
     random_state : int, RandomState or None
+    device : str, default 'cpu'
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         batch_size: int = 256,
         gap_tol: float = 1e-12,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_atoms = n_atoms
         self.alpha = alpha
@@ -78,12 +81,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.batch_size = batch_size
         self.gap_tol = gap_tol
         self.random_state = random_state
+        self.device = device
 
     @classmethod
-    def from_dictionary(cls, atoms: ArrayLike, *, alpha: float = 1.0, gap_tol: float = 1e-12) -> Self:
+    def from_dictionary(
+        cls, atoms: ArrayLike, *, alpha: float = 1.0, gap_tol: float = 1e-12, device: str = "cpu"
+    ) -> Self:
         """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm."""
         dictionary: Array = check_array(atoms, dtype=np.float64)
-        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol)
+        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device)
         coder._check_parameters()
         coder.dictionary_ = dictionary
         coder.n_features_in_ = dictionary.shape[1]
@@ -114,7 +120,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
-            self._statistics = DictionaryStatistics(*self.dictionary_.shape)
+            self._statistics = engine_for(self.device).statistics(*self.dictionary_.shape)
         self._learn(samples)
         return self
 
@@ -122,10 +128,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._atoms.code(samples, self.alpha, tol=self.gap_tol)
+        engine = engine_for(self.device)
+        return engine.numpy(self._atoms.code(engine.array(samples), self.alpha, tol=self.gap_tol))
 
-    def follow(self, x: Array, code: Array) -> Array:
-        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code.
+    def follow(self, x: Any, code: Any) -> Any:
+        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as arrays of the engine.
 
         It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
         atoms of the last code are kept.
@@ -149,7 +156,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @dictionary_.setter
     def dictionary_(self, atoms: Array) -> None:
-        self._atoms = Atoms(atoms)
+        self._atoms = engine_for(self.device).atoms(atoms)
 
     @property
     def _n_features_out(self) -> int:
@@ -166,18 +173,19 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
-        self._statistics = DictionaryStatistics(*self.dictionary_.shape)
+        self._statistics = engine_for(self.device).statistics(*self.dictionary_.shape)
 
     def _learn(self, X: Array) -> None:
         """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
-        atoms, total = self.dictionary_.copy(), 0.0
+        engine = engine_for(self.device)
+        atoms, samples, total = engine.array(self.dictionary_.copy()), engine.array(X), 0.0
         for start in range(0, len(X), self.batch_size):
-            batch = X[start : start + self.batch_size]
-            codes = solve_many(atoms, batch, self.alpha, tol=self.gap_tol).coef
+            batch = samples[start : start + self.batch_size]
+            codes = engine.code(atoms, batch, self.alpha, tol=self.gap_tol)
             residuals = batch - codes @ atoms
-            total += 0.5 * np.sum(residuals**2) + self.alpha * np.sum(codes)
+            total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()
             self._statistics.update(codes, batch)
             self._statistics.improve(atoms)
             self._statistics.replace_dead(atoms, batch, residuals)
-        self.dictionary_ = atoms
-        self.objective_.append(total / len(X))
+        self.dictionary_ = engine.numpy(atoms)
+        self.objective_.append(float(total) / len(X))

@@ -10,12 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from psmt.embedding.closed_form import straightest
 from psmt.embedding.policy import RANK_TOL, fix_signs
 from psmt.embedding.stochastic import StochasticSolver
+from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
-from psmt.moments import WindowMoments
-from psmt.recovery import Recovery
 from psmt.validation import check_choice, check_count, check_real
 
 Array = NDArray[np.float64]
@@ -47,6 +45,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Of 'sgd': passes over the codes at the most, size of a batch, first step size (below 0.5), and the residual at
         which `fit` stops.
     random_state : int, RandomState or None
+    device : str, default 'cpu'
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
 
     Attributes
     ----------
@@ -92,6 +92,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         rate: float = 0.25,
         tol: float = 1e-3,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -104,6 +105,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.rate = rate
         self.tol = tol
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn P from the codes (time, n_features), in the order of time."""
@@ -113,7 +115,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise NotEnoughFramesError(
                 f"X has n_samples = {len(codes)} codes (1 sample gives no motion); a second difference needs 3"
             )
-        self.moments_ = WindowMoments.of(codes)
+        engine = engine_for(self.device)
+        self.moments_ = engine.moments(engine.array(codes))
         self._solver: StochasticSolver | None = None
         return self._solve(codes)
 
@@ -122,8 +125,9 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if not hasattr(self, "moments_"):
             return self.fit(X)
         codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        before = self.moments_.latest(2)
-        for code in codes:
+        engine = engine_for(self.device)
+        before = engine.numpy(self.moments_.latest(2))
+        for code in engine.array(codes):
             self.moments_.update(code)
         return self._solve(np.vstack([before, codes]))
 
@@ -139,8 +143,9 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         given: Array = check_array(points, dtype=np.float64)
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
-        recover = Recovery(self.embedding_, self.lam)
-        return np.array([recover(point) for point in given])
+        engine = engine_for(self.device)
+        recover = engine.recovery(engine.array(self.embedding_), self.lam)
+        return engine.numpy(engine.stack([recover(point) for point in engine.array(given)]))
 
     @property
     def n_components_(self) -> int:
@@ -157,23 +162,28 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_real("lam", self.lam)
         check_real("rank_tol", self.rank_tol, open_bound=True)
         check_choice("solver", self.solver, ("closed", "sgd"))
+        if self.solver == "sgd" and self.device != "cpu":
+            raise ValueError(
+                f"solver='sgd' does not run on device={self.device!r}; use device='cpu' or solver='closed'"
+            )
         check_count("max_epochs", self.max_epochs)
         check_count("batch_size", self.batch_size)
         check_real("rate", self.rate, open_bound=True)
         check_real("tol", self.tol)
 
     def _solve(self, recent: Array) -> Self:
-        covariance = self.moments_.covariance(centred=self.centred)
-        curvature = self.moments_.second_differences(ends=self.ends)
-        if self.solver == "closed":
-            found = straightest(
-                covariance, curvature, self.n_components, n_codes=len(self.moments_), rank_tol=self.rank_tol
+        if self.solver == "sgd":
+            self._descend(
+                recent, self.moments_.covariance(centred=self.centred), self.moments_.second_differences(ends=self.ends)
             )
-            self.rank_ = found.rank
-            self._check_rank()
-            self.embedding_, self.roughness_ = found.matrix, found.roughness
-        else:
-            self._descend(recent, covariance, curvature)
+            return self
+        engine = engine_for(self.device)
+        found = engine.straightest(
+            self.moments_, self.n_components, centred=self.centred, ends=self.ends, rank_tol=self.rank_tol
+        )
+        self.rank_ = found.rank
+        self._check_rank()
+        self.embedding_, self.roughness_ = engine.numpy(found.matrix), engine.numpy(found.roughness)
         return self
 
     def _descend(self, recent: Array, covariance: Array, curvature: Array) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from psmt.coding.dictionary import PATIENCE, kept_share
+from psmt.engines import engine_for
 from psmt.engines.torch_graphs import recorded
 from psmt.engines.torch_lasso import Solvers, padded, pose
 
@@ -27,13 +31,19 @@ def unit_columns(columns: Tensor) -> tuple[Tensor, Tensor]:
 class TorchAtoms:
     """Atoms (n_atoms, n_features) of any norm, ready for coding."""
 
-    def __init__(self, given: Tensor, solvers: Solvers) -> None:
-        self.given = given
-        self._solvers = solvers
-        unit, norms = unit_columns(given)
+    def __init__(self, given: NDArray[np.float64], device: str, place: torch.device, solvers: Solvers) -> None:
+        self.given = np.array(given, dtype=np.float64)
+        self.given.flags.writeable = False
+        self._device, self._solvers = device, solvers
+        self._atoms = torch.from_numpy(np.array(given, dtype=np.float64)).to(place)
+        unit, norms = unit_columns(self._atoms)
         self._columns = padded(unit)
         # A zero atom keeps its zeros: it correlates with nothing, so no code uses it.
         self._norms = torch.where(norms > 0, norms, 1.0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Recorded solvers can be neither copied nor written down.
+        return _atoms_on, (self._device, self.given)
 
     @cached_property
     def _gram(self) -> Tensor:
@@ -52,7 +62,11 @@ class TorchAtoms:
 
     def decode(self, codes: Tensor) -> Tensor:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
-        return codes @ self.given
+        return codes @ self._atoms
+
+
+def _atoms_on(device: str, given: NDArray[np.float64]) -> TorchAtoms:
+    return engine_for(device).atoms(given)
 
 
 class TorchStatistics:

@@ -1,0 +1,91 @@
+"""The engine of a torch device: one GPU, or the CPU to test it with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from psmt.engines.torch_atoms import TorchAtoms, TorchStatistics
+from psmt.engines.torch_embedding import Embedding, straightest
+from psmt.engines.torch_lasso import Solvers, padded
+from psmt.engines.torch_moments import TorchMoments
+from psmt.engines.torch_recovery import TorchRecovery
+from psmt.engines.torch_tracked import TorchTrackedEmbedding
+from psmt.extrapolation import Extrapolation
+
+Array = NDArray[np.float64]
+
+
+class TorchEngine:
+    """See `psmt.engines.Engine`; its own arrays are tensors of float64 on the device."""
+
+    def __init__(self, device: str, place: torch.device) -> None:
+        self.device = device
+        self._place = place
+        self._solvers = Solvers()
+
+    def array(self, values: ArrayLike) -> Tensor:
+        if isinstance(values, Tensor):
+            return values
+        # torch warns of arrays that it may not write to.
+        return torch.from_numpy(np.require(values, np.float64, ["C", "W"])).to(self._place)
+
+    def numpy(self, values: Tensor) -> Array:
+        return values.cpu().numpy()
+
+    def stack(self, arrays: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(arrays))
+
+    def atoms(self, given: Array) -> TorchAtoms:
+        return TorchAtoms(given, self.device, self._place, self._solvers)
+
+    def statistics(self, n_atoms: int, n_features: int) -> TorchStatistics:
+        return TorchStatistics(n_atoms, n_features, self._place)
+
+    def code(self, atoms: Tensor, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
+        prices = atoms.new_full((len(atoms),), alpha)
+        return self._solvers.solve_many(padded(atoms), samples, prices, tol=tol).coef
+
+    def moments(self, codes: Tensor) -> TorchMoments:
+        return TorchMoments.of(codes)
+
+    def moments_from_state(self, state: dict[str, Array]) -> TorchMoments:
+        return TorchMoments.from_state({name: self.array(value) for name, value in state.items()})
+
+    def straightest(
+        self, moments: TorchMoments, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float
+    ) -> Embedding:
+        return straightest(
+            moments.covariance(centred=centred),
+            moments.second_differences(ends=ends),
+            n_components,
+            n_codes=len(moments),
+            rank_tol=rank_tol,
+        )
+
+    def tracked(self, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float) -> TorchTrackedEmbedding:
+        return TorchTrackedEmbedding(n_components, centred=centred, ends=ends, rank_tol=rank_tol)
+
+    def embedding(self, matrix: Array, roughness: Array, rank: int) -> Embedding:
+        return Embedding(self.array(matrix), self.array(roughness), rank)
+
+    def recovery(self, embedding: Tensor, lam: float, *, activity: Any = torch.inf) -> TorchRecovery:
+        return TorchRecovery(embedding, lam, activity=activity, solvers=self._solvers)
+
+    def recover_next(
+        self, recover: TorchRecovery, extrapolation: Extrapolation, previous: Tensor, current: Tensor
+    ) -> Tensor:
+        before, now = recover.embedding @ previous, recover.embedding @ current
+        if extrapolation.learns:
+            # What was learned is a few numbers per direction, kept where it was learned: on the host.
+            point = self.array(extrapolation.advance(self.numpy(before), self.numpy(now)))
+        else:
+            point = extrapolation.advance(before, now)  # type: ignore[arg-type, assignment]
+        if extrapolation.anchored:
+            return current + recover.change(point - now, current)
+        return recover(point, current)
