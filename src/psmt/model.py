@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
-from psmt.embedding import Embedding, TrackedEmbedding
 from psmt.embedding.policy import RANK_TOL
+from psmt.engines import Engine, engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
-from psmt.moments import WindowMoments
-from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import load_model, save_model
 from psmt.validation import check_count, check_frame, check_real, check_series
@@ -56,6 +55,8 @@ class PSMT(BaseEstimator):
         A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
         `alpha` and `random_state`.
     random_state : int, RandomState or None
+    device : str, default 'cpu'
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md). A file that `save` writes knows of no device.
 
     Attributes
     ----------
@@ -98,6 +99,7 @@ class PSMT(BaseEstimator):
         rank_tol: float = RANK_TOL,
         coder: SparseCoder | None = None,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_atoms = n_atoms
         self.window = window
@@ -110,6 +112,7 @@ class PSMT(BaseEstimator):
         self.rank_tol = rank_tol
         self.coder = coder
         self.random_state = random_state
+        self.device = device
 
     # Learning from the past
 
@@ -125,10 +128,10 @@ class PSMT(BaseEstimator):
         self.choice_ = self._look_back(past)
         self.coder_ = self._fitted_coder(past)
         self.n_features_in_ = past.shape[1]
-        self.moments_ = WindowMoments.of(self.coder_.transform(past[-self.window :]))
-        self._keep_rest(past[-1])
+        self.moments_ = self._engine.moments(self._engine.array(self.coder_.transform(past[-self.window :])))
+        self._keep_rest(self._engine.array(past[-1]))
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        self._embedding: Embedding | None = None
+        self._embedding: Any = None
         self._start_tracking()
         rank = self._embed().rank
         if isinstance(self.n_components, Integral) and self.n_components > rank:
@@ -153,15 +156,18 @@ class PSMT(BaseEstimator):
             centred=self.centred,
             ends=self.ends,
             rank_tol=self.rank_tol,
+            device=self.device,
         )
 
     def _fitted_coder(self, samples: Array) -> SparseCoder:
         if self.coder is None:
-            coder = SparseCoder(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state)
+            coder = SparseCoder(
+                n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state, device=self.device
+            )
         elif hasattr(self.coder, "dictionary_"):
-            return self.coder
+            return self.coder if self.coder.device == self.device else self.coder.to(self.device)
         else:
-            coder = clone(self.coder)
+            coder = clone(self.coder).set_params(device=self.device)
         return coder.fit(samples)
 
     # Steps 1 to 5: receive
@@ -169,34 +175,35 @@ class PSMT(BaseEstimator):
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
-        frame = check_frame(x, self.n_features_in_)
+        frame = self._engine.array(check_frame(x, self.n_features_in_))
         code = self.coder_.follow(frame, self.moments_.latest(1)[0])
         if self._extrapolation.learns:
-            latest = np.vstack([self.moments_.latest(2), code])
-            self._extrapolation.observe(latest @ self.embedding_.T, self.coder_.inverse_transform(latest))
+            latest = self._engine.stack([*self.moments_.latest(2), code])
+            points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
+            self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         self._slide(code)
         self._keep_rest(frame)
         return self
 
-    def _keep_rest(self, frame: Array) -> None:
+    def _keep_rest(self, frame: Any) -> None:
         """Keep what the latest code does not hold of its frame, if it is to be carried along."""
-        self._rest = np.zeros_like(frame)
+        self._rest = 0.0 * frame
         if self._extrapolation.carries:
-            self._rest = frame - self.coder_.inverse_transform(self.moments_.latest(1))[0]
+            self._rest = frame - self.coder_.decode(self.moments_.latest(1))[0]
 
-    def _slide(self, code: Array) -> None:
+    def _slide(self, code: Any) -> None:
         self.moments_.slide(code)
         self._embedding = None
         if self._tracked.is_following:
             self._embed()
 
-    def _embed(self) -> Embedding:
+    def _embed(self) -> Any:
         if self._embedding is None:
             self._embedding = self._tracked.renew(self.moments_)
         return self._embedding
 
     def _start_tracking(self) -> None:
-        self._tracked = TrackedEmbedding(
+        self._tracked = self._engine.tracked(
             self.n_components_, centred=self.centred, ends=self.ends, rank_tol=self.rank_tol
         )
 
@@ -209,21 +216,26 @@ class PSMT(BaseEstimator):
         """
         check_is_fitted(self, "moments_")
         codes = self.predict_codes(1 if horizon is None else check_count("horizon", horizon))
-        frames = self.coder_.inverse_transform(codes) + self._rest
+        frames = self._engine.numpy(self.coder_.decode(codes) + self._rest)
         return frames[0] if horizon is None else frames
 
-    def predict_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms): steps 6 and 7."""
+    def predict_codes(self, horizon: int) -> Any:
+        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
         recover = self._recovery()
         previous, current = self.moments_.latest(2)
         codes = []
         for _ in range(horizon):
-            previous, current = current, recover_next(recover, self._extrapolation, previous, current)
+            previous, current = current, self._engine.recover_next(recover, self._extrapolation, previous, current)
             codes.append(current)
-        return np.array(codes)
+        return self._engine.stack(codes)
 
-    def _recovery(self) -> Recovery:
-        return Recovery(self.embedding_, self.lam_, activity=ACTIVITY_FACTOR * self.moments_.peak_activity)
+    def _recovery(self) -> Any:
+        activity = ACTIVITY_FACTOR * self.moments_.peak_activity
+        return self._engine.recovery(self._embed().matrix, self.lam_, activity=activity)
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_for(self.device)
 
     # The two layers as a transform
 
@@ -240,7 +252,8 @@ class PSMT(BaseEstimator):
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         recover = self._recovery()
-        return self.coder_.inverse_transform(np.array([recover(point) for point in given]))
+        codes = self._engine.stack([recover(point) for point in self._engine.array(given)])
+        return self._engine.numpy(self.coder_.decode(codes))
 
     @property
     def dictionary_(self) -> Array:
@@ -250,12 +263,12 @@ class PSMT(BaseEstimator):
     @property
     def codes_(self) -> Array:
         """The latest codes (window, n_atoms), oldest first."""
-        return self.moments_.codes
+        return self._engine.numpy(self.moments_.codes)
 
     @property
     def embedding_(self) -> Array:
         """P (n_components, n_atoms) of the present window; fewer rows while the window's rank is smaller."""
-        return self._embed().matrix
+        return self._engine.numpy(self._embed().matrix)
 
     # Keeping it
 
@@ -266,11 +279,12 @@ class PSMT(BaseEstimator):
         self._start_tracking()  # as the copy does, so that both go on alike
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """The model that `save` wrote; it predicts the same, bit for bit."""
-        return load_model(cls, path)
+    def load(cls, path: str | PathLike[str], *, device: str = "cpu") -> Self:
+        """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit."""
+        return load_model(cls, path, device)
 
     def _check_parameters(self) -> None:
+        engine_for(self.device)
         check_count("window", self.window, minimum=3)
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from psmt.coding import SparseCoder
-from psmt.embedding import Embedding
+from psmt.engines import engine_for
 from psmt.errors import ModelFileError
 from psmt.extrapolation import make_extrapolation
 from psmt.files import writing
-from psmt.moments import WindowMoments
 from psmt.selection import Choice
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ Model = TypeVar("Model", bound="PSMT")
 
 def save_model(model: PSMT, path: str | PathLike[str]) -> None:
     """Write a fitted model to `path`."""
-    coder = model.coder_
+    coder, numpy = model.coder_, engine_for(model.device).numpy
     header = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -41,10 +40,10 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
     }
     arrays = {
         "dictionary": coder.dictionary_,
-        "rest": model._rest,
-        "embedding": model._embed().matrix,
-        "roughness": model._embed().roughness,
-        **{f"moments.{name}": value for name, value in model.moments_.state.items()},
+        "rest": numpy(model._rest),
+        "embedding": numpy(model._embed().matrix),
+        "roughness": numpy(model._embed().roughness),
+        **{f"moments.{name}": numpy(value) for name, value in model.moments_.state.items()},
         **{f"extrapolation.{name}": value for name, value in model._extrapolation.state.items()},
     }
     text = json.dumps(header, default=np.generic.item)
@@ -52,9 +51,10 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
         np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
 
 
-def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
+def load_model(cls: type[Model], path: str | PathLike[str], device: str) -> Model:
     """The model of class `cls` that `save_model` wrote to `path`."""
     name = fspath(path)
+    engine_for(device)
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
@@ -74,17 +74,18 @@ def load_model(cls: type[Model], path: str | PathLike[str]) -> Model:
     if stored != cls.__name__:
         raise ModelFileError(f"{name} holds a {stored}, not a {cls.__name__}; use {stored}.load")
     try:
-        return _rebuild(cls, header, arrays)
+        return _rebuild(cls, header, arrays, device)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{name} is damaged: its parts do not fit together ({error!r})") from error
 
 
-def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> Model:
     for name, array in arrays.items():
         if array.dtype.kind not in "if" or not np.isfinite(array).all():
             raise ValueError(f"{name} holds something else than finite numbers")
-    coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
-    model = cls(**header["parameters"])
+    engine = engine_for(device)
+    coder = SparseCoder.from_dictionary(arrays["dictionary"], device=device).set_params(**header["coder"])
+    model = cls(**header["parameters"], device=device)
     model._check_parameters()
     model.coder = coder if header["coder_given"] else None
     model.coder_ = coder
@@ -94,11 +95,11 @@ def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndar
     shape = (model.window, len(coder.dictionary_))
     if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
         raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
-    model.moments_ = WindowMoments.from_state(_part(arrays, "moments."))
-    model._rest = arrays["rest"]
+    model.moments_ = engine.moments_from_state(_part(arrays, "moments."))
+    model._rest = engine.array(arrays["rest"])
     model._extrapolation = make_extrapolation(model.extrapolation)
     model._extrapolation.state = _part(arrays, "extrapolation.")
-    model._embedding = Embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
+    model._embedding = engine.embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
     model._start_tracking()
     return model
 
@@ -108,9 +109,11 @@ def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON holds them; a generator object is state, not a parameter, and is left out."""
+    """Parameters as JSON holds them, but for the device: a generator object is state, and is left out as well."""
     plain = {}
     for key, value in parameters.items():
+        if key == "device":
+            continue
         if isinstance(value, np.generic):
             value = value.item()
         plain[key] = value if value is None or isinstance(value, (bool, int, float, str)) else None

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -139,6 +139,17 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return self._atoms.code_next(x, self.alpha, tol=self.gap_tol, last=code)
 
+    def decode(self, codes: Any) -> Any:
+        """Samples (n, n_features) that the codes (n, n_atoms) stand for, as arrays of the engine: step 8."""
+        return self._atoms.decode(codes)
+
+    def to(self, device: str) -> Self:
+        """The same fitted coder on another device."""
+        other = clone(self).set_params(device=device)
+        other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
+        other.dictionary_ = self.dictionary_
+        return other
+
     def inverse_transform(self, codes: ArrayLike) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper."""
         check_is_fitted(self)
@@ -163,6 +174,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return len(self.dictionary_)
 
     def _check_parameters(self) -> None:
+        engine_for(self.device)
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
         check_count("max_epochs", self.max_epochs)

@@ -157,6 +157,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self.n_components_
 
     def _check_parameters(self) -> None:
+        engine_for(self.device)
         if self.n_components is not None:
             check_count("n_components", self.n_components)
         check_real("lam", self.lam)

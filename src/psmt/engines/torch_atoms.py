@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -82,7 +83,11 @@ class TorchStatistics:
         self.idle = torch.zeros(n_atoms, dtype=torch.float64, device=device)
         self.n_batches = 0
         self._atoms = torch.zeros_like(self.code_sample)
-        self._sweep = recorded(self._sweep_all, device)
+        self._sweep: Callable[[], None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was recorded can be neither copied nor written down.
+        return self.__dict__ | {"_sweep": None}
 
     def update(self, codes: Tensor, samples: Tensor) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
@@ -95,6 +100,8 @@ class TorchStatistics:
 
     def improve(self, atoms: Tensor) -> None:
         """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
+        if self._sweep is None:
+            self._sweep = recorded(self._sweep_all, atoms.device)
         self._atoms.copy_(atoms)
         self._sweep()
         atoms.copy_(self._atoms)

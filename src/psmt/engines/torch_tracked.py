@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -98,7 +99,9 @@ class _Track:
         nodes = nodes.to(self.roughness.device)
         self._shifts = 0.5 * (self.roughness[nodes] + self.roughness[nodes + 1])
         self._inverses = torch.linalg.inv(pencil.shifted(self._shifts))
-        self._random = torch.Generator(self.roughness.device).manual_seed(0)
+        random = np.random.default_rng(0)
+        self._few = torch.from_numpy(random.standard_normal((wanted, 2))).to(self._shifts)
+        self._many = torch.from_numpy(random.standard_normal((wanted, SHIFTS, MIXED))).to(self._shifts)
 
     @property
     def embedding(self) -> Embedding:
@@ -141,8 +144,7 @@ class _Track:
     def _corrections(self, pencil: _Pencil) -> Tensor:
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
         nearest = (self.roughness[: self.wanted, None] - self._shifts).abs().argmin(1)
-        mixing = self._normal(self.wanted, len(self._shifts), MIXED)
-        mixing *= (nearest[:, None] == torch.arange(len(self._shifts), device=nearest.device))[..., None]
+        mixing = self._many * (nearest[:, None] == torch.arange(SHIFTS, device=nearest.device))[..., None]
         residuals = self._residuals(pencil, mixing.flatten(1)).unflatten(1, mixing.shape[1:])
         return (self._inverses @ residuals.movedim(1, 0)).movedim(0, 1).flatten(1)
 
@@ -150,9 +152,6 @@ class _Track:
         """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
         wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
         return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
-
-    def _normal(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=self._shifts.dtype, device=self._shifts.device, generator=self._random)
 
     def _rayleigh_ritz(
         self,
@@ -185,7 +184,7 @@ class _Track:
 
     def _estimate_error(self, pencil: _Pencil) -> float:
         """Estimated sine of the angle to the exact subspace; infinite if V is another. See `psmt.embedding.tracked`."""
-        mixing = self._normal(self.wanted, 2)
+        mixing = self._few
         errors = self._inverses[-1] @ self._residuals(pencil, mixing)
         mixed = self.directions[:, : self.wanted] @ mixing
         images = pencil.covariance_times(torch.cat([errors, mixed, self._witnesses], 1))
