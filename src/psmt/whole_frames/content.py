@@ -32,8 +32,9 @@ class Content:
         What the dictionary is learned from.
     cells : Cells
     n_candidates : int
-    n_atoms, alpha, random_state :
+    n_atoms, alpha :
         As in `SparseCoder`; the root mean square norm of a tile counts as 1.
+    rng : RandomState
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class Content:
     def activity(self, frame: Array) -> Array:
         """Codes (rows, columns, n_atoms) of the cells of a frame: the mean of those of the four tiles around each."""
         tiles = self._tiling.cut(frame).reshape(-1, 4 * CELL**2)
-        codes = self.coder.transform(tiles / self.scale).astype(np.float32).reshape(*self._tiling.grid, -1)
+        codes: Array = self.coder.transform(tiles / self.scale).astype(np.float32).reshape(*self._tiling.grid, -1)
         along = codes[1:] + codes[:-1]
-        return 0.25 * (along[:, 1:] + along[:, :-1])
+        return np.float32(0.25) * (along[:, 1:] + along[:, :-1])
 
     def learn(self, candidates: Array, change: Array, activity: Array) -> None:
-        """Take in candidates (n_candidates, height, width), the change (height, width) that came, and who was active."""
+        """Take in candidates (n_candidates, height, width), the change (height, width) that came, and the codes."""
         gram, match = self.cells.moments(candidates, change)
         active = activity.reshape(-1, activity.shape[-1])
         kept = np.float32(np.exp(-1.0 / _MEMORY))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -21,13 +21,17 @@ from psmt.whole_frames.surprise import Surprise
 from psmt.whole_frames.trust import Trust
 
 _PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
-"""Sizes of tiles, and for each the memories of the turn. Fine tiles follow small things, coarse ones see fast motion."""
+"""Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
 
 _BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
 
 _NEIGHBOURS = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2]
 """Offsets (down, right) of the pixels whose levels are candidates themselves."""
+
+
+_KEPT = 0.1
+"""How much of what was learned of places counts after a sharp change."""
 
 
 class _Scene(NamedTuple):
@@ -50,7 +54,62 @@ class _Outlook(NamedTuple):
 
 
 class FramePSMT(BaseEstimator):
-    """Predictive Sparse Manifold Transform of whole frames."""
+    """Predictive Sparse Manifold Transform of whole frames: grey levels in, grey levels out.
+
+    The next frame is the last one plus a change. Candidates for the change come from planes in which the scene turns
+    (tiles of three sizes, whose Fourier coefficients turn on by the phase step of the last frames), from the last
+    change, and from the neighbouring pixels of the last two frames. What decides between them is learned, by least
+    squares that go on while the film runs:
+
+    - by content: sparse codes over one dictionary, with moments per atom that are pooled over all positions;
+    - by place: moments per cell of 8 x 8 pixels, in three bands of detail, with the blend by content as one more
+      candidate;
+    - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet. Where nothing has proved
+      better, the last frame is copied.
+
+    What each part gives (MSE / copy, next frame, mean of three stretches of a dashcam film at 100 x 100, apart from
+    those that anything is reported for): one Fourier phase advance 0.54; all planes, blended by place 0.41; in bands of
+    detail 0.39; with neighbouring pixels 0.36 to 0.37. The blend by content alone reaches 0.44; beside the blend by
+    place it adds 0.002 to 0.003.
+
+    A sharp change (a cut, a flash) is noticed by the failure of the prediction: the model then starts again from the
+    new frame, copies until its predictions have earned trust again, and keeps a tenth of what it knew of places.
+
+    Memory and time per frame do not grow with the film. `fit` is `update` for each of the frames, after the dictionary.
+
+    Parameters
+    ----------
+    n_atoms : int, default 256
+        M, the size of the dictionary of 16 x 16 tiles.
+    alpha : float, default 0.2
+        Price of activity in layer 1, > 0; a tile of usual contrast has norm 1.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    shape_ : (height, width)
+    dictionary_ : (n_atoms, 256) array
+    surprise_ : float
+        How badly the last prediction failed, in units of what is usual.
+    cut_ : bool
+        Whether the last frame was taken as a sharp change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmt import FramePSMT
+    >>> x = np.arange(32)
+    >>> film = [np.add.outer(np.sin(x / 3), np.sin((x - t) / 2)) for t in range(40)]
+    >>> model = FramePSMT(n_atoms=16, random_state=0).fit(film[:30])
+    >>> model.predict(horizon=3).shape
+    (3, 32, 32)
+    >>> bool(np.mean((model.predict() - film[30]) ** 2) < 0.05 * np.mean((film[29] - film[30]) ** 2))
+    True
+    """
+
+    _scene: _Scene
+    _last: _Outlook | None
+    _change: Array
 
     def __init__(
         self,
@@ -64,7 +123,7 @@ class FramePSMT(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        """Learn from the past frames (time, height, width)."""
+        """Learn from the past frames (time, height, width), at least two."""
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
         past = _checked(frames, "frames", 3)
@@ -95,10 +154,13 @@ class FramePSMT(BaseEstimator):
         return self
 
     def predict(self, horizon: int | None = None) -> Array:
-        """The next frame (height, width), or with a `horizon` the next frames (horizon, height, width)."""
+        """The next frame (height, width), or with a `horizon` the next frames (horizon, height, width).
+
+        Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far.
+        """
         check_is_fitted(self, "shape_")
         scene, change = self._scene, self._change
-        frames = []
+        frames: list[Array] = []
         for step in range(1 if horizon is None else check_count("horizon", horizon)):
             if step:
                 scene = self._follow(scene, frames[-1])
@@ -108,21 +170,31 @@ class FramePSMT(BaseEstimator):
         return frames[0] if horizon is None else np.stack(frames)
 
     @property
+    def dictionary_(self) -> NDArray[np.float64]:
+        """Atoms (n_atoms, 256) of layer 1: tiles of 16 x 16 pixels under a window."""
+        check_is_fitted(self, "shape_")
+        return self._content.coder.dictionary_
+
+    @property
     def surprise_(self) -> float:
         """How badly the last prediction failed, in units of what is usual."""
+        check_is_fitted(self, "shape_")
         return self._surprise.value
 
     @property
     def cut_(self) -> bool:
         """Whether the last frame was taken as a sharp change."""
+        check_is_fitted(self, "shape_")
         return self._surprise.cut
 
     def _receive(self, frame: Array) -> None:
-        predicted = self.predict()
-        self._surprise.observe(_mse(predicted, frame), _mse(self._scene.current, frame))
+        """Score what was predicted, learn from what came, and look ahead."""
+        last = self._scene.current
+        contrast = max(float(np.var(last)), float(np.var(frame)))
+        self._surprise.observe(_mse(self.predict(), frame), _mse(last, frame), contrast)
         self._low, self._high = min(self._low, float(frame.min())), max(self._high, float(frame.max()))
         if self.cut_:
-            self._places.forget(0.1)
+            self._places.forget(_KEPT)
             self._trust.clear()
             self._begin(frame)
             return
@@ -139,15 +211,17 @@ class FramePSMT(BaseEstimator):
     def _begin(self, frame: Array) -> None:
         """Start from one frame: nothing is known of its motion."""
         self._scene = _Scene(frame, frame, tuple(planes.start(frame) for planes in self._planes))
-        self._last: _Outlook | None = None
+        self._last = None
         self._change = np.zeros(self.shape_, np.float32)
         self._weights = np.zeros(self._places.match.shape, np.float32)
 
     def _follow(self, scene: _Scene, frame: Array) -> _Scene:
+        """The scene after one more frame (height, width)."""
         angles = (planes.receive(old, frame) for planes, old in zip(self._planes, scene.angles, strict=True))
         return _Scene(scene.current, frame, tuple(angles))
 
     def _outlook(self, scene: _Scene) -> _Outlook:
+        """All that the scene may turn into."""
         turned = [planes.changes(known) for planes, known in zip(self._planes, scene.angles, strict=True)]
         moving = np.concatenate([(scene.current - scene.previous)[None], *turned])
         activity = self._content.activity(scene.current)
@@ -161,6 +235,7 @@ class FramePSMT(BaseEstimator):
         return _Outlook(moving, activity, np.concatenate([*bands, rest, np.array(near)]))
 
     def _foretell(self, outlook: _Outlook) -> Array:
+        """The change (height, width) that the candidates amount to, before it is asked whether to believe it."""
         return self._trust.cells.weighted(outlook.candidates, self._weights)
 
 

@@ -1,4 +1,4 @@
-"""How far predictions have earned to be believed: what cannot be shown to beat copying is not used."""
+"""How far predictions have earned to be believed: what has not been shown to beat copying is not used."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from psmt.whole_frames.cells import Array, Cells
 _MEMORY = 15.0
 """Frames after which old ones have faded to 1/e."""
 
-_LOCAL = 0.1
-"""How much a cell's own record counts beside that of the whole frame, at equal energy: the rest of its weight."""
+_OWN = 0.1
+"""Pull of a cell's gain to that of the whole frame, relative to the energy of its own record."""
+
+_PROBATION = 5
+"""A shorter record, in frames, counts in proportion to its length."""
 
 
 class Trust:
-    """One gain in [0, 1] per cell: the best multiple of the changes that were predicted, before the truth was known.
+    """One gain in [0, 1] per cell: the best multiple of the changes that were predicted before the truth was known.
 
-    It starts at 0, and returns to 0 when a sharp change makes the record worthless.
+    Unlike the weights of candidates, which are fitted to the past, this is scored on what was still to come. It starts
+    at 0, and returns there when a sharp change makes the record worthless.
     """
 
     def __init__(self, cells: Cells) -> None:
@@ -27,6 +31,7 @@ class Trust:
         """Start a new record."""
         self.energy = np.zeros(self.cells.grid, np.float32)
         self.match = np.zeros(self.cells.grid, np.float32)
+        self.length = 0
 
     def learn(self, predicted: Array, change: Array) -> None:
         """Take in a predicted change (height, width) and the one that came."""
@@ -34,12 +39,14 @@ class Trust:
         kept = np.float32(np.exp(-1.0 / _MEMORY))
         self.energy = kept * self.energy + energy[..., 0, 0]
         self.match = kept * self.match + match[..., 0]
+        self.length += 1
 
     def gains(self) -> Array:
         """Gains (rows, columns, 1)."""
         usual = self.energy.mean()
         if usual == 0:
             return np.zeros((*self.cells.grid, 1), np.float32)
-        pull = 1.0 * usual + 0.1 * self.energy
         whole = np.clip(self.match.mean() / usual, 0, 1)
-        return np.clip((self.match + pull * whole) / (self.energy + pull), 0, 1)[..., None]
+        pull = usual + _OWN * self.energy
+        own = np.clip((self.match + pull * whole) / (self.energy + pull), 0, 1)
+        return (min(self.length / _PROBATION, 1.0) * own).astype(np.float32)[..., None]
