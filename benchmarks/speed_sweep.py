@@ -9,7 +9,7 @@ from benchmarks.measure import ALPHA, Row, dictionary, once, oracles, patches, p
 from psmt import SparseCoder
 from psmt.experiments.sweep import SweepSettings, reconstruct_window
 
-FRAMES = 5
+FRAMES = 2
 """Frames of a window that the literal procedure codes and recovers; all of them take as long each."""
 
 
