@@ -184,7 +184,9 @@ class VideoOptions(FilmOptions):
     out: Out = Path("psmt-predict-video")
 
     def check(self) -> None:
-        """As for all commands; and a size that can be predicted."""
+        """As for all commands; and a size that can be predicted, where it can be."""
+        if self.device != "cpu":
+            raise PSMTError(f"--device {self.device}: whole frames are predicted on the CPU; choices: cpu")
         super().check()
         self.settings()
         from psmt.whole_frames.colour import FrameReader
