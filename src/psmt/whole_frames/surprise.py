@@ -10,9 +10,12 @@ _MEMORY = 30.0
 _CUT = 6.0
 """A sharp change is a prediction that fails this much worse than usual .."""
 
+_LEAP = 2.0
+"""... and a frame that differs this much more than usual from the one before .."""
+
 _UNLIKE = 0.2
-"""... where the frame differs from the one before by this much of the variance over the picture: what is left of a
-picture after a jolt, a stutter or one step of a fade is more like it than that."""
+"""... and by this much of the variance over the picture: what a jolt, a stutter or one step of a fade leaves of a
+picture is more like it than that."""
 
 _CAP = 3.0
 """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows usual."""
@@ -21,7 +24,7 @@ _FLOOR = 1e-4
 """Errors below this fraction of the variance over the picture are no scale to measure others by."""
 
 _FORGOTTEN = 0.1
-"""Frames that the record counts for after a sharp change: the next errors decide what is usual."""
+"""Frames that a record counts for after a sharp change: the next errors decide what is usual."""
 
 
 class Surprise:
@@ -34,25 +37,31 @@ class Surprise:
     def __init__(self) -> None:
         self.value = 1.0
         self.cut = False
-        self._errors = self._frames = 0.0
+        # Usual errors of predicting and of copying, and the frames that they are known from.
+        self.usual = np.zeros(2)
+        self.frames = 0.0
         self._cuts_in_a_row = 0
 
     def observe(self, error: float, copy_error: float, contrast: float) -> None:
         """Take in the mean squared errors of a prediction and of copying, and the variance over the picture."""
-        usual = max(self._errors / self._frames, _FLOOR * contrast) if self._frames else 0.0
-        self.value = error / usual if usual > 0 else 1.0
+        errors = np.array([error, copy_error])
+        scale, copy_scale = np.maximum(self.usual, _FLOOR * contrast)
+        known = self.frames > 0 and scale > 0
+        self.value = error / float(scale) if known else 1.0
         self.cut = bool(
-            self.value > _CUT
-            and copy_error > max(_CUT * usual, _UNLIKE * contrast)
+            known
+            and self.value > _CUT
+            and copy_error > max(_LEAP * copy_scale, _UNLIKE * contrast)
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
         )
         if self.cut:
             self._cuts_in_a_row += 1
-            self._errors, self._frames = _FORGOTTEN * usual, _FORGOTTEN
+            self.frames = _FORGOTTEN
             return
         self._cuts_in_a_row = 0
-        kept = np.exp(-1.0 / _MEMORY)
-        settled = self._frames >= 1 and usual > 0
-        self._errors = kept * self._errors + (min(error, _CAP * usual) if settled else error)
-        self._frames = kept * self._frames + 1.0
+        if known and self.frames >= 1:
+            errors = np.minimum(errors, _CAP * np.array([scale, copy_scale]))
+        before = np.exp(-1.0 / _MEMORY) * self.frames
+        self.frames = before + 1.0
+        self.usual = (before * self.usual + errors) / self.frames

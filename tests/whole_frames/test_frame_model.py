@@ -1,0 +1,219 @@
+"""FramePSMT on films whose next frame is known."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+from sklearn.exceptions import NotFittedError
+
+from psmt import FramePSMT
+from psmt.errors import NotEnoughFramesError
+
+
+def texture(shape=(48, 56), seed=0, width=1.5):
+    """A smooth random picture (height, width) with levels around 128, periodic at its edges."""
+    noise = np.random.default_rng(seed).standard_normal(shape)
+    smooth = gaussian_filter(noise, width, mode="wrap")
+    return 128 + 40 * smooth / smooth.std()
+
+
+def gliding(velocity, n, **kwargs):
+    """A film (n, height, width) of a texture that moves by `velocity` (down, right) pixels per frame."""
+    spectrum = np.fft.fft2(texture(**kwargs))
+    down, right = np.fft.fftfreq(spectrum.shape[0])[:, None], np.fft.fftfreq(spectrum.shape[1])
+    shifts = np.exp(-2j * np.pi * np.arange(n)[:, None, None] * (velocity[0] * down + velocity[1] * right))
+    return np.fft.ifft2(spectrum * shifts).real
+
+
+def small(**kwargs):
+    return FramePSMT(**{"n_atoms": 32, "random_state": 0, **kwargs})
+
+
+def ratios(model, film, start):
+    """Squared error over that of copying (n,) of each frame from `start` on, and the surprise and cut of each."""
+    scores = []
+    for last, frame in zip(film[start - 1 : -1], film[start:], strict=True):
+        predicted = model.predict()
+        copied = np.mean((last - frame) ** 2)
+        model.update(frame)
+        scores.append((np.mean((predicted - frame) ** 2) / max(copied, 1e-12), model.surprise_, model.cut_))
+    error, surprise, cut = np.array(scores).T
+    return error, surprise, cut.astype(bool)
+
+
+@pytest.fixture(scope="module")
+def glide():
+    return gliding((0.6, -1.3), 60)
+
+
+@pytest.fixture
+def fitted(glide):
+    return small().fit(glide[:40])
+
+
+@pytest.mark.parametrize("velocity", [(0.6, -1.3), (2.5, 0.0)])
+def test_steady_motion_is_foretold(velocity):
+    film = gliding(velocity, 60)
+    error, _, cut = ratios(small().fit(film[:40]), film, 40)
+    assert error.mean() < 0.03
+    assert not cut.any()
+
+
+def test_a_still_scene_is_copied_exactly():
+    still = np.repeat(texture()[None].astype(np.float32), 20, axis=0)
+    model = small().fit(still)
+    assert np.array_equal(model.predict(horizon=4), still[:4])
+    assert model.update(still[0]).surprise_ == 0.0
+
+
+def test_noise_on_a_still_scene_is_never_worse_than_copying():
+    noisy = texture() + np.random.default_rng(0).normal(0, 4, (60, 48, 56))
+    error, _, cut = ratios(small().fit(noisy[:30]), noisy, 30)
+    # Copying carries the noise of one frame into the next; the mean of several frames would reach one half.
+    assert error.max() < 0.9
+    assert not cut.any()
+
+
+def test_unforeseeable_frames_are_no_worse_than_copied():
+    """Steps of a random walk, different at every pixel: the last frame is the best prediction."""
+    walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((80, 40, 40)), axis=0)
+    error, _, _ = ratios(small().fit(walk[:50]), walk, 50)
+    assert error.mean() < 1.02
+
+
+def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
+    rollout = fitted.predict(horizon=50)
+    assert rollout.shape == (50, 48, 56)
+    copied = np.mean((glide[39] - glide[40:44]) ** 2, axis=(1, 2))
+    assert np.all(np.mean((rollout[:4] - glide[40:44]) ** 2, axis=(1, 2)) < 0.2 * copied)
+    assert rollout.min() >= glide[:40].min() - 1e-3
+    assert rollout.max() <= glide[:40].max() + 1e-3
+    assert np.array_equal(rollout[0], fitted.predict())
+
+
+def test_predicting_changes_nothing(glide, fitted):
+    other = small().fit(glide[:40])
+    for frame in glide[40:45]:
+        other.predict(horizon=3)
+        other.predict()
+        assert other.update(frame).predict().tobytes() == fitted.update(frame).predict().tobytes()
+
+
+def test_fitting_is_receiving_one_by_one(glide):
+    """What was fitted and what was received differ in the dictionary alone, so with equal frames in nothing."""
+    still = np.repeat(glide[:1], 5, axis=0)
+    one, other = small().fit(still[:2]), small().fit(still)
+    for frame in still[2:]:
+        one.update(frame)
+    assert np.array_equal(one.predict(), other.predict())
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (3.0, -200.0)])
+def test_levels_may_be_in_any_range(glide, fitted, scale, offset):
+    other = small().fit(scale * glide[:40] + offset)
+    assert np.allclose(other.predict(), scale * fitted.predict() + offset, atol=0.5 * scale)
+
+
+def test_bytes_are_levels_too(glide):
+    film = np.clip(glide, 0, 255).round().astype(np.uint8)
+    predicted = small().fit(film[:40]).predict()
+    assert predicted.dtype == np.float32
+    assert np.mean((predicted - film[40]) ** 2) < 0.05 * np.mean((film[39].astype(float) - film[40]) ** 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (16, 16), (17, 33), (8, 64)])
+def test_any_size_of_frame(shape):
+    film = np.random.default_rng(0).uniform(0, 255, (12, *shape))
+    model = small(n_atoms=8).fit(film[:10]).update(film[10])
+    assert model.predict(horizon=2).shape == (2, *shape)
+    assert np.isfinite(model.predict(horizon=2)).all()
+
+
+def test_a_flat_film_stays_flat():
+    flat = np.full((8, 20, 20), 3.0)
+    model = small().fit(flat)
+    assert np.array_equal(model.predict(horizon=2), flat[:2])
+
+
+def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide):
+    film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 45, seed=5)])
+    error, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    assert list(np.flatnonzero(cut)) == [5]
+    assert surprise[5] > 10 * surprise[:5].max()
+    # Copied while nothing is known, foretold once it is.
+    assert np.allclose(error[6:8], 1.0)
+    assert error[6:].max() < 1.1
+    assert error[-10:].mean() < 0.1
+
+
+def test_a_flash_passes(glide):
+    film = glide.copy()
+    film[45] += 100
+    error, _, cut = ratios(small().fit(film[:40]), film, 40)
+    assert list(np.flatnonzero(cut)) == [5, 6]
+    assert error[-5:].mean() < 0.1
+
+
+def test_a_stutter_is_no_cut(glide):
+    film = np.concatenate([glide[:45], glide[44:45], glide[44:45], glide[45:]])
+    _, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    assert not cut.any()
+    assert np.isfinite(surprise).all()
+
+
+def test_the_future_is_not_used(glide):
+    model = small().fit(glide[:40])
+    model.update(glide[40])
+    changed = glide[:41].copy()
+    array = changed.astype(np.float32)
+    other = small().fit(array[:40])
+    array[40:] = 0  # what was given may be overwritten: the model keeps its own
+    other.update(glide[40])
+    assert other.predict().tobytes() == model.predict().tobytes()
+
+
+@pytest.mark.parametrize(
+    ("frames", "error", "message"),
+    [
+        (np.zeros((4, 8, 8, 3)), ValueError, r"frames has shape \(4, 8, 8, 3\)"),
+        (np.zeros((8, 8)), ValueError, r"frames has shape \(8, 8\)"),
+        (np.zeros((4, 0, 8)), ValueError, r"give grey levels \(time, height, width\)"),
+        (np.zeros((4, 8, 8), complex), ValueError, "dtype complex128"),
+        (np.full((4, 8, 8), np.nan), ValueError, "NaN or infinite"),
+        (np.zeros((1, 8, 8)), NotEnoughFramesError, "frames has 1 frames; at least 2 are needed"),
+    ],
+)
+def test_what_is_no_film_is_refused(frames, error, message):
+    with pytest.raises(error, match=message):
+        small().fit(frames)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (np.zeros((48, 55)), r"frame has shape \(48, 55\); the model was fitted with frames of \(48, 56\)"),
+        (np.zeros((48, 56, 3)), r"give grey levels \(height, width\)"),
+        (np.full((48, 56), np.inf), "NaN or infinite"),
+    ],
+)
+def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message):
+    before = fitted.predict()
+    with pytest.raises(ValueError, match=message):
+        fitted.update(frame)
+    assert np.array_equal(fitted.predict(), before)
+
+
+@pytest.mark.parametrize("parameters", [{"n_atoms": 0}, {"alpha": 0.0}, {"alpha": np.nan}])
+def test_parameters_are_checked(glide, parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        small(**parameters).fit(glide[:4])
+
+
+def test_an_unfitted_model_says_so(glide):
+    for use in (lambda m: m.predict(), lambda m: m.update(glide[0]), lambda m: m.surprise_, lambda m: m.dictionary_):
+        with pytest.raises((NotFittedError, AttributeError)):
+            use(small())
+
+
+def test_the_horizon_is_a_positive_number(fitted):
+    with pytest.raises(ValueError, match="horizon=0"):
+        fitted.predict(horizon=0)
