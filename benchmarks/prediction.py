@@ -1,9 +1,9 @@
 """Does the paper's claim hold on a real film, does anything blow up, and does `gain` earn its keep against copying?
 
-    python -m benchmarks.prediction [FILM] [--every 500] [--past all|window]
+    python -m benchmarks.prediction [FILM] [--every 500]
 
 At starts every 500 frames, 30 frames are predicted one by one. Dictionary, n_components, lam and gains come from the
-frames before the start alone: all of them, or the last window of them.
+frames before the start alone: all of them, or the last window of them. The tables go to `benchmarks/README.md`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import argparse
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.page import default_film, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame
 from psmt.embedding import straightest
@@ -26,7 +26,8 @@ from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 ATOMS, WINDOW, HORIZON = 512, 1536, 30
 COMPONENTS, LAMBDAS = (16, 32, 64, 128, 256), (0.03, 0.1, 0.3, 1.0)
-FILM = Path(__file__).parents[2] / "shared" / "data" / "highway.mp4"
+RULES = ("linear", "hold", "gain", "phase")
+PASTS = {"all": "all frames before", "window": "the last H frames"}
 
 
 def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -42,6 +43,7 @@ def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np
     methods = {
         "psmt": psmt,
         "psmt_gain": PSMT(window=WINDOW, extrapolation="gain", random_state=0),
+        "psmt_phase": PSMT(window=WINDOW, extrapolation="phase", random_state=0),
         "baseline1": Baseline1(**chosen),
         "baseline2": Baseline2(**chosen),
         "copy_code": CopyCode(**chosen),
@@ -52,13 +54,14 @@ def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np
         score = teacher_forced(method if method is psmt else method.fit(before), delayed, estimates)
         errors[name] = np.column_stack([score.vs_code, score.vs_frame])
 
-    worst = np.zeros((len(COMPONENTS), len(LAMBDAS), 3))
-    rules = [make_extrapolation(name) for name in ("linear", "hold", "gain")]
+    worst = np.zeros((len(COMPONENTS), len(LAMBDAS), len(RULES)))
+    rules = [make_extrapolation(name) for name in RULES]
     moments = WindowMoments.of(codes[:WINDOW])
     for step in range(HORIZON):
-        moments.update(codes[WINDOW + step])
-        moments.revert()
-        embedding = straightest(moments.covariance(), moments.second_differences(), max(COMPONENTS)).matrix
+        moments.slide(codes[WINDOW + step])
+        embedding = straightest(
+            moments.covariance(), moments.second_differences(), max(COMPONENTS), n_codes=WINDOW
+        ).matrix
         previous, current = moments.latest(2)
         activity = ACTIVITY_FACTOR * moments.peak_activity
         for i, n_components in enumerate(COMPONENTS):
@@ -69,39 +72,41 @@ def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np
                     error = mse(code @ coder.dictionary_, delayed[step + 1])
                     worst[i, j, k] = max(worst[i, j, k], error)
         latest = np.vstack([previous, current, codes[WINDOW + step + 1]])
-        rules[2].observe(latest @ embedding.T, latest @ coder.dictionary_)
+        for rule in rules:
+            rule.observe(latest @ embedding.T, latest @ coder.dictionary_)
     return errors, worst
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("film", nargs="?", default=str(FILM) if FILM.exists() else "builtin:glide")
+    parser.add_argument("film", nargs="?", default=default_film())
     parser.add_argument("--every", type=int, default=500)
-    parser.add_argument("--past", choices=["all", "window"], default="all")
     options = parser.parse_args()
 
     patches = read_patches(options.film).values
     starts = range(2000, len(patches) - HORIZON, options.every)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(predict_at, [patches] * len(starts), starts, [options.past] * len(starts)))
-
-    print(f"{options.film}: {len(starts)} starts every {options.every}, dictionary from {options.past} before each")
-    print(f"{'method':<12}{'log MSE':>9}{'vs_code':>10}{'vs_frame':>10}{'worst':>8}")
-    for name in found[0][0]:
-        errors = np.array([result[name] for result, _ in found])
-        print(
-            f"{name:<12}{log_mse(errors[..., 0]).mean():>9.2f}{errors[..., 0].mean():>10.5f}"
-            f"{errors[..., 1].mean():>10.5f}{errors[..., 1].max():>8.2f}"
-        )
-    gain = np.array([result["psmt_gain"][:, 0].mean() / result["copy_code"][:, 0].mean() for result, _ in found])
-    print(f"gain / copy_code by start: {np.round(gain, 3)}")
-    worst = np.max([table for _, table in found], axis=0)
-    print("worst MSE against the frame, any step of any start: n_components x lam", LAMBDAS)
-    for rule, table in zip(("linear", "hold", "gain"), np.moveaxis(worst, 2, 0), strict=True):
-        for n_components, row in zip(COMPONENTS, table, strict=True):
-            print(f"  {rule:<8}{n_components:>4}", *(f"{value:7.2f}" for value in row))
-    sys.exit(bool(worst.max() > 10))
+    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
+    rows, remarks, largest = [], [], []
+    for past, words in PASTS.items():
+        with ProcessPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(predict_at, [patches] * len(starts), starts, [past] * len(starts)))
+        for name in found[0][0]:
+            code, frame = np.moveaxis([errors[name] for errors, _ in found], 2, 0)
+            log = log_mse(code).mean()
+            rows.append([words, name, f"{log:.2f}", f"{code.mean():.5f}", f"{frame.mean():.5f}", f"{frame.max():.2f}"])
+        gain = [errors["psmt_gain"][:, 0].mean() / errors["copy_code"][:, 0].mean() for errors, _ in found]
+        remarks.append(f"`psmt_gain` / `copy_code` at a single start, {words}: {min(gain):.3f} to {max(gain):.3f}.")
+        largest.append(np.max([worst for _, worst in found], axis=(0, 1, 2)))
+    header = ["dictionary learned from", "method", "log MSE vs code", "MSE vs code", "MSE vs frame", "worst vs frame"]
+    blown = table(
+        ["largest MSE vs frame, n_components 16 .. 256, lam 0.03 .. 1", *RULES],
+        [[words, *(f"{value:.2f}" for value in values)] for words, values in zip(PASTS.values(), largest, strict=True)],
+    )
+    film = f"{os.path.basename(options.film)}, {len(starts)} starts, {len(starts) * HORIZON} predictions."
+    text = "\n\n".join([film, table(header, rows), " ".join(remarks), blown, machine()])
+    print(text)
+    write_section("prediction", text)
+    sys.exit(bool(np.max(largest) > 10))
 
 
 if __name__ == "__main__":
