@@ -94,6 +94,8 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
             fontsize=TEXT,
             color=FRAME_STYLES["psmt"].colour,
             ha="center",
+            zorder=9,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
         )
         step = stills[k]
         pictures = (
