@@ -73,7 +73,7 @@ class FilmOptions:
 
     alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
     seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
-    device: Annotated[str, Parameter(help="Where to compute; this version knows cpu.", metavar="cpu")] = "cpu"
+    device: Annotated[str, Parameter(help="Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")] = "cpu"
     frames: Annotated[int, Parameter(help="Use the first so many frames of the film at the most.")] = 10_000
 
     def check(self) -> None:
@@ -81,7 +81,9 @@ class FilmOptions:
         from psmt.validation import check_count, check_real
 
         if self.device != "cpu":
-            raise PSMTError(f"--device {self.device}: the GPU engine is not part of this version; choices: cpu")
+            from psmt.engines import engine_for
+
+            engine_for(self.device)
         check_count("frames", self.frames)
         check_count("seed", self.seed, minimum=0)
         check_real("alpha", self.alpha, open_bound=True)

@@ -70,6 +70,7 @@ def predict_film(source: str, options: PredictOptions) -> Predictions:
                 alpha=options.alpha,
                 lam=options.lam,
                 seed=options.seed,
+                device=options.device,
                 progress=progress,
                 **extent,
             )
@@ -84,7 +85,9 @@ def _search(patches: NDArray[Any], options: PredictOptions, progress: Bars) -> t
     from psmt.experiments.reconstruction import components_for, find_phases, reconstruct
 
     with progress.stage("learn dictionary"):
-        coder = SparseCoder(n_atoms=options.atoms, alpha=options.alpha, random_state=options.seed).fit(patches)
+        coder = SparseCoder(
+            n_atoms=options.atoms, alpha=options.alpha, random_state=options.seed, device=options.device
+        ).fit(patches)
     with progress.stage("reconstruct") as report:
         errors = reconstruct(
             patches,

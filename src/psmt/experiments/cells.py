@@ -35,7 +35,7 @@ from psmt.experiments.executors import SerialExecutor, worker_count
 from psmt.experiments.progress import Progress, silent
 from psmt.files import writing
 
-__all__ = ["CELL_VERSION", "Cell", "CellError", "Result", "clear_stale", "run_cells"]
+__all__ = ["CELL_VERSION", "Cell", "CellError", "Result", "clear_stale", "on_device", "run_cells"]
 
 Result = dict[str, NDArray[Any]]
 """What a cell gives: arrays by name."""
@@ -102,6 +102,11 @@ class Cell:
     def path(self, folder: str | os.PathLike[str]) -> Path:
         """File of the result when cells are kept in `folder`."""
         return Path(folder) / "cells" / f"{self.name}-{self.key[:16]}.npz"
+
+
+def on_device(device: str) -> dict[str, str]:
+    """Inputs that tell a cell where to compute; none for the CPU, where results agree byte for byte."""
+    return {} if device == "cpu" else {"device": device}
 
 
 def run_cells(

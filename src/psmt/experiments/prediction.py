@@ -102,6 +102,7 @@ def predict_phase(
     alpha: float = 1.0,
     lam: float | Literal["auto"] = "auto",
     seed: int = 0,
+    device: str = "cpu",
     progress: Progress = silent,
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
@@ -114,28 +115,27 @@ def predict_phase(
     stage = f"predict {phase.name}"
     total = 2 * len(METHODS) + 1
     progress(stage, 0, total)
-    psmt = PSMT(n_atoms=n_atoms, window=window, n_components=n_components, alpha=alpha, lam=lam, random_state=seed).fit(
-        past
-    )
+    asked: dict[str, Any] = {
+        "n_atoms": n_atoms,
+        "window": window,
+        "n_components": n_components,
+        "alpha": alpha,
+        "lam": lam,
+        "random_state": seed,
+        "device": device,
+    }
+    psmt = PSMT(**asked).fit(past)
     progress(stage, 1, total)
     shared: dict[str, Any] = {
         "window": window,
         "n_components": psmt.n_components_,
         "lam": psmt.lam_,
         "coder": psmt.coder_,
+        "device": device,
     }
-    gain = PSMT(
-        n_atoms=n_atoms,
-        window=window,
-        n_components=n_components,
-        alpha=alpha,
-        lam=lam,
-        extrapolation="gain",
-        random_state=seed,
-    )
     methods: dict[str, Predictor] = {
         "psmt": psmt,
-        "psmt_gain": gain,
+        "psmt_gain": PSMT(extrapolation="gain", **asked),
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),
         "copy": CopyFrame(),

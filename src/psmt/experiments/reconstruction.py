@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.coding import SparseCoder
-from psmt.embedding import straightest
+from psmt.embedding.policy import RANK_TOL
+from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.progress import Progress, silent
-from psmt.moments import WindowMoments
-from psmt.recovery import ACTIVITY_FACTOR, Recovery
+from psmt.recovery import ACTIVITY_FACTOR
 
 Array = NDArray[np.float64]
 
@@ -23,18 +23,20 @@ def reconstruct(
     patches: Array, coder: SparseCoder, *, n_components: int, lam: float, progress: Progress = silent
 ) -> Array:
     """MSE (time,) of each patch (time, n_features) after coding, embedding, recovery and decoding."""
-    recovered, _ = through_embedding(coder.transform(patches), n_components=n_components, lam=lam)
+    recovered, _ = through_embedding(coder.transform(patches), n_components=n_components, lam=lam, device=coder.device)
     progress("reconstruct", len(patches), len(patches))
     return mse(coder.inverse_transform(recovered), patches)
 
 
-def through_embedding(codes: Array, *, n_components: int, lam: float) -> tuple[Array, int]:
+def through_embedding(codes: Array, *, n_components: int, lam: float, device: str = "cpu") -> tuple[Array, int]:
     """The codes (time, n_atoms) after the embedding of all of them and recovery, and the rank of V."""
-    moments = WindowMoments.of(codes)
-    embedding = straightest(moments.covariance(), moments.second_differences(), n_components, n_codes=len(moments))
-    recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
+    engine = engine_for(device)
+    own = engine.array(codes)
+    moments = engine.moments(own)
+    embedding = engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=RANK_TOL)
+    recover = engine.recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
     del moments  # as large as the codes several times over
-    return recover.many(codes @ embedding.matrix.T, codes), embedding.rank
+    return engine.numpy(recover.many(own @ embedding.matrix.T, own)), embedding.rank
 
 
 def components_for(n_atoms: int, n_components: int | None) -> int:

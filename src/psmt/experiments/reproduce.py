@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from psmt.coding import SparseCoder
 from psmt.evaluation import Score
-from psmt.experiments.cells import Cell, Result, run_cells
+from psmt.experiments.cells import Cell, Result, on_device, run_cells
 from psmt.experiments.executors import cpu_count
 from psmt.experiments.plan import Plan, PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
 from psmt.experiments.prediction import METHODS, PhaseResult, predict_phase
@@ -62,6 +62,7 @@ def reproduce(
     executor: Executor | None = None,
     progress: Progress = silent,
     force: bool = False,
+    device: str = "cpu",
 ) -> Reproduction:
     """The four experiments on a film's patches (time, n_features), each at the largest size that fits.
 
@@ -71,11 +72,13 @@ def reproduce(
         Where cells are kept.
     executor, progress, force
         As for `run_cells`.
+    device : str
+        Where to compute.
     """
     settings = ReproduceSettings() if settings is None else settings
     film = np.ascontiguousarray(check_series(patches, name="patches"))
     plan = make_plan(settings, len(film))
-    run: dict[str, Any] = {"executor": executor, "progress": progress, "force": force}
+    run: dict[str, Any] = {"executor": executor, "progress": progress, "force": force, "device": device}
     swept = graphs = errors = None
     results: list[PhaseResult] = []
     # What is computed between cells must not depend on the number of this machine's cores either.
@@ -117,7 +120,7 @@ def suggested_workers(n_atoms: int) -> int:
 
 
 def reconstruct_film(
-    patches: Array, folder: str | os.PathLike[str], *, settings: ReconstructionSettings, **run: Any
+    patches: Array, folder: str | os.PathLike[str], *, settings: ReconstructionSettings, device: str = "cpu", **run: Any
 ) -> Array:
     """MSE (time,) of each patch (time, n_features) through the embedding of all of them."""
     settings.check(len(patches))
@@ -127,6 +130,7 @@ def reconstruct_film(
         alpha=settings.alpha,
         max_epochs=settings.max_epochs,
         seed=settings.seed,
+        device=device,
     )
     (learned,) = run_cells([learning], folder, stage="reconstruction: dictionary", **run)
     inputs = {
@@ -135,15 +139,18 @@ def reconstruct_film(
         "n_components": settings.components,
         "alpha": settings.alpha,
         "lam": settings.lam,
+        **on_device(device),
     }
     cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_patches, inputs)
     (result,) = run_cells([cell], folder, stage="reconstruction: all frames", **run)
     return result["mse"]
 
 
-def reconstruct_patches(*, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float) -> Result:
+def reconstruct_patches(
+    *, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float, device: str = "cpu"
+) -> Result:
     """``mse`` (time,) of `reconstruct`. One cell."""
-    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     return {"mse": reconstruct(patches, coder, n_components=n_components, lam=lam)}
 
 
@@ -166,6 +173,8 @@ def predict_film(
     phases: Sequence[Phase],
     folder: str | os.PathLike[str],
     settings: PredictionSettings,
+    *,
+    device: str = "cpu",
     **run: Any,
 ) -> list[PhaseResult]:
     """Predictions of all methods in all phases of the patches (time, n_features), a cell per phase."""
@@ -183,6 +192,7 @@ def predict_film(
                 "alpha": settings.alpha,
                 "lam": settings.lam,
                 "seed": settings.seed,
+                **on_device(device),
             },
         )
         for phase in phases

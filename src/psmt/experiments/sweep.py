@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.cells import Cell, Result, clear_stale, run_cells
+from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import components_for, through_embedding
 from psmt.experiments.tables import to_csv
@@ -222,6 +222,7 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress = silent,
     force: bool = False,
+    device: str = "cpu",
 ) -> SweepResult:
     """Reconstruction errors of a film's patches (time, n_features) for all combinations of M and H.
 
@@ -233,6 +234,8 @@ def sweep(
         Where cells are kept.
     executor, progress, force
         As for `run_cells`.
+    device : str
+        Where to compute.
 
     Raises
     ------
@@ -251,14 +254,21 @@ def sweep(
     # The largest first: nobody then waits for a long cell that was begun last.
     sizes.sort(reverse=True)
     learning = [
-        dictionary_cell(film, n_atoms=size, alpha=settings.alpha, max_epochs=settings.max_epochs, seed=settings.seed)
+        dictionary_cell(
+            film,
+            n_atoms=size,
+            alpha=settings.alpha,
+            max_epochs=settings.max_epochs,
+            seed=settings.seed,
+            device=device,
+        )
         for size in sizes
     ]
     learned = run_cells(
         learning, folder, executor=executor, progress=progress, force=force, stage="sweep: dictionaries"
     )
     dictionaries = {size: result["dictionary"] for size, result in zip(sizes, learned, strict=True)}
-    cells = list(window_cells(film, dictionaries, settings))
+    cells = list(window_cells(film, dictionaries, settings, device))
     results = run_cells(
         [cell for _, cell in cells], folder, executor=executor, progress=progress, force=force, stage="sweep: windows"
     )
@@ -287,17 +297,19 @@ def write_sweep(result: SweepResult, path: str | os.PathLike[str]) -> None:
 # Cells
 
 
-def dictionary_cell(patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0) -> Cell:
+def dictionary_cell(
+    patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
+) -> Cell:
     """Cell whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
 
     Any experiment that asks with the same values shares its result.
     """
     inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
-    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs)
+    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
 
 
 def window_cells(
-    patches: Array, dictionaries: Mapping[int, Array], settings: SweepSettings
+    patches: Array, dictionaries: Mapping[int, Array], settings: SweepSettings, device: str = "cpu"
 ) -> Iterator[tuple[tuple[int, int], Cell]]:
     """Cells of all windows that fit into the patches (time, n_features), each with its (M, H)."""
     for n_atoms, dictionary in dictionaries.items():
@@ -311,23 +323,28 @@ def window_cells(
                     "lam": settings.lam,
                 }
                 name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
-                yield (n_atoms, window), Cell(name, reconstruct_window, inputs)
+                yield (n_atoms, window), Cell(name, reconstruct_window, inputs | on_device(device))
 
 
-def learn_dictionary(*, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int) -> Result:
+def learn_dictionary(
+    *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
+) -> Result:
     """``dictionary`` (n_atoms, n_features) of the patches (time, n_features), and the ``objective`` of each epoch."""
-    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed).fit(patches)
+    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
+    coder.fit(patches)
     return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
 
 
-def reconstruct_window(*, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float) -> Result:
+def reconstruct_window(
+    *, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float, device: str = "cpu"
+) -> Result:
     """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back.
 
     ``coding_mse`` (window,) is that of layer 1 alone, ``rank`` that of V.
     """
-    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     codes = coder.transform(patches)
-    recovered, rank = through_embedding(codes, n_components=n_components, lam=lam)
+    recovered, rank = through_embedding(codes, n_components=n_components, lam=lam, device=device)
     return {
         "mse": np.mean((coder.inverse_transform(recovered) - patches) ** 2, axis=1),
         "coding_mse": np.mean((coder.inverse_transform(codes) - patches) ** 2, axis=1),

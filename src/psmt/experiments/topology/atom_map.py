@@ -69,6 +69,7 @@ def arrange_atoms(
     n_components: int,
     aspect: float = 1.25,
     rank_tol: float = RANK_TOL,
+    device: str = "cpu",
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One cell.
 
@@ -79,7 +80,7 @@ def arrange_atoms(
     dict
         ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
     """
-    unit = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol)
+    unit = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device)
     atoms = np.flatnonzero(unit.any(axis=0))
     shape, places = grid_by_similarity(unit[:, atoms].T, aspect=aspect)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.experiments.cells import Cell, Result, clear_stale, run_cells
+from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.sweep import dictionary_cell
 from psmt.experiments.tables import to_csv
@@ -37,6 +37,7 @@ def topology(
     executor: Executor | None = None,
     progress: Progress = silent,
     force: bool = False,
+    device: str = "cpu",
 ) -> TopologyResult:
     """Dynamic topology of a film's patches (time, n_features).
 
@@ -46,6 +47,8 @@ def topology(
         Where cells are kept.
     executor, progress, force
         As for `run_cells`.
+    device : str
+        Where to compute.
 
     Raises
     ------
@@ -60,22 +63,30 @@ def topology(
         return run_cells(cells, folder, executor=executor, progress=progress, force=force, stage=f"topology: {stage}")
 
     learning = dictionary_cell(
-        film, n_atoms=settings.n_atoms, alpha=settings.alpha, max_epochs=settings.max_epochs, seed=settings.seed
+        film,
+        n_atoms=settings.n_atoms,
+        alpha=settings.alpha,
+        max_epochs=settings.max_epochs,
+        seed=settings.seed,
+        device=device,
     )
     dictionary = run([learning], "dictionary")[0]["dictionary"]
-    inputs = {"patches": film, "dictionary": dictionary, "alpha": settings.alpha}
+    inputs = {"patches": film, "dictionary": dictionary, "alpha": settings.alpha, **on_device(device)}
     codes = run([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], "codes")[0]
     # The map takes longest and goes first: nobody then waits for it at the end.
-    arranged, *graphs = run([map_cell(codes, settings), *window_cells(codes, settings)], "windows")
+    arranged, *graphs = run([map_cell(codes, settings, device), *window_cells(codes, settings, device)], "windows")
     result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
     if result.persistence.distant.frames_shared > 0:
         # The paper's windows are longer than half of its film: any two of them have frames in common.
-        result = replace(result, halves=compare_halves(codes, settings, lambda cells: run(cells, "halves")))
+        result = replace(result, halves=compare_halves(codes, settings, lambda cells: run(cells, "halves"), device))
     return result
 
 
 def compare_halves(
-    codes: Result, settings: TopologySettings, run: Callable[[Sequence[Cell]], Sequence[Result]]
+    codes: Result,
+    settings: TopologySettings,
+    run: Callable[[Sequence[Cell]], Sequence[Result]],
+    device: str = "cpu",
 ) -> Overlap | None:
     """What the graphs of the first and the second half of a film share; None where a half has too few frames."""
     n_frames = len(codes["offsets"]) - 1
@@ -84,34 +95,39 @@ def compare_halves(
         return None
     starts = np.array([0, n_frames - half])
     cells = [
-        Cell(f"topology-M{settings.n_atoms:04d}-half{i}", window_graph, _graph_inputs(codes, start, half, settings))
+        Cell(
+            f"topology-M{settings.n_atoms:04d}-half{i}",
+            window_graph,
+            _graph_inputs(codes, start, half, settings, device),
+        )
         for i, start in enumerate(starts)
     ]
     tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
     return measure_persistence(run(cells), starts, window=half, **tests).successive
 
 
-def map_cell(codes: Result, settings: TopologySettings) -> Cell:
+def map_cell(codes: Result, settings: TopologySettings, device: str = "cpu") -> Cell:
     """Cell that arranges the atoms, from the packed codes of the film."""
-    inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components}
+    inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, **on_device(device)}
     return Cell(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
 
 
-def window_cells(codes: Result, settings: TopologySettings) -> list[Cell]:
+def window_cells(codes: Result, settings: TopologySettings, device: str = "cpu") -> list[Cell]:
     """Cells of all windows, from the packed codes of the film."""
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     return [
-        Cell(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings))
+        Cell(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings, device))
         for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1))
     ]
 
 
-def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySettings) -> dict[str, Any]:
+def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySettings, device: str) -> dict[str, Any]:
     return {
         **slice_codes(codes, start, start + window),
         "n_atoms": settings.n_atoms,
         "n_components": settings.components,
         "threshold": settings.threshold,
+        **on_device(device),
     }
 
 

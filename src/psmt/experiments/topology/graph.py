@@ -10,11 +10,10 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from psmt.coding import SparseCoder
-from psmt.embedding import straightest
 from psmt.embedding.policy import RANK_TOL
+from psmt.engines import engine_for
 from psmt.experiments.cells import Result
 from psmt.experiments.topology.settings import THRESHOLD
-from psmt.moments import WindowMoments
 
 Array = NDArray[np.float64]
 
@@ -22,9 +21,9 @@ N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""
 
 
-def code_patches(*, patches: Array, dictionary: Array, alpha: float) -> Result:
+def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
     """Packed codes of the patches (time, n_features). One cell."""
-    return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha).transform(patches))
+    return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches))
 
 
 def pack_codes(codes: Array) -> Result:
@@ -48,15 +47,21 @@ def slice_codes(packed: Result, start: int, stop: int) -> Result:
 
 
 def embed(
-    values: Array, columns: NDArray[Any], offsets: NDArray[Any], n_atoms: int, n_components: int, rank_tol: float
+    values: Array,
+    columns: NDArray[Any],
+    offsets: NDArray[Any],
+    n_atoms: int,
+    n_components: int,
+    rank_tol: float,
+    device: str = "cpu",
 ) -> Array:
     """P (n_components, n_atoms) of packed codes with columns of unit length, or zero for a dead atom."""
     codes = csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms)).toarray()
-    moments = WindowMoments.of(codes)
-    covariance, second_differences = moments.covariance(), moments.second_differences()
-    n_codes = len(moments)
-    del moments, codes  # 200 MB at the paper's size, not needed while the eigenvectors are made
-    matrix = straightest(covariance, second_differences, n_components, n_codes=n_codes, rank_tol=rank_tol).matrix
+    engine = engine_for(device)
+    moments = engine.moments(engine.array(codes))
+    del codes  # 100 MB at the paper's size, not needed while the eigenvectors are made
+    found = engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol)
+    matrix = engine.numpy(found.matrix)
     norms = np.linalg.norm(matrix, axis=0)
     return np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
 
@@ -70,6 +75,7 @@ def window_graph(
     n_components: int,
     threshold: float = THRESHOLD,
     rank_tol: float = RANK_TOL,
+    device: str = "cpu",
 ) -> Result:
     """The graph of one window, from its packed codes (see `pack_codes`). One cell.
 
@@ -81,7 +87,7 @@ def window_graph(
         ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1 where there are no more, and
         ``nearest_similarity``.
     """
-    unit = embed(values, columns, offsets, n_atoms, n_components, rank_tol)
+    unit = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device)
     return similarity_graph(unit, threshold=threshold)
 
 
