@@ -160,13 +160,16 @@ class FramePSMT(BaseEstimator):
         """
         check_is_fitted(self, "shape_")
         scene, change = self._scene, self._change
+        believed = gains = self._trust.gains()
         frames: list[Array] = []
         for step in range(1 if horizon is None else check_count("horizon", horizon)):
             if step:
                 scene = self._follow(scene, frames[-1])
                 change = self._foretell(self._outlook(scene))
-            believed = self._trust.cells.weighted(change[None], self._trust.gains())
-            frames.append(np.clip(scene.current + believed, self._low, self._high))
+                # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
+                believed = believed * gains
+            step_taken = self._trust.cells.weighted(change[None], believed)
+            frames.append(np.clip(scene.current + step_taken, self._low, self._high))
         return frames[0] if horizon is None else np.stack(frames)
 
     @property
