@@ -23,6 +23,9 @@ Auto = Literal["auto"]
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Candidates for lam."""
 
+_TIE = 1e-9
+"""Relative difference of errors that does not count."""
+
 _SCORED = 32
 """How many of the held-out codes are predicted, each with an embedding of all codes before it."""
 
@@ -93,4 +96,7 @@ def walk_forward(
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
         moments.update(own[t])
     scores = {key: float(np.mean(values)) if values else np.nan for key, values in errors.items()}
-    return Choice(*min(scores, key=scores.__getitem__), scores=scores)
+    # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
+    best = min(scores.values()) * (1.0 + _TIE)
+    chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))
+    return Choice(*chosen, scores=scores)
