@@ -139,9 +139,9 @@ class Phase(Extrapolation):
     angle in some plane leaves its sine in the antisymmetric part of L, whose eigenvectors come in pairs that span such
     planes. What turns both ways as often leaves nothing there and is not a plane to this rule.
 
-    How far a plane turns on is decided by what came of it before: its gain is the correlation of the changes that the
-    turn foretold with those that came, as far as it exceeds its uncertainty (see `Gain`), and never negative. Turning
-    keeps the distance from the origin, so a rollout cannot run away.
+    A plane turns on as far as turning has proved better than the learned gains of `Gain`, which continue what does not
+    turn: its share in [0, 1] is the correlation of what turning foretold beyond them with what came beyond them, less
+    its uncertainty. A film that gives no reason to move is copied.
 
     Examples
     --------
@@ -163,6 +163,7 @@ class Phase(Extrapolation):
     """Directions that planes are sought in. Those beyond are the fastest and noisiest of the embedding."""
 
     def __init__(self) -> None:
+        self._line = Gain()
         self._lagged = np.zeros((0, 0))
         # Faded sums as in `Gain`, of foretold and true changes: of all planes together, of each plane.
         self._common = np.zeros((3, 1))
@@ -173,7 +174,8 @@ class Phase(Extrapolation):
         kept = np.exp(-1.0 / self._MEMORY)
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
-        foretold, true = self._turned_on(before, now), self.planes(len(now)) @ (came - now)
+        straight = self.planes(len(now)) @ self._line.advance(before, now)
+        foretold, true = self._turned(before, now) - straight, self.planes(len(now)) @ came - straight
         agreed = np.real(foretold.conj() * true)
         energy = 0.5 * (np.abs(foretold) ** 2 + np.abs(true) ** 2)
         self._common = kept * self._common + _sums(agreed.sum(keepdims=True), energy.sum(keepdims=True))
@@ -182,6 +184,7 @@ class Phase(Extrapolation):
         self._lagged = kept * np.pad(self._lagged, ((0, missing), (0, missing)))
         self._lagged[: len(now), : len(now)] += np.outer(came, now)
         self._planes = {}
+        self._line.observe(points, pictures)
 
     def planes(self, n_components: int) -> NDArray[np.complex128]:
         """Complex coordinates (n_components // 2, n_components) of orthogonal planes, most steadily turning first."""
@@ -195,34 +198,37 @@ class Phase(Extrapolation):
             self._planes[n] = np.sqrt(2.0) * vectors[:, ::-1][:, : n // 2].conj().T
         return self._planes[n]
 
-    def gains(self, n_components: int) -> Array:
-        """Gains (n_components // 2,) of the planes as learned so far."""
+    def shares(self, n_components: int) -> Array:
+        """How far each plane turns, (n_components // 2,), as learned so far."""
         n_planes = min(n_components, self._SHOWN) // 2
         common = _proven(self._common, 0.0, 1.0)
         return np.clip(common + _proven(_widened(self._own, n_planes)[:, :n_planes], common, 2.0), 0.0, 1.0)
 
     def advance(self, previous: Array, current: Array) -> Array:
         shown = slice(self._SHOWN)
-        change = self.gains(len(current)) * self._turned_on(previous[shown], current[shown])
-        following = current.copy()
-        following[shown] += np.real(self.planes(len(current)).conj().T @ change)
+        planes = self.planes(len(current))
+        following = self._line.advance(previous, current)
+        bend = self._turned(previous[shown], current[shown]) - planes @ following[shown]
+        following[shown] += np.real(planes.conj().T @ (self.shares(len(current)) * bend))
         return following
 
-    def _turned_on(self, previous: Array, current: Array) -> NDArray[np.complex128]:
-        """Change (n_planes,) of the complex coordinates if they turn on as between the two points."""
+    def _turned(self, previous: Array, current: Array) -> NDArray[np.complex128]:
+        """Complex coordinates (n_planes,) after the current ones if they turn on as between the two points."""
         planes = self.planes(len(current))
         before, now = planes @ previous, planes @ current
         turn = now * before.conj()
         size = np.abs(turn)
-        return now * (np.divide(turn, size, out=np.ones_like(turn), where=size > 0) - 1.0)
+        return now * np.divide(turn, size, out=np.ones_like(turn), where=size > 0)
 
     @property
     def state(self) -> dict[str, Array]:
-        return {"lagged": self._lagged, "common": self._common, "own": self._own}
+        line = {f"line_{key}": value for key, value in self._line.state.items()}
+        return {"lagged": self._lagged, "common": self._common, "own": self._own, **line}
 
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         self._lagged, self._common, self._own = state["lagged"], state["common"], state["own"]
+        self._line.state = {key: state[f"line_{key}"] for key in self._line.state}
         self._planes = {}
 
 
