@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -30,20 +31,34 @@ RULES = ("linear", "hold", "gain", "phase")
 PASTS = {"all": "all frames before", "window": "the last H frames"}
 
 
+class LearnedOnce(SparseCoder):
+    """A coder whose dictionaries are shared by the methods of one start, which learn from the same frames."""
+
+    learned: ClassVar[dict[int, SparseCoder]] = {}
+
+    def fit(self, X: np.ndarray, y: object = None) -> Self:
+        if len(X) not in self.learned:
+            self.learned[len(X)] = super().fit(X)
+        vars(self).update(vars(self.learned[len(X)]))
+        return self
+
+
 def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Errors (horizon, 2) against code and frame by method, and the largest error (components, lambdas, rules)."""
     before = patches[:start] if past == "all" else patches[start - WINDOW : start]
     delayed = patches[start : start + HORIZON + 1]
-    coder = SparseCoder(n_atoms=ATOMS, random_state=0).fit(before)
+    LearnedOnce.learned.clear()
+    coder = LearnedOnce(n_atoms=ATOMS, random_state=0).fit(before)
     codes = coder.transform(np.vstack([before[-WINDOW:], delayed]))
     estimates = coder.inverse_transform(codes[WINDOW:])
 
-    psmt = PSMT(window=WINDOW, random_state=0).fit(before)
+    unfitted = LearnedOnce(n_atoms=ATOMS, random_state=0)
+    psmt = PSMT(window=WINDOW, coder=unfitted).fit(before)
     chosen = {"window": WINDOW, "n_components": psmt.n_components_, "lam": psmt.lam_, "coder": coder}
     methods = {
         "psmt": psmt,
-        "psmt_gain": PSMT(window=WINDOW, extrapolation="gain", random_state=0),
-        "psmt_phase": PSMT(window=WINDOW, extrapolation="phase", random_state=0),
+        "psmt_gain": PSMT(window=WINDOW, extrapolation="gain", coder=unfitted),
+        "psmt_phase": PSMT(window=WINDOW, extrapolation="phase", coder=unfitted),
         "baseline1": Baseline1(**chosen),
         "baseline2": Baseline2(**chosen),
         "copy_code": CopyCode(**chosen),
