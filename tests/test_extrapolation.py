@@ -1,8 +1,11 @@
 """Step 6: the straight line, standing still, and the gain that is learned from what came."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
 
 
@@ -155,6 +158,21 @@ def test_phase_follows_the_number_of_directions():
     assert rule.advance(path[0, :3], path[1, :3]).shape == (3,)
     wide = np.hstack([np.ones((2, 300)), path[:2]])
     assert np.array_equal(rule.advance(*wide)[128:], line.advance(*wide)[128:])
+
+
+def test_phase_in_the_model_adds_a_change_to_the_last_frame(tmp_path):
+    """Layer 1 at a high price holds little of a frame; what it leaves is carried along, not lost."""
+    path = turning([0.15], n=400) @ np.random.default_rng(1).standard_normal((2, 12))
+    model = PSMT(n_atoms=16, window=150, n_components=6, alpha=1.0, lam=0.01, extrapolation="phase", random_state=0)
+    model.fit(path[:300])
+    errors, copied = [], []
+    for now, following in pairwise(path[300:]):
+        errors.append(np.mean((model.update(now).predict() - following) ** 2))
+        copied.append(np.mean((now - following) ** 2))
+    assert np.mean((model.coder_.inverse_transform(model.codes_[-1:]) - path[-2]) ** 2) > np.mean(copied)
+    assert np.mean(errors) < 0.8 * np.mean(copied)
+    model.save(tmp_path / "film.psmt")
+    assert PSMT.load(tmp_path / "film.psmt").predict(horizon=3).tobytes() == model.predict(horizon=3).tobytes()
 
 
 @pytest.mark.parametrize("name", EXTRAPOLATIONS)
