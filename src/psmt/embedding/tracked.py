@@ -102,7 +102,7 @@ class TrackedEmbedding:
         centred: bool = True,
         ends: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 1e-6,
+        tol: float = 3e-6,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
