@@ -71,8 +71,8 @@ class Problems(NamedTuple):
     one, which empty slots name.
     """
 
-    gram: Tensor
-    """(n_columns, n_columns) or (n, n_columns, n_columns): inner products of columns, for all problems or for each."""
+    columns: Tensor
+    """(n, n_columns, n_features), one per row, or their inner products (n_columns, n_columns) if all have the same."""
     corr: Tensor
     """(n, n_columns): inner products of columns and targets."""
     square: Tensor
@@ -83,7 +83,7 @@ class Problems(NamedTuple):
     def rows(self, index: Tensor) -> Problems:
         """Some of the problems."""
         return Problems(
-            self.gram if self.gram.dim() == 2 else self.gram[index],
+            self.columns if self.columns.dim() == 2 else self.columns[index],
             self.corr[index],
             self.square[index],
             self.penalty if len(self.penalty) == 1 else self.penalty[index],
@@ -98,12 +98,13 @@ def padded(columns: Tensor) -> Tensor:
 def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None = None) -> Problems:
     """Problems of padded columns (n_columns, n_features) or (n, n_columns, n_features), with targets (n, n_features).
 
-    The penalty is (n_columns,) or (n, n_columns), without those of the padding. `gram` is given where it is known.
+    The penalty is (n_columns,) or (n, n_columns), without those of the padding. Where the columns are those of all
+    problems, `gram` are their inner products if they are known.
     """
     corr = targets @ columns.mT if columns.dim() == 2 else (columns @ targets[..., None])[..., 0]
     prices = torch.nn.functional.pad(penalty, (0, columns.shape[-2] - penalty.shape[-1]), value=1.0)
     return Problems(
-        columns @ columns.mT if gram is None else gram,
+        columns if columns.dim() == 3 else columns @ columns.mT if gram is None else gram,
         corr,
         targets.square().sum(1),
         prices if penalty.dim() == 2 else prices[None],
@@ -164,13 +165,13 @@ class ActiveSets:
 
     def _measure(self) -> Tensor:
         """Excess (n, n_columns) of the gradient over the penalty; renews the gaps, and says who is done."""
-        gram, corr, square, penalty = self.problems
+        columns, corr, square, penalty = self.problems
         self._rounding = _ROUNDING * corr.abs().amax(1)
         coef = self.coef
-        if gram.dim() == 2:
-            grad = torch.addmm(corr, coef, gram, alpha=-1.0)
+        if columns.dim() == 2:
+            grad = torch.addmm(corr, coef, columns, alpha=-1.0)
         else:
-            grad = torch.baddbmm(corr[:, None], coef[:, None], gram, alpha=-1.0)[:, 0]
+            grad = torch.baddbmm(corr[..., None], columns, (coef[:, None] @ columns).mT, alpha=-1.0)[..., 0]
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
         ratio = (grad * torch.where(penalty > 0, 1.0 / penalty, 0.0)).amax(1)
         excess = grad - penalty
@@ -209,13 +210,13 @@ class ActiveSets:
 
     def _walk(self, excess: Tensor, count: Tensor) -> None:
         """Go towards the optimum of the support; what reaches zero on the way leaves."""
-        slots = self.support.shape[1]
         held = self.support != self._empty
-        places = self.support[:, :, None] * excess.shape[1] + self.support[:, None, :]
-        if self.problems.gram.dim() == 2:
-            inner = self.problems.gram.take(places)
+        columns = self.problems.columns
+        if columns.dim() == 2:
+            inner = columns.take(self.support[:, :, None] * excess.shape[1] + self.support[:, None, :])
         else:
-            inner = self.problems.gram.flatten(1).gather(1, places.flatten(1)).unflatten(1, (slots, slots))
+            chosen = columns.gather(1, self.support[..., None].expand(-1, -1, columns.shape[2]))
+            inner = chosen @ chosen.mT
         inner.diagonal(dim1=1, dim2=2).copy_(1.0 + _RIDGE * held.to(inner.dtype))
         missing = torch.where(held, excess.gather(1, self.support), 0.0)
         factor = torch.linalg.cholesky_ex(inner).L
@@ -268,8 +269,7 @@ class Repeated:
     """
 
     def __init__(self, problems: Problems, tol: float) -> None:
-        slots = _SLOTS if len(problems.square) > 1 else 4 * _SLOTS
-        self._sets = ActiveSets(Problems(*(part.clone() for part in problems)), tol, slots=2 * slots)
+        self._sets = ActiveSets(Problems(*(part.clone() for part in problems)), tol, slots=2 * _SLOTS)
         self._busy = Lock()
         self._record()
 

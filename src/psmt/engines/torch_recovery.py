@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -43,17 +41,13 @@ class TorchRecovery:
         self._share = torch.where(self._shown, norms / squares, 0.0)
         self._total = torch.zeros_like(norms).index_add_(0, self._first, self._share)
 
-    @cached_property
-    def _gram(self) -> Tensor:
-        return self._columns @ self._columns.mT
-
     def __call__(self, point: Tensor, current: Tensor | None = None) -> Tensor:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
         code = self._share.new_zeros(len(self._share)) if current is None else current
         hidden = torch.where(self._shown, 0.0, code)
         start = torch.zeros_like(code).index_add_(0, self._first, code - hidden)
         left = (self.activity - hidden.sum()).clamp_min(0.0)
-        return hidden + self._spread(self._solve(self._columns, self._gram, self._total, point, start, left))
+        return hidden + self._spread(self._solve(self._columns, self._total, point, start, left))
 
     def _spread(self, coef: Tensor) -> Tensor:
         """Activities (.., n_features) of the atoms from coefficients (.., n_features) of the columns."""
@@ -62,7 +56,7 @@ class TorchRecovery:
     def many(self, points: Tensor, currents: Tensor) -> Tensor:
         """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features)."""
         prices = torch.full_like(self._total, 0.5 * self.lam)
-        found = self._solvers.solve_many(self._columns, points, prices, tol=self.tol, gram=self._gram).coef
+        found = self._solvers.solve_many(self._columns, points, prices, tol=self.tol).coef
         codes = torch.where(self._shown, self._spread(found), currents)
         for t in (codes.sum(1) > self.activity).nonzero()[:, 0].tolist():
             codes[t] = self(points[t], currents[t])
@@ -75,13 +69,11 @@ class TorchRecovery:
         total = torch.cat([self._total, self._total])
         spent = 0.0 if current is None else current.abs().sum()
         left = (self.activity - total.new_tensor(0.0) - spent).clamp_min(0.0)
-        found = self._solve(both, both @ both.mT, total, shift, torch.zeros_like(total), left)
+        found = self._solve(both, total, shift, torch.zeros_like(total), left)
         rise, fall = found.view(2, -1)
         return self._spread(rise - fall)
 
-    def _solve(
-        self, columns: Tensor, gram: Tensor, total: Tensor, point: Tensor, start: Tensor, activity: Tensor
-    ) -> Tensor:
+    def _solve(self, columns: Tensor, total: Tensor, point: Tensor, start: Tensor, activity: Tensor) -> Tensor:
         """Coefficients (n,) >= 0 of the columns (n, n_components) for a point, worth at most `activity` in all.
 
         A unit of a column is worth the activity that `total` (n,) says. The search for the price of activity is that of
@@ -90,7 +82,7 @@ class TorchRecovery:
 
         def priced(price: Tensor | float) -> Tensor:
             nonlocal start
-            problem = pose(columns, point[None], 0.5 * self.lam + price * total, gram)
+            problem = pose(columns[None], point[None], 0.5 * self.lam + price * total)
             begin = torch.nn.functional.pad(start, (0, len(columns) - len(start)))
             start = self._solvers.solve(problem, self.tol, begin[None]).coef[0, : len(total)]
             return start
