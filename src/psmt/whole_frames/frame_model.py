@@ -29,7 +29,6 @@ _BANDS = (0.8, 2.0)
 _NEIGHBOURS = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2]
 """Offsets (down, right) of the pixels whose levels are candidates themselves."""
 
-
 _KEPT = 0.1
 """How much of what was learned of places counts after a sharp change."""
 
@@ -139,9 +138,9 @@ class FramePSMT(BaseEstimator):
         self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(_NEIGHBOURS))
         self._trust = Trust(cells)
         self._surprise = Surprise()
-        self._begin(past[0])
+        self._begin(past[0].copy())
         for frame in past[1:]:
-            self._receive(frame)
+            self._receive(frame.copy())
         return self
 
     def update(self, frame: ArrayLike) -> Self:
@@ -150,7 +149,8 @@ class FramePSMT(BaseEstimator):
         received = _checked(frame, "frame", 2)
         if received.shape != self.shape_:
             raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {self.shape_}")
-        self._receive(received)
+        # The caller may read the next frame into the same array.
+        self._receive(received.copy())
         return self
 
     def predict(self, horizon: int | None = None) -> Array:
