@@ -66,10 +66,20 @@ class FramePSMT(BaseEstimator):
     - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet. Where nothing has proved
       better, the last frame is copied.
 
-    What each part gives (MSE / copy, next frame, mean of three stretches of a dashcam film at 100 x 100, apart from
-    those that anything is reported for): one Fourier phase advance 0.54; all planes, blended by place 0.41; in bands of
-    detail 0.39; with neighbouring pixels 0.36 to 0.37. The blend by content alone reaches 0.44; beside the blend by
-    place it adds 0.002 to 0.003.
+    What each part gives: MSE / copy of the next frame, mean of three stretches of a dashcam film at 100 x 100.
+
+    ============================================================  =====
+    all                                                           0.365
+    without the blend by content                                  0.364
+    without neighbouring pixels                                   0.394
+    without neighbouring pixels and bands of detail               0.423
+    without planes                                                0.459
+    with planes of one size that turn as in the last step only    0.408
+    one Fourier phase advance, nothing learned                    0.541
+    ============================================================  =====
+
+    So the planes and their blend by place do the work. The blend by content, which alone reaches 0.44, adds nothing
+    beside the blend by place on this film, neither after a hundred frames nor after ten.
 
     A sharp change (a cut, a flash) is noticed by the failure of the prediction: the model then starts again from the
     new frame, copies until its predictions have earned trust again, and keeps a tenth of what it knew of places.
