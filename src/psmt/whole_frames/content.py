@@ -2,7 +2,7 @@
 
 One dictionary serves all places. Each atom keeps its own moments of candidates and true changes, pooled over all
 places and weighted by the atom's activity; the weights of a place are those of its atoms. So what is learned does not
-depend on where it was seen: a second of film is enough, and a new scene made of known parts is no stranger.
+depend on where it was seen.
 """
 
 from __future__ import annotations
