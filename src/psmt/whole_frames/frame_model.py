@@ -10,6 +10,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from psmt.errors import NotEnoughFramesError
 from psmt.validation import check_count, check_real
@@ -149,8 +150,9 @@ class FramePSMT(BaseEstimator):
         self._trust = Trust(cells)
         self._surprise = Surprise()
         self._begin(past[0].copy())
-        for frame in past[1:]:
-            self._receive(frame.copy())
+        with _one_thread():
+            for frame in past[1:]:
+                self._receive(frame.copy())
         return self
 
     def update(self, frame: ArrayLike) -> Self:
@@ -159,8 +161,9 @@ class FramePSMT(BaseEstimator):
         received = _checked(frame, "frame", 2)
         if received.shape != self.shape_:
             raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {self.shape_}")
-        # The caller may read the next frame into the same array.
-        self._receive(received.copy())
+        with _one_thread():
+            # The caller may read the next frame into the same array.
+            self._receive(received.copy())
         return self
 
     def predict(self, horizon: int | None = None) -> Array:
@@ -175,7 +178,8 @@ class FramePSMT(BaseEstimator):
         for step in range(1 if horizon is None else check_count("horizon", horizon)):
             if step:
                 scene = self._follow(scene, frames[-1])
-                change = self._foretell(self._outlook(scene))
+                with _one_thread():
+                    change = self._foretell(self._outlook(scene))
                 # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
                 believed = believed * gains
             step_taken = self._trust.cells.weighted(change[None], believed)
@@ -250,6 +254,11 @@ class FramePSMT(BaseEstimator):
     def _foretell(self, outlook: _Outlook) -> Array:
         """The change (height, width) that the candidates amount to, before it is asked whether to believe it."""
         return self._trust.cells.weighted(outlook.candidates, self._weights)
+
+
+def _one_thread() -> threadpool_limits:
+    """Matrices here are many and small: a second BLAS thread waits more than it works."""
+    return threadpool_limits(1, user_api="blas")
 
 
 def _mse(one: Array, other: Array) -> float:
