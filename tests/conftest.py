@@ -5,6 +5,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from psmt import read_patches
+from psmt.engines import engine_for
 from psmt.evaluation import Score, mse
 from psmt.experiments.prediction import METHODS, PhaseResult
 from psmt.experiments.reconstruction import Phase
@@ -15,6 +16,15 @@ def one_blas_thread():
     """Matrices are small here: more threads would only wait for each other."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+@pytest.fixture(scope="session", params=["cpu", "torch:cpu"])
+def engine(request):
+    """Each engine that is installed."""
+    if request.param != "cpu":
+        torch = pytest.importorskip("torch")
+        torch.set_num_threads(1)
+    return engine_for(request.param)
 
 
 @pytest.fixture(scope="session")

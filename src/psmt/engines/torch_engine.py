@@ -85,7 +85,7 @@ class TorchEngine:
             # What was learned is a few numbers per direction, kept where it was learned: on the host.
             point = self.array(extrapolation.advance(self.numpy(before), self.numpy(now)))
         else:
-            point = extrapolation.advance(before, now)  # type: ignore[arg-type, assignment]
+            point = extrapolation.advance(before, now)
         if extrapolation.anchored:
             return current + recover.change(point - now, current)
         return recover(point, current)

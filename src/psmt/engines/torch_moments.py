@@ -71,6 +71,7 @@ class TorchMoments:
         self._buffer = torch.zeros(8, n_features, dtype=torch.float64, device=device)
         self._activity = torch.zeros(8, dtype=torch.float64, device=device)
         self._first = self._n = 0
+        self._peak = self._buffer.new_zeros(2)
         self._refresh()
 
     @classmethod

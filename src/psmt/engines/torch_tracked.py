@@ -35,7 +35,7 @@ class TorchTrackedEmbedding(TrackedEmbedding):
         return _Pencil(moments, self.centred, self.ends, self.rank_tol, floor)
 
     def _solve(self, moments: Any) -> Any:
-        whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
+        whitening: Any = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
         curvature = moments.second_differences(ends=self.ends)
         count = self.n_components
         followed = 0 if count is None else followed_directions(count, whitening, moments.n_features)
@@ -44,8 +44,9 @@ class TorchTrackedEmbedding(TrackedEmbedding):
         self.error_ = 0.0
         if count is None or not followed:
             return found
-        self._track = _Track(found, count, whitening, self._pencil(moments, whitening.floor))
-        return self._track.embedding
+        track: Any = _Track(found, count, whitening, self._pencil(moments, whitening.floor))
+        self._track = track
+        return track.embedding
 
 
 class _Pencil:
