@@ -38,7 +38,7 @@ _SLOTS = 16
 _BATCH = 1 << 17
 """Problems that take their steps together at the most: 8 GB at 512 columns."""
 
-_RECORDED = 1 << 12
+_RECORDED = 1 << 10
 """Problems whose steps are recorded at the most; more of them keep a GPU busy without."""
 
 _ROUND = 64
@@ -47,7 +47,7 @@ _ROUND = 64
 _LENGTHS = (1.0, 0.5, 0.25, 0.125)
 """Shares of the way to the optimum of a support that are tried."""
 
-_SPARSE = 0.75
+_SPARSE = 0.6
 """Problems that are done are sorted out when no more than this fraction is still open."""
 
 _LOOK = 2
@@ -121,6 +121,10 @@ class ActiveSets:
         n, n_columns = problems.corr.shape
         self._empty = n_columns - 1
         self._columns = torch.arange(n_columns, device=problems.corr.device)
+        self._inverse = torch.zeros_like(problems.penalty)
+        self._free = torch.zeros(len(problems.penalty), dtype=torch.bool, device=problems.corr.device)
+        self._rounding = torch.zeros_like(problems.square)
+        self._prepare()
         self._lengths = problems.corr.new_tensor(_LENGTHS)
         self.support = torch.full((n, slots), self._empty, device=problems.corr.device)
         self.values = problems.corr.new_zeros(n, slots)
@@ -131,13 +135,24 @@ class ActiveSets:
         self.crowded = torch.zeros_like(self.moved)
         self.idle = torch.zeros_like(self.moved, dtype=torch.int64)
 
+    def _prepare(self) -> None:
+        """What all steps need of the problems."""
+        penalty = self.problems.penalty
+        self._inverse.copy_(torch.where(penalty > 0, 1.0 / penalty, 0.0))
+        self._free.copy_((penalty == 0).any(1))
+        self._rounding.copy_(_ROUNDING * self.problems.corr.abs().amax(1))
+
     @property
     def coef(self) -> Tensor:
         """Coefficients (n, n_columns)."""
         return torch.zeros_like(self.problems.corr).scatter_(1, self.support, self.values)
 
     def start_from(self, coef: Tensor) -> None:
-        """Begin with the supports of other solutions (n, n_columns), as far as there are slots."""
+        """Begin with the problems as they are now and the supports of other solutions (n, n_columns).
+
+        Supports are taken as far as there are slots.
+        """
+        self._prepare()
         most, columns = coef.topk(min(self.support.shape[1], coef.shape[1]), dim=1)
         self.support.fill_(self._empty)
         self.support[:, : columns.shape[1]] = columns.masked_fill(most <= 0, self._empty)
@@ -166,18 +181,16 @@ class ActiveSets:
     def _measure(self) -> Tensor:
         """Excess (n, n_columns) of the gradient over the penalty; renews the gaps, and says who is done."""
         columns, corr, square, penalty = self.problems
-        self._rounding = _ROUNDING * corr.abs().amax(1)
         coef = self.coef
         if columns.dim() == 2:
             grad = torch.addmm(corr, coef, columns, alpha=-1.0)
         else:
             grad = torch.baddbmm(corr[..., None], columns, (coef[:, None] @ columns).mT, alpha=-1.0)[..., 0]
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
-        ratio = (grad * torch.where(penalty > 0, 1.0 / penalty, 0.0)).amax(1)
+        ratio = (grad * self._inverse).amax(1)
         excess = grad - penalty
         violation = excess.amax(1)
-        free = (penalty == 0).any(1) & (violation > 0)
-        scale = torch.where(free, 0.0, 1.0 / ratio.clamp_min(1.0))
+        scale = torch.where(self._free & (violation > 0), 0.0, 1.0 / ratio.clamp_min(1.0))
         cost = (self.values * penalty.expand_as(corr).gather(1, self.support)).sum(1)
         fitted = (self.values * corr.gather(1, self.support)).sum(1)
         rest = (square - fitted - (self.values * grad.gather(1, self.support)).sum(1)).clamp_min(0.0)
@@ -251,8 +264,9 @@ def solve(problems: Problems, *, tol: float) -> LassoResult:
             sets.widen()
         # Those that are done stand in the way of the others, but to sort them out has its price.
         if n_open <= _SPARSE * len(index):
-            coef[index[sets.done]], gap[index[sets.done]] = sets.coef[sets.done], sets.gap[sets.done]
-            index, sets = index[~sets.done], sets.rows(~sets.done)
+            done, still = sets.done.nonzero()[:, 0], (~sets.done).nonzero()[:, 0]
+            coef[index[done]], gap[index[done]] = sets.coef[done], sets.gap[done]
+            index, sets = index[still], sets.rows(still)
         if n_open == 0:
             break
     coef[index], gap[index] = sets.coef, sets.gap
