@@ -38,10 +38,10 @@ class Change(NamedTuple):
 
 
 class _Slide(NamedTuple):
-    oldest: list[Array]
-    """The three oldest codes before the slide."""
-    youngest: list[Array]
-    """The three youngest codes after it."""
+    oldest: tuple[Array, Array, Array]
+    """The oldest codes before the slide."""
+    youngest: tuple[Array, Array, Array]
+    """The youngest codes after it."""
     total: Array
     """The sum of the codes before it."""
 
@@ -50,9 +50,8 @@ class _Slide(NamedTuple):
         vectors = [arrived, gone, _bend(*self.youngest), _bend(*self.oldest)]
         curvature = [0.0, 0.0, 1.0, -1.0]
         if ends:
-            none = np.zeros_like(gone)
-            vectors += [_bend(*self.youngest[1:], none), _bend(*self.youngest[:2], none)]
-            vectors += [_bend(none, *self.oldest[1:]), _bend(none, *self.oldest[:2])]
+            vectors += [_end_bend(arrived, self.youngest[1]), _end_bend(self.youngest[1], self.youngest[0])]
+            vectors += [_end_bend(self.oldest[1], self.oldest[2]), _end_bend(gone, self.oldest[1])]
             curvature += [1.0, -1.0, 1.0, -1.0]
         if centred:
             vectors.append(self.total)
@@ -70,6 +69,10 @@ class _Slide(NamedTuple):
 
 def _bend(before: Array, middle: Array, after: Array) -> Array:
     return middle - 0.5 * (before + after)
+
+
+def _end_bend(end: Array, beside: Array) -> Array:
+    return end - 0.5 * beside
 
 
 class WindowMoments:
@@ -167,7 +170,11 @@ class WindowMoments:
         self._take(code)
         self._release()
         self.changes += 1
-        self._slide = _Slide(oldest, [self._codes[i] for i in (-3, -2, -1)], total) if len(self) >= 3 else None
+        self._slide = None
+        if len(self) >= 3:
+            self._slide = _Slide(
+                (oldest[0], oldest[1], oldest[2]), (self._codes[-3], self._codes[-2], self._codes[-1]), total
+            )
 
     def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
         """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
@@ -216,7 +223,7 @@ class WindowMoments:
         return products
 
     def _end_bends(self) -> tuple[Array, Array]:
-        return self._codes[0] - 0.5 * self._codes[1], self._codes[-1] - 0.5 * self._codes[-2]
+        return _end_bend(self._codes[0], self._codes[1]), _end_bend(self._codes[-1], self._codes[-2])
 
     @property
     def state(self) -> dict[str, Array]:

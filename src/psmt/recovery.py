@@ -64,13 +64,13 @@ class Recovery:
         norms = norms[self._shown]
         # Activity of each atom, and of all atoms, for a unit of the column that they share.
         self._share = norms / np.bincount(self._group, norms**2)[self._group]
-        self._total = np.bincount(self._group, self._share)
+        self._total: Array = np.bincount(self._group, self._share).astype(np.float64)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
         code = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
         if self._shown.size:
-            start = np.bincount(self._group, code[self._shown])
+            start: Array = np.bincount(self._group, code[self._shown]).astype(np.float64)
             code[self._shown] = 0.0
             left = max(self.activity - float(code.sum()), 0.0)
             code[self._shown] = self._spread(self._solve(self._columns, self._total, point, start, left))
