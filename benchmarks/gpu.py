@@ -46,6 +46,9 @@ class Line(NamedTuple):
 
 
 def _time(seconds: float) -> str:
+    """A duration with three digits; nothing for a floor that was not counted."""
+    if seconds == 0:
+        return ""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -152,7 +155,7 @@ def step(patches: np.ndarray, coder: SparseCoder, window: int, f: int, n_frames:
     for x, predicted in zip(patches[start : start + 20], predictions, strict=False):
         expected = reference.update(x).predict()
         errors.append(np.linalg.norm(predicted - expected) / np.linalg.norm(expected))
-    n_atoms, n_features = coder.dictionary_.shape
+    n_atoms = len(coder.dictionary_)
     line = Line(
         f"whole step M={n_atoms} H={window} f={f}, embedding renewed ({stages})",
         f"{1 / np.median(times[10:]):.0f} per second",
