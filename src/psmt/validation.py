@@ -66,3 +66,15 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArra
     if array.shape != (n_features,):
         raise ValueError(f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features")
     return check_series(array[None], name=name)[0]
+
+
+def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
+    """Grey levels as a finite float32 array (height, width), or with three axes (time, height, width)."""
+    array = np.asarray(values)
+    wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
+    if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
+    array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values; mend or drop such frames")
+    return array

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import check_count, check_real
+from psmt.validation import check_count, check_levels, check_real
 from psmt.whole_frames.cells import Array, Cells
 from psmt.whole_frames.content import Content
 from psmt.whole_frames.places import Places
@@ -136,7 +136,7 @@ class FramePSMT(BaseEstimator):
         """Learn from the past frames (time, height, width), at least two."""
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
-        past = _checked(frames, "frames", 3)
+        past = check_levels(frames, name="frames", n_axes=3)
         if len(past) < 2:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least 2 are needed")
         self.shape_ = past.shape[1:]
@@ -158,7 +158,7 @@ class FramePSMT(BaseEstimator):
     def update(self, frame: ArrayLike) -> Self:
         """Receive the frame (height, width) that came next."""
         check_is_fitted(self, "shape_")
-        received = _checked(frame, "frame", 2)
+        received = check_levels(frame, name="frame", n_axes=2)
         if received.shape != self.shape_:
             raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {self.shape_}")
         with _one_thread():
@@ -270,15 +270,3 @@ def _shifted(frame: Array, down: int, right: int) -> Array:
     height, width = frame.shape
     padded = np.pad(frame, 2, mode="edge")
     return padded[2 + down : 2 + down + height, 2 + right : 2 + right + width]
-
-
-def _checked(values: ArrayLike, name: str, n_axes: int) -> Array:
-    """Grey levels as a finite float32 array of `n_axes` axes."""
-    array = np.asarray(values)
-    wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
-    if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
-        raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
-    array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values; mend or drop such frames")
-    return array

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import check_count
+from psmt.validation import check_count, check_levels
 
 Array = NDArray[np.float32]
 
@@ -35,7 +35,7 @@ class Peer(BaseEstimator, ABC):
     _memory: int
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        past = _checked(frames, "frames", n_axes=3)
+        past = check_levels(frames, name="frames", n_axes=3)
         if len(past) < self._memory:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least {self._memory} are needed")
         self.shape_ = past.shape[1:]
@@ -45,7 +45,7 @@ class Peer(BaseEstimator, ABC):
 
     def update(self, frame: ArrayLike) -> Self:
         check_is_fitted(self, "shape_")
-        received = _checked(frame, "frame", n_axes=2)
+        received = check_levels(frame, name="frame", n_axes=2)
         if received.shape != self.shape_:
             raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {self.shape_}")
         self._last = np.concatenate([self._last[1:], received[None]])
@@ -65,15 +65,3 @@ class Peer(BaseEstimator, ABC):
     @abstractmethod
     def _next(self, last: Array) -> Array:
         """The frame (height, width) after the last few (memory, height, width)."""
-
-
-def _checked(values: ArrayLike, name: str, *, n_axes: int) -> Array:
-    """Grey levels as a finite float32 array of `n_axes` axes, none of them empty in space."""
-    array = np.asarray(values)
-    wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
-    if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
-        raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
-    array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values; mend or drop such frames")
-    return array
