@@ -80,6 +80,21 @@ def test_unforeseeable_frames_are_no_worse_than_copied():
     assert error.mean() < 1.02
 
 
+@pytest.mark.parametrize("shaking", [False, True])
+def test_motion_that_stops_at_once_is_over(shaking):
+    """Nobody knows of the first still frame before it comes; from then on there is only the noise of the sensor."""
+    rng = np.random.default_rng(0)
+    moving = gliding((0.6, -1.3), 50)
+    if shaking:
+        moving = np.array([np.roll(moving[0], by, axis=(0, 1)) for by in rng.integers(-4, 5, (50, 2))])
+    film = np.concatenate([moving, np.repeat(moving[-1:], 31, axis=0)])
+    film += rng.normal(0, 2, film.shape)
+    error, _, cut = ratios(small().fit(film[:51]), film, 51)
+    assert not cut.any()
+    assert error.max() < 1.1
+    assert error[-10:].mean() < 0.9
+
+
 def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
     rollout = fitted.predict(horizon=50)
     assert rollout.shape == (50, 48, 56)

@@ -63,6 +63,14 @@ def shrunk_weights(gram: Array, match: Array, ridge: float) -> tuple[Array, Arra
     return np.linalg.solve(pulled, (match + pull * common)[..., None])[..., 0], common
 
 
+def pooled(moments: Array) -> Array:
+    """Moments (rows, columns, ..) of each cell and its neighbours, which count a half, and a quarter at the corners."""
+    for _ in range(2):
+        padded = np.concatenate([moments[:1], moments, moments[-1:]])
+        moments = (0.25 * (padded[2:] + padded[:-2]) + 0.5 * moments).swapaxes(0, 1)
+    return moments
+
+
 @njit(cache=True, nogil=True)
 def _between(pixel, n_cells):
     """The cell whose centre lies before a pixel, the one after it, and how far the pixel is on its way to that one."""

@@ -19,7 +19,7 @@ from psmt.whole_frames.content import Content
 from psmt.whole_frames.places import Places
 from psmt.whole_frames.planes import Angles, FourierPlanes
 from psmt.whole_frames.surprise import Surprise
-from psmt.whole_frames.trust import Trust
+from psmt.whole_frames.trust import Trust, restrained
 
 _PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
 """Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
@@ -32,6 +32,9 @@ _NEIGHBOURS = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) 
 
 _KEPT = 0.1
 """How much of what was learned of places counts after a sharp change."""
+
+_FLOOR = 1e-6
+"""Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
 
 
 class _Scene(NamedTuple):
@@ -172,7 +175,7 @@ class FramePSMT(BaseEstimator):
         Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far.
         """
         check_is_fitted(self, "shape_")
-        scene, change = self._scene, self._change
+        cells, scene, change = self._trust.cells, self._scene, self._change
         believed = gains = self._trust.gains()
         frames: list[Array] = []
         for step in range(1 if horizon is None else check_count("horizon", horizon)):
@@ -182,7 +185,8 @@ class FramePSMT(BaseEstimator):
                     change = self._foretell(self._outlook(scene))
                 # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
                 believed = believed * gains
-            step_taken = self._trust.cells.weighted(change[None], believed)
+            step_taken = cells.weighted(change[None], believed)
+            step_taken = restrained(cells, step_taken, scene.current - scene.previous)
             frames.append(np.clip(scene.current + step_taken, self._low, self._high))
         return frames[0] if horizon is None else np.stack(frames)
 
@@ -215,11 +219,15 @@ class FramePSMT(BaseEstimator):
             self._trust.clear()
             self._begin(frame)
             return
-        change = frame - self._scene.current
-        if self._last is not None:
-            self._trust.learn(self._change, change)
-            self._content.learn(self._last.moving, change, self._last.activity)
-            self._places.learn(self._last.candidates, change)
+        # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
+        # frame is calmer than the one before may be a stutter, which says little.
+        energy = max(_mse(self._scene.previous, last), _mse(last, frame), _FLOOR * contrast)
+        if self._last is not None and energy > 0:
+            unit = np.float32(energy**-0.5)
+            change = unit * (frame - last)
+            self._trust.learn(unit * self._change, change)
+            self._content.learn(unit * self._last.moving, change, self._last.activity)
+            self._places.learn(unit * self._last.candidates, change)
         self._scene = self._follow(self._scene, frame)
         self._last = self._outlook(self._scene)
         self._weights = self._places.weights()

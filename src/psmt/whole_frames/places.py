@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.whole_frames.cells import Array, Cells, shrunk_weights
+from psmt.whole_frames.cells import Array, Cells, pooled, shrunk_weights
 
 _MEMORY = 30.0
 """Frames after which old ones have faded to 1/e."""
@@ -42,13 +42,5 @@ class Places:
     def weights(self) -> Array:
         """Weights (rows, columns, n_candidates)."""
         n = self.match.shape[-1]
-        gram, match = (_pooled(part).reshape(-1, *part.shape[2:]) for part in (self.gram, self.match))
+        gram, match = (pooled(part).reshape(-1, *part.shape[2:]) for part in (self.gram, self.match))
         return shrunk_weights(gram, match, _RIDGE)[0].reshape(*self.cells.grid, n)
-
-
-def _pooled(moments: Array) -> Array:
-    """Moments (rows, columns, ..) of each cell and its neighbours, which count a half, and a quarter at the corners."""
-    for _ in range(2):
-        padded = np.concatenate([moments[:1], moments, moments[-1:]])
-        moments = (0.25 * (padded[2:] + padded[:-2]) + 0.5 * moments).swapaxes(0, 1)
-    return moments

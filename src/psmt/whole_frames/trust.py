@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.whole_frames.cells import Array, Cells
+from psmt.whole_frames.cells import Array, Cells, pooled
 
 _MEMORY = 15.0
 """Frames after which old ones have faded to 1/e."""
@@ -14,6 +14,9 @@ _OWN = 0.1
 
 _PROBATION = 5
 """A shorter record, in frames, counts in proportion to its length."""
+
+_LIVELIER = 2.0
+"""A predicted change of more than so many times the energy of the last one is weakened by how far it exceeds that."""
 
 
 class Trust:
@@ -50,3 +53,14 @@ class Trust:
         pull = usual + _OWN * self.energy
         own = np.clip((self.match + pull * whole) / (self.energy + pull), 0, 1)
         return (min(self.length / _PROBATION, 1.0) * own).astype(np.float32)[..., None]
+
+
+def restrained(cells: Cells, predicted: Array, last: Array) -> Array:
+    """The predicted change (height, width), weakened where it is far livelier than the last one (height, width).
+
+    What was learned from violent motion is of no use once the motion has stopped, and cannot know that it has.
+    """
+    expected, seen = (pooled((cells.split(change[None]) ** 2).sum(axis=(2, 3))) for change in (predicted, last))
+    limit = np.float32(_LIVELIER) * seen
+    gains = np.divide(limit, expected, out=np.ones_like(limit), where=expected > limit)
+    return cells.weighted(predicted[None], gains[..., None])
