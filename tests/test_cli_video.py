@@ -167,3 +167,9 @@ def test_an_interrupt_leaves_the_earlier_results_alone(tmp_path, light, monkeypa
     assert done.stderr.endswith("psmt: interrupted\n")
     assert [path.name for path in out.iterdir()] == ["predicted.mp4"]
     assert (out / "predicted.mp4").read_bytes() == b"an earlier one"
+
+
+def test_hold_is_copying(tmp_path):
+    assert run("predict-video", FILM, *TINY, "--horizon", 3, "--extrapolation", "hold", "--out", tmp_path).code == 0
+    ratios = {row["ratio"] for row in read_csv(tmp_path / "scores.csv") if row["method"] == "psmt"}
+    assert {float(ratio) for ratio in ratios} == {1.0}

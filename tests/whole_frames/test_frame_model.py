@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from psmt import FramePSMT
 from psmt.errors import NotEnoughFramesError
+from psmt.extrapolation import EXTRAPOLATIONS
 
 
 def texture(shape=(48, 56), seed=0, width=1.5):
@@ -93,6 +94,31 @@ def test_motion_that_stops_at_once_is_over(shaking):
     assert not cut.any()
     assert error.max() < 1.1
     assert error[-10:].mean() < 0.9
+
+
+def test_linear_goes_on_along_the_line():
+    fade = texture() + np.arange(12.0)[:, None, None] * np.linspace(-3, 5, 56)
+    model = small(extrapolation="linear").fit(fade[:6])
+    assert np.allclose(model.predict(horizon=6), fade[6:], atol=1e-3)
+
+
+def test_hold_copies(glide):
+    model = small(extrapolation="hold").fit(glide[:10]).update(glide[10])
+    assert np.array_equal(model.predict(horizon=2), np.repeat(glide[10:11].astype(np.float32), 2, axis=0))
+
+
+def test_gain_lies_between_copying_and_turning(glide):
+    """The last change again is worth something where it moves by a fraction of a detail, but motion is no line."""
+    by_name = {name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in EXTRAPOLATIONS}
+    assert by_name["hold"] == pytest.approx(1)
+    assert 5 * by_name["phase"] < by_name["gain"] < 0.95
+    assert by_name["gain"] < by_name["linear"]
+
+
+def test_gain_is_never_much_worse_than_copying():
+    walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((80, 40, 40)), axis=0)
+    error, _, _ = ratios(small(extrapolation="gain").fit(walk[:50]), walk, 50)
+    assert error.max() < 1.05
 
 
 def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
@@ -217,7 +243,7 @@ def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message)
     assert np.array_equal(fitted.predict(), before)
 
 
-@pytest.mark.parametrize("parameters", [{"n_atoms": 0}, {"alpha": 0.0}, {"alpha": np.nan}])
+@pytest.mark.parametrize("parameters", [{"n_atoms": 0}, {"alpha": 0.0}, {"alpha": np.nan}, {"extrapolation": "cubic"}])
 def test_parameters_are_checked(glide, parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         small(**parameters).fit(glide[:4])

@@ -157,6 +157,9 @@ class VideoOptions(FilmOptions):
         ),
     ] = None
     atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
+    extrapolation: Annotated[
+        Literal["phase", "gain", "linear", "hold"], Parameter(help="How PSMT continues what it has seen.")
+    ] = "phase"
     start: Annotated[
         int | None,
         Parameter(
@@ -205,6 +208,7 @@ class VideoOptions(FilmOptions):
             horizon=self.horizon,
             n_atoms=self.atoms,
             alpha=self.alpha,
+            extrapolation=self.extrapolation,
             seed=self.seed,
             peers=self.peers,
         )

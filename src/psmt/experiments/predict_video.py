@@ -17,6 +17,7 @@ from scipy.ndimage import gaussian_filter
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, RolloutRow, Step, follow
 from psmt.experiments.progress import Progress, silent
+from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.frames import FrameSource
 from psmt.validation import check_choice, check_count
 from psmt.whole_frames.colour import ColourFrame, FrameReader
@@ -64,6 +65,7 @@ class VideoSettings:
     """Frames before the start that are learned from, at the most."""
     n_atoms: int = 256
     alpha: float = 0.2
+    extrapolation: str = "phase"
     seed: int = 0
     peers: tuple[str, ...] = ()
     """Those of SLOW_PEERS that take part."""
@@ -81,6 +83,7 @@ class VideoSettings:
         check_count("rollout", self.rollout, minimum=0)
         if self.every is not None:
             check_count("every", self.every)
+        check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))
         for peer in self.peers:
             check_choice("peers", peer, SLOW_PEERS)
 
@@ -88,7 +91,9 @@ class VideoSettings:
         """All that is compared, not yet fitted."""
         slow = {"blocks": BlockMotion, "ridge": RidgePixels}
         methods: dict[str, FramePredictor] = {
-            "psmt": FramePSMT(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.seed),
+            "psmt": FramePSMT(
+                n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
+            ),
             "copy": CopyFrames(),
             "linear": LinearPixels(),
             "fourier": FourierPhase(),

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import check_count, check_levels, check_real
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.validation import check_choice, check_count, check_levels, check_real
 from psmt.whole_frames.cells import Array, Cells
 from psmt.whole_frames.content import Content
 from psmt.whole_frames.places import Places
@@ -27,8 +28,26 @@ _PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
 _BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
 
-_NEIGHBOURS = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2]
+_NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
 """Offsets (down, right) of the pixels whose levels are candidates themselves."""
+
+
+class _Offer(NamedTuple):
+    """What an extrapolation makes predictions from, besides the last change."""
+
+    planes: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    neighbours: tuple[tuple[int, int], ...] = ()
+    share: float | None = None
+    """Of the last change, where nothing is learned and it is all there is."""
+
+
+_OFFERS = {
+    "phase": _Offer(_PLANES, _NEIGHBOURS),
+    "gain": _Offer(),
+    "linear": _Offer(share=1.0),
+    "hold": _Offer(share=0.0),
+}
+"""By the names of `psmt.extrapolation`."""
 
 _KEPT = 0.1
 """How much of what was learned of places counts after a sharp change."""
@@ -96,6 +115,9 @@ class FramePSMT(BaseEstimator):
         M, the size of the dictionary of 16 x 16 tiles.
     alpha : float, default 0.2
         Price of activity in layer 1, > 0; a tile of usual contrast has norm 1.
+    extrapolation : {'phase', 'gain', 'linear', 'hold'}, default 'phase'
+        How the change is found: all of the above; from the last change alone, with learned gains; the last change once
+        more, as in the paper, whether it pays or not; none, so that the last frame is copied.
     random_state : int, RandomState or None
 
     Attributes
@@ -129,27 +151,30 @@ class FramePSMT(BaseEstimator):
         *,
         n_atoms: int = 256,
         alpha: float = 0.2,
+        extrapolation: str = "phase",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_atoms = n_atoms
         self.alpha = alpha
+        self.extrapolation = extrapolation
         self.random_state = random_state
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, height, width), at least two."""
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
+        self._offer = _OFFERS[check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))]
         past = check_levels(frames, name="frames", n_axes=3)
         if len(past) < 2:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least 2 are needed")
         self.shape_ = past.shape[1:]
         self._low, self._high = float(past[0].min()), float(past[0].max())
-        self._planes = tuple(FourierPlanes(self.shape_, size, memories) for size, memories in _PLANES)
-        n_moving = 1 + sum(len(memories) for _, memories in _PLANES)
+        self._planes = tuple(FourierPlanes(self.shape_, size, memories) for size, memories in self._offer.planes)
+        n_moving = 1 + sum(len(memories) for _, memories in self._offer.planes)
         cells = Cells(self.shape_)
         rng = check_random_state(self.random_state)
         self._content = Content(past, cells, n_moving, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
-        self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(_NEIGHBOURS))
+        self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(self._offer.neighbours))
         self._trust = Trust(cells)
         self._surprise = Surprise()
         self._begin(past[0].copy())
@@ -172,13 +197,25 @@ class FramePSMT(BaseEstimator):
     def predict(self, horizon: int | None = None) -> Array:
         """The next frame (height, width), or with a `horizon` the next frames (horizon, height, width).
 
-        Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far.
+        Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far,
+        but for 'linear'.
         """
         check_is_fitted(self, "shape_")
+        n_steps = 1 if horizon is None else check_count("horizon", horizon)
+        frames = self._rolled(n_steps) if self._offer.share is None else self._straight(self._offer.share, n_steps)
+        return frames[0] if horizon is None else np.stack(frames)
+
+    def _straight(self, share: float, n_steps: int) -> list[Array]:
+        """The next frames if each differs from the one before by the same share of the last change."""
+        step = np.float32(share) * (self._scene.current - self._scene.previous)
+        return [self._scene.current + np.float32(k) * step for k in range(1, n_steps + 1)]
+
+    def _rolled(self, n_steps: int) -> list[Array]:
+        """The next frames by what was learned, each from those before it."""
         cells, scene, change = self._trust.cells, self._scene, self._change
         believed = gains = self._trust.gains()
         frames: list[Array] = []
-        for step in range(1 if horizon is None else check_count("horizon", horizon)):
+        for step in range(n_steps):
             if step:
                 scene = self._follow(scene, frames[-1])
                 with _one_thread():
@@ -188,7 +225,7 @@ class FramePSMT(BaseEstimator):
             step_taken = cells.weighted(change[None], believed)
             step_taken = restrained(cells, step_taken, scene.current - scene.previous)
             frames.append(np.clip(scene.current + step_taken, self._low, self._high))
-        return frames[0] if horizon is None else np.stack(frames)
+        return frames
 
     @property
     def dictionary_(self) -> NDArray[np.float64]:
@@ -229,6 +266,11 @@ class FramePSMT(BaseEstimator):
             self._content.learn(unit * self._last.moving, change, self._last.activity)
             self._places.learn(unit * self._last.candidates, change)
         self._scene = self._follow(self._scene, frame)
+        if self._offer.share is None:
+            self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Find what the scene may turn into, and weigh it."""
         self._last = self._outlook(self._scene)
         self._weights = self._places.weights()
         self._change = self._foretell(self._last)
@@ -256,8 +298,12 @@ class FramePSMT(BaseEstimator):
             smooth = gaussian_filter(rest, (0, width, width))
             bands.append(rest - smooth)
             rest = smooth
-        near = [_shifted(frame, *by) - scene.current for frame in (scene.current, scene.previous) for by in _NEIGHBOURS]
-        return _Outlook(moving, activity, np.concatenate([*bands, rest, np.array(near)]))
+        near = [
+            _shifted(frame, *by) - scene.current
+            for frame in (scene.current, scene.previous)
+            for by in self._offer.neighbours
+        ]
+        return _Outlook(moving, activity, np.stack([*np.concatenate([*bands, rest]), *near]))
 
     def _foretell(self, outlook: _Outlook) -> Array:
         """The change (height, width) that the candidates amount to, before it is asked whether to believe it."""
