@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,23 +17,23 @@ from psmt.errors import ModelFileError
 from psmt.extrapolation import make_extrapolation
 from psmt.files import writing
 from psmt.selection import Choice
+from psmt.whole_frames.cells import Cells
 
 if TYPE_CHECKING:
     from psmt.model import PSMT
+    from psmt.whole_frames.frame_model import FramePSMT
 
 _FORMAT = "psmt-model"
 _VERSION = 1
 
 Model = TypeVar("Model", bound="PSMT")
+FrameModel = TypeVar("FrameModel", bound="FramePSMT")
 
 
 def save_model(model: PSMT, path: str | PathLike[str]) -> None:
     """Write a fitted model to `path`."""
     coder, numpy = model.coder_, engine_for(model.device).numpy
     header = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "class": type(model).__name__,
         "parameters": _plain(model.get_params(deep=False)) | {"coder": None},
         "coder": _plain(coder.get_params()),
         "coder_given": model.coder is not None,
@@ -46,15 +48,51 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
         **{f"moments.{name}": numpy(value) for name, value in model.moments_.state.items()},
         **{f"extrapolation.{name}": value for name, value in model._extrapolation.state.items()},
     }
-    text = json.dumps(header, default=np.generic.item)
-    with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
+    _write(path, type(model), header, arrays)
 
 
 def load_model(cls: type[Model], path: str | PathLike[str], device: str) -> Model:
     """The model of class `cls` that `save_model` wrote to `path`."""
-    name = fspath(path)
     engine_for(device)
+    header, arrays = _read(path, cls)
+    with _damage_named(path):
+        return _rebuild(cls, header, arrays, device)
+
+
+def save_frame_model(model: FramePSMT, path: str | PathLike[str]) -> None:
+    """Write a fitted model of whole frames to `path`."""
+    content = model._content
+    header = {
+        "parameters": _plain(model.get_params()),
+        "coder": _plain(content.coder.get_params()),
+        "scale": content.scale,
+        "shape": model.shape_,
+    }
+    _write(path, type(model), header, {"dictionary": content.coder.dictionary_, **model._state})
+
+
+def load_frame_model(cls: type[FrameModel], path: str | PathLike[str]) -> FrameModel:
+    """The model of class `cls` that `save_frame_model` wrote to `path`."""
+    header, arrays = _read(path, cls)
+    with _damage_named(path):
+        _check_numbers(arrays)
+        coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
+        model = cls(**header["parameters"])
+        model._check_parameters()
+        model._assemble(Cells(tuple(header["shape"])), coder, float(header["scale"]), arrays["current"])
+        model._state = arrays
+        return model
+
+
+def _write(path: str | PathLike[str], cls: type, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    text = json.dumps({"format": _FORMAT, "version": _VERSION, "class": cls.__name__} | header, default=np.generic.item)
+    with writing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
+
+
+def _read(path: str | PathLike[str], cls: type) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a file that holds a model of class `cls`."""
+    name = fspath(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
@@ -64,7 +102,7 @@ def load_model(cls: type[Model], path: str | PathLike[str], device: str) -> Mode
     except Exception as error:  # numpy, zipfile and zlib have a dozen ways to say that a file is not theirs
         raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ModelFileError(f"{name} is not a saved PSMT model; PSMT.save writes such files")
+        raise ModelFileError(f"{name} is not a saved PSMT model; {cls.__name__}.save writes such files")
     if header.get("version") != _VERSION:
         raise ModelFileError(
             f"{name} has format version {header.get('version')}, but this psmt reads version {_VERSION}; "
@@ -73,16 +111,20 @@ def load_model(cls: type[Model], path: str | PathLike[str], device: str) -> Mode
     stored = header.get("class")
     if stored != cls.__name__:
         raise ModelFileError(f"{name} holds a {stored}, not a {cls.__name__}; use {stored}.load")
+    return header, arrays
+
+
+@contextmanager
+def _damage_named(path: str | PathLike[str]) -> Iterator[None]:
+    """Whatever does not fit together inside is the fault of the file."""
     try:
-        return _rebuild(cls, header, arrays, device)
+        yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{name} is damaged: its parts do not fit together ({error!r})") from error
+        raise ModelFileError(f"{fspath(path)} is damaged: its parts do not fit together ({error!r})") from error
 
 
 def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> Model:
-    for name, array in arrays.items():
-        if array.dtype.kind not in "if" or not np.isfinite(array).all():
-            raise ValueError(f"{name} holds something else than finite numbers")
+    _check_numbers(arrays)
     engine = engine_for(device)
     coder = SparseCoder.from_dictionary(arrays["dictionary"], device=device).set_params(**header["coder"])
     model = cls(**header["parameters"], device=device)
@@ -102,6 +144,12 @@ def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndar
     model._embedding = engine.embedding(arrays["embedding"], arrays["roughness"], int(header["rank"]))
     model._start_tracking()
     return model
+
+
+def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind not in "ifc" or not np.isfinite(array).all():
+            raise ValueError(f"{name} holds something else than finite numbers")
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.whole_frames.cells import Cells
-from psmt.whole_frames.content import Content
+from psmt.whole_frames.content import Content, tile_coder
 
 SHAPE = (64, 64)
 
@@ -17,11 +17,15 @@ def patchwork(rng):
     return stripes.astype(np.float32), lying
 
 
+def learned(frames):
+    cells = Cells(SHAPE)
+    return Content(cells, 2, *tile_coder(frames, cells, n_atoms=16, alpha=0.2, rng=np.random.RandomState(0)))
+
+
 @pytest.fixture
 def content():
-    rng = np.random.RandomState(0)
     frames = np.array([patchwork(np.random.default_rng(seed))[0] for seed in range(20)])
-    return Content(frames, Cells(SHAPE), 2, n_atoms=16, alpha=0.2, rng=rng)
+    return learned(frames)
 
 
 def test_candidates_are_weighed_by_what_is_seen(content):
@@ -58,8 +62,5 @@ def test_a_place_without_a_code_is_treated_as_all_places_are(content):
 
 def test_codes_do_not_depend_on_brightness_or_contrast_of_the_film():
     frames = np.array([patchwork(np.random.default_rng(seed))[0] for seed in range(5)])
-    one, other = (
-        Content(levels, Cells(SHAPE), 2, n_atoms=16, alpha=0.2, rng=np.random.RandomState(0))
-        for levels in (frames, 50 * frames + 100)
-    )
+    one, other = (learned(levels) for levels in (frames, 50 * frames + 100))
     assert np.allclose(one.activity(frames[0]), other.activity(50 * frames[0] + 100), atol=1e-2)

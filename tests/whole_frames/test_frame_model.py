@@ -5,8 +5,8 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import NotFittedError
 
-from psmt import FramePSMT
-from psmt.errors import NotEnoughFramesError
+from psmt import PSMT, FramePSMT
+from psmt.errors import ModelFileError, NotEnoughFramesError
 from psmt.extrapolation import EXTRAPOLATIONS
 
 
@@ -210,6 +210,44 @@ def test_what_was_given_may_be_overwritten(glide):
     other.update(frame)
     frame[:] = 0
     assert other.predict().tobytes() == model.update(glide[40]).predict().tobytes()
+
+
+@pytest.mark.parametrize("extrapolation", EXTRAPOLATIONS)
+@pytest.mark.parametrize("n_frames", [2, 40, 46])
+def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_frames):
+    """After the first change, in the middle of a scene, and right after a cut, which those who copy do not notice."""
+    film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 15, seed=5)])
+    model = small(extrapolation=extrapolation).fit(film[:n_frames])
+    assert model.cut_ == (n_frames == 46 and extrapolation != "hold")
+    model.save(tmp_path / "m.psmt")
+    loaded = FramePSMT.load(tmp_path / "m.psmt")
+    assert loaded.get_params() == model.get_params()
+    for frame in film[n_frames : n_frames + 10]:
+        assert loaded.predict(horizon=2).tobytes() == model.predict(horizon=2).tobytes()
+        assert (loaded.surprise_, loaded.cut_) == (model.surprise_, model.cut_)
+        loaded.update(frame)
+        model.update(frame)
+    assert np.array_equal(loaded.dictionary_, model.dictionary_)
+
+
+def test_what_is_no_saved_model_is_refused(tmp_path, fitted):
+    path = tmp_path / "m.psmt"
+    fitted.save(path)
+    with pytest.raises(ModelFileError, match=r"holds a FramePSMT, not a PSMT; use FramePSMT.load"):
+        PSMT.load(path)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    for changed, message in (
+        ({"trust.energy": np.zeros((3, 3), np.float32)}, "trust.energy is float32"),
+        ({"current": np.full((48, 56), np.nan, np.float32)}, "current holds something else than finite numbers"),
+    ):
+        with path.open("wb") as file:
+            np.savez(file, **parts | changed)
+        with pytest.raises(ModelFileError, match=f"m.psmt is damaged.*{message}"):
+            FramePSMT.load(path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ModelFileError, match="is not a saved model, or is damaged"):
+        FramePSMT.load(path)
 
 
 @pytest.mark.parametrize(

@@ -28,26 +28,30 @@ class Content:
 
     Parameters
     ----------
-    frames : (time, height, width) array
-        What the dictionary is learned from.
     cells : Cells
     n_candidates : int
-    n_atoms, alpha :
-        As in `SparseCoder`; the root mean square norm of a tile counts as 1.
-    rng : RandomState
+    coder : SparseCoder
+        Of tiles of 16 x 16 pixels, as `tile_coder` learns it.
+    scale : float
+        Norm of the tiles that counts as 1.
     """
 
-    def __init__(
-        self, frames: Array, cells: Cells, n_candidates: int, *, n_atoms: int, alpha: float, rng: np.random.RandomState
-    ) -> None:
+    def __init__(self, cells: Cells, n_candidates: int, coder: SparseCoder, scale: float) -> None:
         self.cells = cells
-        self._tiling = Tiling(cells.shape, 2 * CELL, CELL)
-        tiles = self._sample(frames, rng)
-        self.scale = float(np.sqrt(np.mean(np.sum(tiles**2, axis=1)))) or 1.0
-        coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=3, gap_tol=1e-4, random_state=rng)
-        self.coder = coder.fit(tiles / self.scale)
+        self.coder, self.scale = coder, scale
+        self._tiling = _tiling(cells)
+        n_atoms = len(coder.dictionary_)
         self.gram = np.zeros((n_atoms, n_candidates, n_candidates), np.float32)
         self.match = np.zeros((n_atoms, n_candidates), np.float32)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """What was learned."""
+        return {"gram": self.gram, "match": self.match}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self.gram, self.match = state["gram"], state["match"]
 
     def activity(self, frame: Array) -> Array:
         """Codes (rows, columns, n_atoms) of the cells of a frame: the mean of those of the four tiles around each."""
@@ -74,9 +78,24 @@ class Content:
         weights = (activity @ by_atom + 1e-6 * common) / (total + 1e-6)
         return self.cells.weighted(candidates, weights)
 
-    def _sample(self, frames: Array, rng: np.random.RandomState) -> Array:
-        """Tiles (n, pixels) from all over the frames."""
-        picked = frames[np.unique(np.linspace(0, len(frames) - 1, 100).round().astype(int))]
-        tiles = [self._tiling.cut(frame).reshape(-1, 4 * CELL**2) for frame in picked]
-        each = min(-(-_SAMPLES // len(tiles)), len(tiles[0]))
-        return np.concatenate([some[rng.choice(len(some), each, replace=False)] for some in tiles])
+
+def tile_coder(
+    frames: Array, cells: Cells, *, n_atoms: int, alpha: float, rng: np.random.RandomState
+) -> tuple[SparseCoder, float]:
+    """A coder of the tiles of frames (time, height, width), and the root mean square norm of a tile.
+
+    `n_atoms` and `alpha` are as in `SparseCoder`, for tiles of norm 1.
+    """
+    picked = frames[np.unique(np.linspace(0, len(frames) - 1, 100).round().astype(int))]
+    tiling = _tiling(cells)
+    cut = [tiling.cut(frame).reshape(-1, 4 * CELL**2) for frame in picked]
+    each = min(-(-_SAMPLES // len(cut)), len(cut[0]))
+    tiles = np.concatenate([some[rng.choice(len(some), each, replace=False)] for some in cut])
+    scale = float(np.sqrt(np.mean(np.sum(tiles**2, axis=1)))) or 1.0
+    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=3, gap_tol=1e-4, random_state=rng)
+    return coder.fit(tiles / scale), scale
+
+
+def _tiling(cells: Cells) -> Tiling:
+    """Tiles whose corners are the middles of cells: each cell is the overlap of four."""
+    return Tiling(cells.shape, 2 * CELL, CELL)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from os import PathLike
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.storage import load_frame_model, save_frame_model
 from psmt.validation import check_choice, check_count, check_levels, check_real
 from psmt.whole_frames.cells import Array, Cells
-from psmt.whole_frames.content import Content
+from psmt.whole_frames.content import Content, tile_coder
 from psmt.whole_frames.places import Places
 from psmt.whole_frames.planes import Angles, FourierPlanes
 from psmt.whole_frames.surprise import Surprise
@@ -161,23 +164,13 @@ class FramePSMT(BaseEstimator):
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, height, width), at least two."""
-        check_count("n_atoms", self.n_atoms)
-        check_real("alpha", self.alpha, open_bound=True)
-        self._offer = _OFFERS[check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))]
+        self._check_parameters()
         past = check_levels(frames, name="frames", n_axes=3)
         if len(past) < 2:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least 2 are needed")
-        self.shape_ = past.shape[1:]
-        self._low, self._high = float(past[0].min()), float(past[0].max())
-        self._planes = tuple(FourierPlanes(self.shape_, size, memories) for size, memories in self._offer.planes)
-        n_moving = 1 + sum(len(memories) for _, memories in self._offer.planes)
-        cells = Cells(self.shape_)
-        rng = check_random_state(self.random_state)
-        self._content = Content(past, cells, n_moving, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
-        self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(self._offer.neighbours))
-        self._trust = Trust(cells)
-        self._surprise = Surprise()
-        self._begin(past[0].copy())
+        cells, rng = Cells(past.shape[1:]), check_random_state(self.random_state)
+        coder, scale = tile_coder(past, cells, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
+        self._assemble(cells, coder, scale, past[0].copy())
         with _one_thread():
             for frame in past[1:]:
                 self._receive(frame.copy())
@@ -244,6 +237,65 @@ class FramePSMT(BaseEstimator):
         """Whether the last frame was taken as a sharp change."""
         check_is_fitted(self, "shape_")
         return self._surprise.cut
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
+        check_is_fitted(self, "shape_")
+        save_frame_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The model that `save` wrote; it goes on as that one does, bit for bit."""
+        return load_frame_model(cls, path)
+
+    def _check_parameters(self) -> None:
+        check_count("n_atoms", self.n_atoms)
+        check_real("alpha", self.alpha, open_bound=True)
+        check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))
+
+    def _assemble(self, cells: Cells, coder: SparseCoder, scale: float, frame: Array) -> None:
+        """Put the parts together, which have learned nothing yet, before a first frame (height, width)."""
+        self.shape_ = cells.shape
+        self._offer = _OFFERS[self.extrapolation]
+        self._low, self._high = float(frame.min()), float(frame.max())
+        self._planes = tuple(FourierPlanes(cells.shape, size, memories) for size, memories in self._offer.planes)
+        n_moving = 1 + sum(len(memories) for _, memories in self._offer.planes)
+        self._content = Content(cells, n_moving, coder, scale)
+        self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(self._offer.neighbours))
+        self._trust = Trust(cells)
+        self._surprise = Surprise()
+        self._begin(frame)
+
+    @property
+    def _parts(self) -> dict[str, Content | Places | Trust | Surprise]:
+        return {"content": self._content, "places": self._places, "trust": self._trust, "surprise": self._surprise}
+
+    @property
+    def _state(self) -> dict[str, NDArray[np.generic]]:
+        """All that goes on from frame to frame, as arrays. What follows from it is left out."""
+        return {
+            "levels": np.array([self._low, self._high]),
+            "looks_ahead": np.array(int(self._last is not None)),
+            "previous": self._scene.previous,
+            "current": self._scene.current,
+            **{f"turns{k}": np.array(angles.turns) for k, angles in enumerate(self._scene.angles)},
+            **{f"{name}.{key}": value for name, part in self._parts.items() for key, value in part.state.items()},
+        }
+
+    @_state.setter
+    def _state(self, state: dict[str, NDArray[Any]]) -> None:
+        for key, present in self._state.items():
+            if (state[key].shape, state[key].dtype) != (present.shape, present.dtype):
+                raise ValueError(f"{key} is {state[key].dtype} {state[key].shape}, not {present.dtype} {present.shape}")
+        for name, part in self._parts.items():
+            part.state = {key: state[f"{name}.{key}"] for key in part.state}
+        self._low, self._high = state["levels"].tolist()
+        current = state["current"]
+        angles = (Angles(p.start(current).now, tuple(state[f"turns{k}"])) for k, p in enumerate(self._planes))
+        self._scene = _Scene(state["previous"], current, tuple(angles))
+        if state["looks_ahead"]:
+            with _one_thread():
+                self._look_ahead()
 
     def _receive(self, frame: Array) -> None:
         """Score what was predicted, learn from what came, and look ahead."""

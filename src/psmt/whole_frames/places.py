@@ -27,6 +27,15 @@ class Places:
         self.gram = np.zeros((*cells.grid, n_candidates, n_candidates), np.float32)
         self.match = np.zeros((*cells.grid, n_candidates), np.float32)
 
+    @property
+    def state(self) -> dict[str, Array]:
+        """What was learned."""
+        return {"gram": self.gram, "match": self.match}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self.gram, self.match = state["gram"], state["match"]
+
     def learn(self, candidates: Array, change: Array) -> None:
         """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came."""
         gram, match = self.cells.moments(candidates, change)

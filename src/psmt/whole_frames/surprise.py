@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 _MEMORY = 30.0
 """Frames after which old errors have faded to 1/e."""
@@ -41,6 +42,17 @@ class Surprise:
         self.usual = np.zeros(2)
         self.frames = 0.0
         self._cuts_in_a_row = 0
+
+    @property
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """All that is known, as numbers."""
+        return {"figures": np.array([self.value, self.cut, *self.usual, self.frames, self._cuts_in_a_row])}
+
+    @state.setter
+    def state(self, state: dict[str, NDArray[np.float64]]) -> None:
+        value, cut, *usual, frames, cuts = state["figures"]
+        self.value, self.cut, self.usual = float(value), bool(cut), np.array(usual)
+        self.frames, self._cuts_in_a_row = float(frames), int(cuts)
 
     def observe(self, error: float, copy_error: float, contrast: float) -> None:
         """Take in the mean squared errors of a prediction and of copying, and the variance over the picture."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from psmt.whole_frames.cells import Array, Cells, pooled
 
@@ -35,6 +38,15 @@ class Trust:
         self.energy = np.zeros(self.cells.grid, np.float32)
         self.match = np.zeros(self.cells.grid, np.float32)
         self.length = 0
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The record."""
+        return {"energy": self.energy, "match": self.match, "length": np.array(self.length)}
+
+    @state.setter
+    def state(self, state: dict[str, NDArray[Any]]) -> None:
+        self.energy, self.match, self.length = state["energy"], state["match"], int(state["length"])
 
     def learn(self, predicted: Array, change: Array) -> None:
         """Take in a predicted change (height, width) and the one that came."""
