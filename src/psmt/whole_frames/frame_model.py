@@ -92,6 +92,9 @@ class FramePSMT(BaseEstimator):
     - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet. Where nothing has proved
       better, the last frame is copied.
 
+    Calm frames count as much as lively ones in all this, and a change that is far livelier than the last one is
+    weakened: motion may stop at once.
+
     What each part gives: MSE / copy of the next frame, mean of three stretches of a dashcam film at 100 x 100.
 
     ============================================================  =====
