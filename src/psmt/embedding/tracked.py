@@ -16,11 +16,14 @@ large, or the window does what cannot be followed, the closed form is solved afr
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from psmt.embedding.closed_form import Embedding, noise_curvature, straightest_in
 from psmt.embedding.policy import NULL, RANK_TOL, Whitening, fix_signs, moving, noise_line, whiten
@@ -39,7 +42,10 @@ _FEWEST_GUARDS = 24
 _FEWEST = 256
 """Atoms below which the closed form is solved every time: it takes no longer."""
 
-_MOST = 0.7
+_SMALL = 1024
+"""Atoms up to which one BLAS thread is faster than several."""
+
+_MOST = 0.85
 """Fraction of all directions beyond which following takes as long as the closed form."""
 
 WITNESSES = 8
@@ -123,7 +129,9 @@ class TrackedEmbedding:
         track, self._track = self._track, None
         if track is not None:
             pencil = self._pencil(moments, track.floor)
-            if stays or (change is not None and track.follow(pencil, change, self.tol)):
+            with _blas_threads(moments.n_features):
+                followed = stays or (change is not None and track.follow(pencil, change, self.tol))
+            if followed:
                 self._track, self.error_ = track, track.error
                 return track.embedding
         return self._solve(moments)
@@ -152,6 +160,16 @@ class TrackedEmbedding:
             return found
         self._track = _Track.of(found, wanted, whitening, self._pencil(moments, whitening.floor))
         return self._track.embedding
+
+
+def _blas_threads(n_features: int) -> AbstractContextManager[object]:
+    """One BLAS thread while matrices are small: more would wait for each other longer than they work."""
+    return _blas().limit(limits=1 if n_features <= _SMALL else None, user_api="blas")
+
+
+@lru_cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def followed_directions(n_components: int, whitening: Whitening, n_features: int) -> int:
