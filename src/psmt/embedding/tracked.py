@@ -16,7 +16,6 @@ large, or the window does what cannot be followed, the closed form is solved afr
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,13 +41,10 @@ _FEWEST_GUARDS = 24
 _FEWEST = 256
 """Atoms below which the closed form is solved every time: it takes no longer."""
 
-_SMALL = 1024
-"""Atoms up to which one BLAS thread is faster than several."""
-
 _MOST = 0.85
 """Fraction of all directions beyond which following takes as long as the closed form."""
 
-WITNESSES = 8
+WITNESSES = 4
 """Directions that are looked at to see that V is still as it was: determined or not."""
 
 SLIDES = 500
@@ -108,7 +104,7 @@ class TrackedEmbedding:
         centred: bool = True,
         ends: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 3e-6,
+        tol: float = 1e-5,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -129,7 +125,8 @@ class TrackedEmbedding:
         track, self._track = self._track, None
         if track is not None:
             pencil = self._pencil(moments, track.floor)
-            with _blas_threads(moments.n_features):
+            # The matrices are small or thin: more threads would wait for each other longer than they work.
+            with _blas().limit(limits=1, user_api="blas"):
                 followed = stays or (change is not None and track.follow(pencil, change, self.tol))
             if followed:
                 self._track, self.error_ = track, track.error
@@ -160,11 +157,6 @@ class TrackedEmbedding:
             return found
         self._track = _Track.of(found, wanted, whitening, self._pencil(moments, whitening.floor))
         return self._track.embedding
-
-
-def _blas_threads(n_features: int) -> AbstractContextManager[object]:
-    """One BLAS thread while matrices are small: more would wait for each other longer than they work."""
-    return _blas().limit(limits=1 if n_features <= _SMALL else None, user_api="blas")
 
 
 @lru_cache
