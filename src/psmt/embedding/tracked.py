@@ -16,8 +16,11 @@ large, or the window does what cannot be followed, the closed form is solved afr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -47,10 +50,10 @@ _MOST = 0.85
 WITNESSES = 4
 """Directions that are looked at to see that V is still as it was: determined or not."""
 
-SLIDES = 500
+_SLIDES = 500
 """Slides after which the closed form is solved in any case, so that rounding does not pile up."""
 
-CORRECTIONS = 2
+_CORRECTIONS = 2
 """Further steps, from the residuals, before the closed form is solved."""
 
 MIXED = 8
@@ -113,7 +116,7 @@ class TrackedEmbedding:
         self.tol = tol
         self.error_ = 0.0
         self.n_solved_ = 0
-        self._track: _Track | None = None
+        self._track: Track | None = None
         self._changes = -1
 
     def renew(self, moments: WindowMoments) -> Embedding:
@@ -138,25 +141,31 @@ class TrackedEmbedding:
         """Whether there is something to follow: then no slide must be missed, and renewing takes little time."""
         return self._track is not None
 
-    def _pencil(self, moments: WindowMoments, floor: float) -> _Pencil:
+    def _solve(self, moments: WindowMoments) -> Embedding:
+        whitening = self._whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
+        curvature = moments.second_differences(ends=self.ends)
+        wanted = self.n_components
+        followed = 0 if wanted is None else followed_directions(wanted, whitening, moments.n_features)
+        found = self._straightest_in(whitening, curvature, followed or wanted, n_codes=len(moments))
+        self.n_solved_ += 1
+        self.error_ = 0.0
+        if wanted is None or not followed:
+            return found
+        self._track = self._begin(found, wanted, whitening, self._pencil(moments, whitening.floor))
+        return self._track.embedding
+
+    # What depends on the kind of arrays
+
+    _whiten: ClassVar[Callable[..., Any]] = staticmethod(whiten)
+    _straightest_in: ClassVar[Callable[..., Any]] = staticmethod(straightest_in)
+
+    def _pencil(self, moments: WindowMoments, floor: float) -> Any:
         variances = moments.variances(centred=self.centred)
         line = noise_line(variances, self.rank_tol)
         return _Pencil(moments, self.centred, self.ends, ~moving(variances), line, floor)
 
-    def _solve(self, moments: WindowMoments) -> Embedding:
-        whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
-        curvature = moments.second_differences(ends=self.ends)
-        count = self.n_components
-        followed = count is not None and followed_directions(count, whitening, moments.n_features)
-        if count is not None and followed:
-            wanted, count = count, followed
-        found = straightest_in(whitening, curvature, count, n_codes=len(moments))
-        self.n_solved_ += 1
-        self.error_ = 0.0
-        if not followed:
-            return found
-        self._track = _Track.of(found, wanted, whitening, self._pencil(moments, whitening.floor))
-        return self._track.embedding
+    def _begin(self, found: Embedding, wanted: int, whitening: Whitening, pencil: Any) -> Track:
+        return _Track(found, wanted, whitening, pencil)
 
 
 @lru_cache
@@ -250,52 +259,33 @@ class _Inverse:
         return images
 
 
-class _Track:
-    """The wanted directions and their guards, from slide to slide."""
+class Track(ABC):
+    """The wanted directions and their guards, from slide to slide; begins with the closed form.
 
-    def __init__(
-        self, directions: Array, roughness: Array, wanted: int, rank: int, floor: float, witnesses: Array
-    ) -> None:
+    What is here works on any kind of arrays; a subclass holds the inverses at the shifts.
+    """
+
+    lost: ClassVar[tuple[type[Exception], ...]]
+    """What linear algebra raises where an inverse has come to grief: something is not positive, or not finite."""
+
+    def __init__(self, directions: Any, roughness: Any, wanted: int, whitening: Any) -> None:
         self.directions = directions
         self.roughness = roughness
         self.wanted = wanted
-        self.rank = rank
-        self.floor = floor
+        self.rank = whitening.rank
+        self.floor = whitening.floor
         self.error = 0.0
-        self._witnesses = witnesses
         self._slides = 0
-        self._inverses: list[_Inverse] = []
-        self._random = np.random.default_rng(0)
-
-    @classmethod
-    def of(cls, found: Embedding, wanted: int, whitening: Whitening, pencil: _Pencil) -> _Track:
-        """A track that begins with the closed form."""
-        variances = whitening.variances - whitening.floor
-        between = np.flatnonzero(variances <= pencil.line)
-        chosen = between[np.linspace(0, len(between) - 1, min(WITNESSES, len(between))).astype(int)]
-        track = cls(
-            np.ascontiguousarray(found.matrix.T),
-            found.roughness,
-            wanted,
-            whitening.rank,
-            whitening.floor,
-            whitening.directions[:, chosen],
-        )
-        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
-        nodes = 0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))
-        for lower, upper in zip(nodes.astype(int), nodes.astype(int) + 1, strict=True):
-            track._inverses.append(_Inverse(pencil, 0.5 * (found.roughness[lower] + found.roughness[upper])))
-        return track
 
     @property
-    def embedding(self) -> Embedding:
-        matrix = fix_signs(np.ascontiguousarray(self.directions[:, : self.wanted].T))
-        return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
+    @abstractmethod
+    def embedding(self) -> Any:
+        """The wanted directions as an `Embedding`."""
 
-    def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
+    def follow(self, pencil: Any, change: Any, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > SLIDES or not (self.floor == pencil.line if self.floor else pencil.is_determined()):
+        if self._slides > _SLIDES or not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
             return False
         try:
             along = self.directions.T @ change.vectors.T
@@ -304,17 +294,63 @@ class _Track:
                 pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
             )
             self.error = self._estimate_error(pencil)
-            for _ in range(CORRECTIONS):
+            for _ in range(_CORRECTIONS):
                 if self.error <= tol or self.error == np.inf:
                     break
                 self._rayleigh_ritz(pencil, self._corrections(pencil))
                 self.error = self._estimate_error(pencil)
-        except (np.linalg.LinAlgError, ValueError):  # not positive, or not finite: an inverse has come to grief
+        except self.lost:
             return False
         return self.error <= tol
 
+    def _residuals(self, pencil: Any, mixing: Any) -> Any:
+        """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
+        wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
+        return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
+
+    @abstractmethod
+    def _propose(self, change: Any, along: Any) -> Any:
+        """Directions (n_features, n) in which the new eigenvectors may differ from the old; changes the inverses."""
+
+    @abstractmethod
+    def _corrections(self, pencil: Any) -> Any:
+        """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
+
+    @abstractmethod
+    def _rayleigh_ritz(
+        self, pencil: Any, proposed: Any, covariance_change: Any = 0.0, curvature_change: Any = 0.0
+    ) -> None:
+        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
+
+    @abstractmethod
+    def _estimate_error(self, pencil: Any) -> float:
+        """Sine of the angle to the exact subspace, from the residuals of random mixtures; infinite if V is another.
+
+        The inverse at the last shift, close to where the wanted directions end, turns a residual into the error that it
+        comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
+        """
+
+
+class _Track(Track):
+    lost = (np.linalg.LinAlgError, ValueError)
+
+    def __init__(self, found: Embedding, wanted: int, whitening: Whitening, pencil: _Pencil) -> None:
+        super().__init__(np.ascontiguousarray(found.matrix.T), found.roughness, wanted, whitening)
+        between = np.flatnonzero(whitening.variances - whitening.floor <= pencil.line)
+        chosen = between[np.linspace(0, len(between) - 1, min(WITNESSES, len(between))).astype(int)]
+        self._witnesses = whitening.directions[:, chosen]
+        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
+        nodes = (0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))).astype(int)
+        shifts = 0.5 * (found.roughness[nodes] + found.roughness[nodes + 1])
+        self._inverses = [_Inverse(pencil, shift) for shift in shifts]
+        self._random = np.random.default_rng(0)
+
+    @property
+    def embedding(self) -> Embedding:
+        matrix = fix_signs(np.ascontiguousarray(self.directions[:, : self.wanted].T))
+        return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
+
     def _propose(self, change: Change, along: Array) -> Array:
-        """Directions (n_features, n) in which the new eigenvectors may differ from the old."""
         proposed = []
         for inverse in self._inverses:
             # Less what the known directions have of it: for an eigenvector, known without a product.
@@ -323,18 +359,12 @@ class _Track:
         return np.hstack(proposed)
 
     def _corrections(self, pencil: _Pencil) -> Array:
-        """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
         shifts = np.array([inverse.shift for inverse in self._inverses])
         nearest = np.abs(self.roughness[: self.wanted, None] - shifts).argmin(axis=1)
         mixing = self._random.standard_normal((self.wanted, len(shifts), MIXED))
         mixing[nearest[:, None] != np.arange(len(shifts))] = 0.0
         residuals = self._residuals(pencil, mixing.reshape(self.wanted, -1)).reshape(-1, len(shifts), MIXED)
         return np.hstack([inverse @ residuals[:, j] for j, inverse in enumerate(self._inverses)])
-
-    def _residuals(self, pencil: _Pencil, mixing: Array) -> Array:
-        """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
-        wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
-        return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
 
     def _rayleigh_ritz(
         self,
@@ -343,7 +373,6 @@ class _Track:
         covariance_change: Array | float = 0.0,
         curvature_change: Array | float = 0.0,
     ) -> None:
-        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
         sizes = np.linalg.norm(proposed, axis=0)
         proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
         images = pencil.covariance_times(proposed)
@@ -367,11 +396,6 @@ class _Track:
         self.directions[pencil.still] = 0.0
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        """Sine of the angle to the exact subspace, from the residuals of random mixtures; infinite if V is another.
-
-        The inverse at the last shift, close to where the wanted directions end, turns a residual into the error that it
-        comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
-        """
         mixing = self._random.standard_normal((self.wanted, 2))
         errors = self._inverses[-1] @ self._residuals(pencil, mixing)
         mixed = self.directions[:, : self.wanted] @ mixing

@@ -14,16 +14,7 @@ from torch import Tensor
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.policy import NULL
-from psmt.embedding.tracked import (
-    CORRECTIONS,
-    DEPENDENT,
-    MIXED,
-    SHIFTS,
-    SLIDES,
-    WITNESSES,
-    TrackedEmbedding,
-    followed_directions,
-)
+from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, Track, TrackedEmbedding
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
 from psmt.engines.torch_moments import Change, TorchMoments
 
@@ -31,22 +22,14 @@ from psmt.engines.torch_moments import Change, TorchMoments
 class TorchTrackedEmbedding(TrackedEmbedding):
     """P of a sliding window on a torch device, renewed after each slide. Parameters as `TrackedEmbedding`."""
 
+    _whiten = staticmethod(whiten)
+    _straightest_in = staticmethod(straightest_in)
+
     def _pencil(self, moments: Any, floor: float) -> Any:
         return _Pencil(moments, self.centred, self.ends, self.rank_tol, floor)
 
-    def _solve(self, moments: Any) -> Any:
-        whitening: Any = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
-        curvature = moments.second_differences(ends=self.ends)
-        count = self.n_components
-        followed = 0 if count is None else followed_directions(count, whitening, moments.n_features)
-        found = straightest_in(whitening, curvature, followed or count, n_codes=len(moments))
-        self.n_solved_ += 1
-        self.error_ = 0.0
-        if count is None or not followed:
-            return found
-        track: Any = _Track(found, count, whitening, self._pencil(moments, whitening.floor))
-        self._track = track
-        return track.embedding
+    def _begin(self, found: Any, wanted: int, whitening: Any, pencil: Any) -> Track:
+        return _Track(found, wanted, whitening, pencil)
 
 
 class _Pencil:
@@ -82,17 +65,11 @@ class _Pencil:
         return int(torch.linalg.cholesky_ex(covariance).info) == 0
 
 
-class _Track:
-    """The wanted directions and their guards, from slide to slide; begins with the closed form."""
+class _Track(Track):
+    lost = (torch.linalg.LinAlgError,)
 
     def __init__(self, found: Embedding, wanted: int, whitening: Whitening, pencil: _Pencil) -> None:
-        self.directions = found.matrix.T.contiguous()
-        self.roughness = found.roughness
-        self.wanted = wanted
-        self.rank = whitening.rank
-        self.floor = whitening.floor
-        self.error = 0.0
-        self._slides = 0
+        super().__init__(found.matrix.T.contiguous(), found.roughness, wanted, whitening)
         between = (whitening.variances - whitening.floor <= pencil.line).nonzero()[:, 0]
         chosen = torch.linspace(0, len(between) - 1, min(WITNESSES, len(between))).long().to(between.device)
         self._witnesses = whitening.directions[:, between[chosen]]
@@ -109,29 +86,7 @@ class _Track:
         matrix = fix_signs(self.directions[:, : self.wanted].T)
         return Embedding(matrix, self.roughness[: self.wanted].clamp_min(0.0), self.rank)
 
-    def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
-        """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
-        self._slides += 1
-        if self._slides > SLIDES or not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
-            return False
-        try:
-            along = self.directions.T @ change.vectors.T
-            proposed = self._propose(change, along)
-            self._rayleigh_ritz(
-                pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
-            )
-            self.error = self._estimate_error(pencil)
-            for _ in range(CORRECTIONS):
-                if self.error <= tol or self.error == torch.inf:
-                    break
-                self._rayleigh_ritz(pencil, self._corrections(pencil))
-                self.error = self._estimate_error(pencil)
-        except torch.linalg.LinAlgError:  # not positive, or not finite: an inverse has come to grief
-            return False
-        return self.error <= tol
-
     def _propose(self, change: Change, along: Tensor) -> Tensor:
-        """Directions (n_features, n) in which the new eigenvectors may differ from the old; changes the inverses."""
         images = self._inverses @ change.vectors.T
         # Less what the known directions have of it: for an eigenvector, known without a product.
         known = along / (self.roughness[:, None] - self._shifts[:, None, None])
@@ -143,25 +98,18 @@ class _Track:
         return proposed.movedim(0, 1).flatten(1)
 
     def _corrections(self, pencil: _Pencil) -> Tensor:
-        """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
         nearest = (self.roughness[: self.wanted, None] - self._shifts).abs().argmin(1)
         mixing = self._many * (nearest[:, None] == torch.arange(SHIFTS, device=nearest.device))[..., None]
         residuals = self._residuals(pencil, mixing.flatten(1)).unflatten(1, mixing.shape[1:])
         return (self._inverses @ residuals.movedim(1, 0)).movedim(0, 1).flatten(1)
 
-    def _residuals(self, pencil: _Pencil, mixing: Tensor) -> Tensor:
-        """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
-        wanted, roughness = self.directions[:, : self.wanted], self.roughness[: self.wanted, None]
-        return pencil.curvature_times(wanted @ mixing) - pencil.covariance_times(wanted @ (roughness * mixing))
-
     def _rayleigh_ritz(
         self,
         pencil: _Pencil,
         proposed: Tensor,
-        covariance_change: Tensor | None = None,
-        curvature_change: Tensor | None = None,
+        covariance_change: Tensor | float = 0.0,
+        curvature_change: Tensor | float = 0.0,
     ) -> None:
-        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
         norms = proposed.norm(dim=0)
         proposed = proposed / torch.where(norms > 0, norms, 1.0)
         images = pencil.covariance_times(proposed)
@@ -184,7 +132,6 @@ class _Track:
         self.directions.masked_fill_(pencil.still[:, None], 0.0)
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        """Estimated sine of the angle to the exact subspace; infinite if V is another. See `psmt.embedding.tracked`."""
         mixing = self._few
         errors = self._inverses[-1] @ self._residuals(pencil, mixing)
         mixed = self.directions[:, : self.wanted] @ mixing
@@ -200,8 +147,7 @@ class _Track:
         return float(error)
 
 
-def _bordered(diagonal: Tensor, change: Tensor | None, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
+def _bordered(diagonal: Tensor, change: Tensor | float, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
     """The diagonal and its change, bordered by products of all directions with the images of the proposed ones."""
-    corner = diagonal.diag() if change is None else diagonal.diag() + change
     cross = known.T @ images
-    return torch.cat([torch.cat([corner, cross], 1), torch.cat([cross.T, proposed.T @ images], 1)])
+    return torch.cat([torch.cat([diagonal.diag() + change, cross], 1), torch.cat([cross.T, proposed.T @ images], 1)])
