@@ -6,8 +6,11 @@ S. Both are sums over time, so a window that slides by one code changes them by 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from typing import NamedTuple, Self
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,59 +26,122 @@ STILL = 1e-12
 
 
 class Change(NamedTuple):
-    """What a slide did to V and S, as ``vectors' weights vectors``.
+    """What a slide did to V and S, as ``vectors' weights vectors``, in arrays of any kind.
 
     The first vector is the code that arrived, the second the one that is gone. Where V is centred, the last is the sum
     of the codes before the slide. All but that one are sparse.
     """
 
-    vectors: Array
+    vectors: Any
     """(n, n_features)"""
-    covariance: Array
+    covariance: Any
     """Weights (n, n) of V."""
-    curvature: Array
+    curvature: Any
     """Weights (n, n) of S."""
 
 
-class _Slide(NamedTuple):
-    oldest: tuple[Array, Array, Array]
-    """The oldest codes before the slide."""
-    youngest: tuple[Array, Array, Array]
-    """The youngest codes after it."""
-    total: Array
+class Slide(NamedTuple):
+    """A slide of a window, in arrays of any kind."""
+
+    oldest: Sequence[Any]
+    """The three oldest codes before it."""
+    youngest: Sequence[Any]
+    """The three youngest codes after it."""
+    total: Any
     """The sum of the codes before it."""
 
-    def change(self, n: int, *, centred: bool, ends: bool) -> Change:
-        gone, arrived = self.oldest[0], self.youngest[2]
-        vectors = [arrived, gone, _bend(*self.youngest), _bend(*self.oldest)]
-        curvature = [0.0, 0.0, 1.0, -1.0]
+    def vectors(self, *, centred: bool, ends: bool) -> list[Any]:
+        """The vectors of its `Change`."""
+        gone, second, third = self.oldest
+        before, last, arrived = self.youngest
+        vectors = [arrived, gone, _bend(before, last, arrived), _bend(gone, second, third)]
         if ends:
-            vectors += [_end_bend(arrived, self.youngest[1]), _end_bend(self.youngest[1], self.youngest[0])]
-            vectors += [_end_bend(self.oldest[1], self.oldest[2]), _end_bend(gone, self.oldest[1])]
-            curvature += [1.0, -1.0, 1.0, -1.0]
-        if centred:
-            vectors.append(self.total)
-            curvature.append(0.0)
-        covariance = np.zeros((len(vectors), len(vectors)))
-        covariance[[0, 1], [0, 1]] = 1.0, -1.0
-        if centred:
-            step = np.zeros(len(vectors))
-            step[[0, 1]] = 1.0, -1.0
-            covariance -= np.outer(step, step) / n
-            covariance[-1] -= step / n
-            covariance[:, -1] -= step / n
-        return Change(np.array(vectors), covariance / (n - centred), np.diag(curvature))
+            vectors += [_end_bend(arrived, last), _end_bend(last, before)]
+            vectors += [_end_bend(second, third), _end_bend(gone, second)]
+        return [*vectors, self.total] if centred else vectors
 
 
-def _bend(before: Array, middle: Array, after: Array) -> Array:
+@lru_cache
+def change_weights(n: int, *, centred: bool, ends: bool) -> tuple[Array, Array]:
+    """Weights of V and of S in the `Change` by a slide of a window of n codes."""
+    curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * ends + [0.0] * centred
+    step = np.zeros(len(curvature))
+    step[[0, 1]] = 1.0, -1.0
+    covariance = np.diag(step)
+    if centred:
+        covariance -= np.outer(step, step) / n
+        covariance[-1] -= step / n
+        covariance[:, -1] -= step / n
+    return covariance / (n - centred), np.diag(curvature)
+
+
+def _bend(before: Any, middle: Any, after: Any) -> Any:
     return middle - 0.5 * (before + after)
 
 
-def _end_bend(end: Array, beside: Array) -> Array:
+def _end_bend(end: Any, beside: Any) -> Any:
     return end - 0.5 * beside
 
 
-class WindowMoments:
+class SlidingWindow(ABC):
+    """A window that counts its changes and remembers the last of them, if it was a slide."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self._slide: Slide | None = None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def update(self, code: Any) -> None:
+        """Take in the code (n_features,) that follows the youngest."""
+        self._slide = None
+        self.changes += 1
+        self._take(code)
+
+    def revert(self) -> None:
+        """Let go of the oldest code."""
+        if not len(self):
+            raise ValueError("the window is empty: there is no code to let go of")
+        self._slide = None
+        self.changes += 1
+        self._release()
+
+    def slide(self, code: Any) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
+        oldest, total = self._oldest(), 1.0 * self.total
+        self._take(code)
+        self._release()
+        self.changes += 1
+        self._slide = Slide(oldest, self._youngest(), total) if len(self) >= 3 else None
+
+    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
+        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+        if self._slide is None or self.changes != since + 1:
+            return None
+        return self._change(self._slide.vectors(centred=centred, ends=ends), centred=centred, ends=ends)
+
+    total: Any
+    """Sum of the codes (n_features,)."""
+
+    @abstractmethod
+    def _take(self, code: Any) -> None: ...
+
+    @abstractmethod
+    def _release(self) -> None: ...
+
+    @abstractmethod
+    def _oldest(self) -> Sequence[Any]:
+        """Up to three codes, kept as they are now."""
+
+    @abstractmethod
+    def _youngest(self) -> Sequence[Any]: ...
+
+    @abstractmethod
+    def _change(self, vectors: list[Any], *, centred: bool, ends: bool) -> Change: ...
+
+
+class WindowMoments(SlidingWindow):
     """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
 
     Parameters
@@ -114,13 +180,12 @@ class WindowMoments:
     """
 
     def __init__(self, n_features: int) -> None:
+        super().__init__()
         self.n_features = n_features
         self._codes: deque[Array] = deque()
         self._activity: deque[float] = deque()
         self._reverted = 0
         self._peak: Array = np.zeros(2)
-        self.changes = 0
-        self._slide: _Slide | None = None
         self._clear()
 
     @classmethod
@@ -149,38 +214,6 @@ class WindowMoments:
     def peak_activity(self) -> float:
         """Largest sum of a code in the window."""
         return max(self._activity, default=0.0)
-
-    def update(self, code: ArrayLike) -> None:
-        """Take in the code (n_features,) that follows the youngest."""
-        self._slide = None
-        self.changes += 1
-        self._take(code)
-
-    def revert(self) -> None:
-        """Let go of the oldest code."""
-        if not self._codes:
-            raise ValueError("the window is empty: there is no code to let go of")
-        self._slide = None
-        self.changes += 1
-        self._release()
-
-    def slide(self, code: ArrayLike) -> None:
-        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
-        oldest, total = [self._codes[i] for i in range(min(3, len(self)))], self.total.copy()
-        self._take(code)
-        self._release()
-        self.changes += 1
-        self._slide = None
-        if len(self) >= 3:
-            self._slide = _Slide(
-                (oldest[0], oldest[1], oldest[2]), (self._codes[-3], self._codes[-2], self._codes[-1]), total
-            )
-
-    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
-        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
-        if self._slide is None or self.changes != since + 1:
-            return None
-        return self._slide.change(len(self), centred=centred, ends=ends)
 
     def covariance(self, *, centred: bool = True) -> Array:
         """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
@@ -250,18 +283,27 @@ class WindowMoments:
         moments._reverted = int(state["reverted"])
         return moments
 
+    def _oldest(self) -> list[Array]:
+        return [self._codes[i] for i in range(min(3, len(self)))]
+
+    def _youngest(self) -> list[Array]:
+        return [self._codes[i] for i in (-3, -2, -1)]
+
+    def _change(self, vectors: list[Array], *, centred: bool, ends: bool) -> Change:
+        return Change(np.array(vectors), *change_weights(len(self), centred=centred, ends=ends))
+
     def _take(self, code: ArrayLike) -> None:
         code = np.array(code, dtype=np.float64)
         self._codes.append(code)
         self._activity.append(float(code.sum()))
         self._count(code, 1)
         if len(self) >= 3:
-            self._bend(-3, 1.0)
+            self._curve(-3, 1.0)
         self._peak = np.maximum(self._peak, self._energy())
 
     def _release(self) -> None:
         if len(self) >= 3:
-            self._bend(0, -1.0)
+            self._curve(0, -1.0)
         self._count(self._codes[0], -1)
         self._codes.popleft()
         self._activity.popleft()
@@ -305,7 +347,7 @@ class WindowMoments:
             matrix[gone] = 0.0
             matrix[:, gone] = 0.0
 
-    def _bend(self, at: int, sign: float) -> None:
+    def _curve(self, at: int, sign: float) -> None:
         bend = _bend(*(self._codes[at + i] for i in range(3)))
         active = np.flatnonzero(bend)
         self.curvature[active[:, None], active] += sign * np.outer(bend[active], bend[active])

@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from psmt.moments import FALL, STILL
-
-
-class Change(NamedTuple):
-    """What slides did to V and S, as ``vectors' weights vectors``."""
-
-    vectors: Tensor
-    """(n, n_features)"""
-    covariance: Tensor
-    """Weights (n, n) of V."""
-    curvature: Tensor
-    """Weights (n, n) of S."""
-
-
-class _Slide(NamedTuple):
-    oldest: Tensor
-    """(3, n_features): the oldest codes before the slide."""
-    youngest: Tensor
-    """(3, n_features): the youngest codes after it."""
-    total: Tensor
-    """(n_features,): the sum of the codes before it."""
-
-    def change(self, n: int, *, centred: bool, ends: bool) -> Change:
-        gone, arrived = self.oldest[0], self.youngest[2]
-        vectors = [arrived, gone, _bends(self.youngest)[0], _bends(self.oldest)[0]]
-        curvature = [0.0, 0.0, 1.0, -1.0]
-        if ends:
-            vectors += [self.youngest[2] - 0.5 * self.youngest[1], self.youngest[1] - 0.5 * self.youngest[0]]
-            vectors += [self.oldest[1] - 0.5 * self.oldest[2], self.oldest[0] - 0.5 * self.oldest[1]]
-            curvature += [1.0, -1.0, 1.0, -1.0]
-        if centred:
-            vectors.append(self.total)
-            curvature.append(0.0)
-        step = gone.new_zeros(len(vectors))
-        step[0], step[1] = 1.0, -1.0
-        covariance = step.diag()
-        if centred:
-            last = torch.zeros_like(step)
-            last[-1] = 1.0
-            covariance = covariance - (torch.outer(step, step) + torch.outer(last, step) + torch.outer(step, last)) / n
-        return Change(torch.stack(vectors), covariance / (n - centred), gone.new_tensor(curvature).diag())
+from psmt.moments import FALL, STILL, Change, SlidingWindow, change_weights
 
 
 def _bends(codes: Tensor) -> Tensor:
@@ -55,7 +15,7 @@ def _bends(codes: Tensor) -> Tensor:
     return codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
 
 
-class TorchMoments:
+class TorchMoments(SlidingWindow):
     """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
 
     As `psmt.moments.WindowMoments`, with tensors in the place of arrays. A slide costs four passes over matrices of
@@ -63,10 +23,10 @@ class TorchMoments:
     """
 
     def __init__(self, n_features: int, device: torch.device) -> None:
+        super().__init__()
         self.n_features = n_features
         self.device = device
-        self.changes = 0
-        self._slide: _Slide | None = None
+        self._weights: dict[tuple[int, bool, bool], tuple[Tensor, Tensor]] = {}
         # The window is the part [first, first + n) of a buffer, which is made anew when its end is reached.
         self._buffer = torch.zeros(8, n_features, dtype=torch.float64, device=device)
         self._activity = torch.zeros(8, dtype=torch.float64, device=device)
@@ -99,33 +59,18 @@ class TorchMoments:
         """Largest sum of a code in the window."""
         return self._activity[self._first : self._first + self._n].max()
 
-    def update(self, code: Tensor) -> None:
-        """Take in the code (n_features,) that follows the youngest."""
-        self._slide = None
-        self.changes += 1
-        self._take(code)
+    def _oldest(self) -> Tensor:
+        return self.codes[:3].clone()
 
-    def revert(self) -> None:
-        """Let go of the oldest code."""
-        if not self._n:
-            raise ValueError("the window is empty: there is no code to let go of")
-        self._slide = None
-        self.changes += 1
-        self._release()
+    def _youngest(self) -> Tensor:
+        return self.latest(3).clone()
 
-    def slide(self, code: Tensor) -> None:
-        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
-        oldest, total = self.codes[:3].clone(), self.total.clone()
-        self._take(code)
-        self._release()
-        self.changes += 1
-        self._slide = _Slide(oldest, self.latest(3).clone(), total) if self._n >= 3 else None
-
-    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
-        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
-        if self._slide is None or self.changes != since + 1:
-            return None
-        return self._slide.change(self._n, centred=centred, ends=ends)
+    def _change(self, vectors: list[Tensor], *, centred: bool, ends: bool) -> Change:
+        key = (self._n, centred, ends)
+        if key not in self._weights:  # they go to the device once, not at every slide
+            weights = change_weights(self._n, centred=centred, ends=ends)
+            self._weights = {key: tuple(torch.from_numpy(part).to(self.device) for part in weights)}
+        return Change(torch.stack(vectors), *self._weights[key])
 
     def covariance(self, *, centred: bool = True) -> Tensor:
         """V (n_features, n_features)."""

@@ -16,7 +16,8 @@ from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.policy import NULL
 from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, Track, TrackedEmbedding
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
-from psmt.engines.torch_moments import Change, TorchMoments
+from psmt.engines.torch_moments import TorchMoments
+from psmt.moments import Change
 
 
 class TorchTrackedEmbedding(TrackedEmbedding):
