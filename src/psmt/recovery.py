@@ -16,6 +16,8 @@ tomorrow. So they are recovered together, in their proportion in P, which is the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +30,9 @@ Array = NDArray[np.float64]
 ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
 
-PARALLEL = 1e-8
-"""Squared distance of unit columns that count as parallel."""
+PARALLEL = 1e-6
+"""Squared distance of unit columns that count as parallel. Of a film, those of an exact embedding are 1e-19 or less apart,
+or 1e-4 and more; an embedding that was followed is not exact."""
 
 CUTS = 200
 """Prices that are tried for the bound at the most; the duality gap ends the search long before."""
@@ -43,8 +46,8 @@ class Recovery:
     embedding : (n_components, n_features) array
         P. An atom that did not vary in the window has a zero column: the point says nothing of it, so it keeps the
         activity that it has.
-    lam : float
-        Price of activity, >= 0.
+    lam : float or sequence of float
+        Price of activity, >= 0. Of several, each gives a code or a change of its own: a row of what one would give.
     activity : float, default infinite
         Bound on the sum of a code, > 0.
     tol : float
@@ -52,9 +55,11 @@ class Recovery:
         some hundredths of activity.
     """
 
-    def __init__(self, embedding: Array, lam: float, *, activity: float = np.inf, tol: float = 1e-14) -> None:
+    def __init__(
+        self, embedding: Array, lam: float | Sequence[float], *, activity: float = np.inf, tol: float = 1e-14
+    ) -> None:
         self.embedding = embedding
-        self.lam = check_real("lam", lam)
+        self.lam = np.array([check_real("lam", price) for price in np.ravel(lam).tolist()]).reshape(np.shape(lam))
         self.activity = activity
         self.tol = tol
         columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
@@ -68,27 +73,28 @@ class Recovery:
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
-        code = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
-        if self._shown.size:
-            start: Array = np.bincount(self._group, code[self._shown]).astype(np.float64)
-            code[self._shown] = 0.0
-            left = max(self.activity - float(code.sum()), 0.0)
-            code[self._shown] = self._spread(self._solve(self._columns, self._total, point, start, left))
-        return code
+        hidden = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
+        start: Array = np.bincount(self._group, hidden[self._shown], len(self._columns)).astype(np.float64)
+        hidden[self._shown] = 0.0
+        left = max(self.activity - float(hidden.sum()), 0.0)
+        codes = np.broadcast_to(hidden, (*self.lam.shape, len(hidden))).copy()
+        codes[..., self._shown] = self._spread(self._solve(self._columns, self._total, point, start, left))
+        return codes
 
     def _spread(self, coef: Array) -> Array:
         """Activities (.., n_shown) of the atoms from coefficients (.., n_columns) of the columns."""
         return coef[..., self._group] * self._share
 
     def many(self, points: Array, currents: Array) -> Array:
-        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features).
+        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features); for a single lam.
 
         The same codes as one by one, faster: one Gram matrix serves all points. Those that meet the bound on activity
         are solved on their own.
         """
         codes = currents.copy()
         if self._shown.size:
-            codes[:, self._shown] = self._spread(solve_many(self._columns, points, 0.5 * self.lam, tol=self.tol).coef)
+            found = solve_many(self._columns, points, 0.5 * float(self.lam), tol=self.tol)
+            codes[:, self._shown] = self._spread(found.coef)
             for t in np.flatnonzero(codes.sum(axis=1) > self.activity):
                 codes[t] = self(points[t], currents[t])
         return codes
@@ -99,15 +105,20 @@ class Recovery:
         Step 7 asked of a change: ``min ||P d - shift||^2 + lam z'|d|``, a lasso whose columns come with both signs.
         The bound is on the activity of the code and its change together.
         """
-        change = np.zeros(self.embedding.shape[1])
+        change = np.zeros((*self.lam.shape, self.embedding.shape[1]))
         columns = np.vstack([self._columns, -self._columns])
         left = self.activity if current is None else max(self.activity - float(np.abs(current).sum()), 0.0)
         start = np.zeros(len(columns))
-        rise, fall = self._solve(columns, np.tile(self._total, 2), shift, start, left).reshape(2, -1)
-        change[self._shown] = self._spread(rise - fall)
+        rise, fall = np.split(self._solve(columns, np.tile(self._total, 2), shift, start, left), 2, axis=-1)
+        change[..., self._shown] = self._spread(rise - fall)
         return change
 
     def _solve(self, columns: Array, total: Array, point: Array, start: Array, activity: float) -> Array:
+        """Coefficients (.., n) >= 0 of the unit columns (n, n_components) for a point, a row of them for each lam."""
+        found = [self._bounded(lam, columns, total, point, start, activity) for lam in self.lam.ravel().tolist()]
+        return np.array(found).reshape(*self.lam.shape, len(columns))
+
+    def _bounded(self, lam: float, columns: Array, total: Array, point: Array, start: Array, activity: float) -> Array:
         """Coefficients (n,) >= 0 of the unit columns (n, n_components) for a point, worth at most `activity` in all.
 
         A unit of a column is worth the activity that `total` (n,) says.
@@ -115,12 +126,12 @@ class Recovery:
 
         def priced(price: float) -> Array:
             nonlocal start  # each solution is close to the last: its support is tried first
-            penalty = 0.5 * self.lam + price * total
+            penalty = 0.5 * lam + price * total
             start = solve_one(columns, point, penalty, tol=self.tol, start=start).coef
             return start
 
         def cost(scaled: Array) -> float:
-            return 0.5 * float(np.sum((scaled @ columns - point) ** 2)) + 0.5 * self.lam * float(scaled.sum())
+            return 0.5 * float(np.sum((scaled @ columns - point) ** 2)) + 0.5 * lam * float(scaled.sum())
 
         def spent(scaled: Array) -> float:
             return float(scaled @ total)

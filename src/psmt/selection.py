@@ -72,7 +72,7 @@ def walk_forward(
     own, atoms = engine.array(codes), engine.array(dictionary)
     moments = engine.moments(own[:start])
     lams = LAMBDAS if lam == "auto" else (lam,)
-    errors: dict[tuple[int | None, float], list[float]] = {}
+    errors: dict[int | None, list[Array]] = {}
     for t in range(start, len(codes)):
         if (t - start) % skip == 0:
             embedding = engine.straightest(
@@ -84,18 +84,17 @@ def walk_forward(
             )
             if not errors:
                 sizes = component_candidates(embedding.rank) if n_components == "auto" else [n_components]
-                errors = {(f, candidate): [] for f in sizes for candidate in lams}
-            for f, candidate in errors if len(errors) > 1 else ():
-                recover = engine.recovery(
-                    embedding.matrix[:f], candidate, activity=ACTIVITY_FACTOR * moments.peak_activity
-                )
-                code = engine.recover_next(recover, extrapolation, own[t - 2], own[t - 1])
-                errors[f, candidate].append(float((((code - own[t]) @ atoms) ** 2).mean()))
+                errors = {f: [] for f in sizes}
+            for f, found in errors.items() if len(errors) * len(lams) > 1 else ():
+                recover = engine.recovery(embedding.matrix[:f], lams, activity=ACTIVITY_FACTOR * moments.peak_activity)
+                expected = engine.recover_next(recover, extrapolation, own[t - 2], own[t - 1])
+                found.append(engine.numpy((((expected - own[t]) @ atoms) ** 2).mean(1)))
         if extrapolation.learns:
             latest = own[t - 2 : t + 1]
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
         moments.update(own[t])
-    scores = {key: float(np.mean(values)) if values else np.nan for key, values in errors.items()}
+    means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] for f, found in errors.items()}
+    scores = {(f, price): mean for f, found in means.items() for price, mean in zip(lams, found, strict=True)}
     # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
     best = min(scores.values()) * (1.0 + _TIE)
     chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))

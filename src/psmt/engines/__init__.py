@@ -57,11 +57,11 @@ class Engine(Protocol):
     def embedding(self, matrix: NDArray[np.float64], roughness: NDArray[np.float64], rank: int) -> Any:
         """An `Embedding` of given parts."""
 
-    def recovery(self, embedding: Any, lam: float, *, activity: Any = np.inf) -> Any:
+    def recovery(self, embedding: Any, lam: float | Sequence[float], *, activity: Any = np.inf) -> Any:
         """Codes from points of an embedding (n_components, n_features): a `Recovery`."""
 
     def recover_next(self, recover: Any, extrapolation: Any, previous: Any, current: Any) -> Any:
-        """The code (n_features,) that follows two others: steps 6 and 7."""
+        """The code (n_features,) that follows two others: steps 6 and 7. Of several lam, each gives a row."""
 
 
 @lru_cache

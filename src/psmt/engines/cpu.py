@@ -65,7 +65,7 @@ class CpuEngine:
     def embedding(self, matrix: Array, roughness: Array, rank: int) -> Embedding:
         return Embedding(matrix, roughness, rank)
 
-    def recovery(self, embedding: Array, lam: float, *, activity: float = np.inf) -> Recovery:
+    def recovery(self, embedding: Array, lam: float | Sequence[float], *, activity: float = np.inf) -> Recovery:
         return Recovery(embedding, lam, activity=activity)
 
     def recover_next(self, recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:

@@ -74,7 +74,7 @@ class TorchEngine:
     def embedding(self, matrix: Array, roughness: Array, rank: int) -> Embedding:
         return Embedding(self.array(matrix), self.array(roughness), rank)
 
-    def recovery(self, embedding: Tensor, lam: float, *, activity: Any = torch.inf) -> TorchRecovery:
+    def recovery(self, embedding: Tensor, lam: float | Sequence[float], *, activity: Any = torch.inf) -> TorchRecovery:
         return TorchRecovery(embedding, lam, activity=activity, solvers=self._solvers)
 
     def recover_next(

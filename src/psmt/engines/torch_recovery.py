@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,14 +20,14 @@ class TorchRecovery:
     def __init__(
         self,
         embedding: Tensor,
-        lam: float,
+        lam: float | Sequence[float],
         *,
         activity: Tensor | float = torch.inf,
         tol: float = 1e-14,
         solvers: Solvers,
     ) -> None:
         self.embedding = embedding
-        self.lam = check_real("lam", lam)
+        self.lam = embedding.new_tensor([check_real("lam", p) for p in np.ravel(lam).tolist()]).view(np.shape(lam))
         self.activity = activity
         self.tol = tol
         self._solvers = solvers
@@ -43,23 +45,34 @@ class TorchRecovery:
 
     def __call__(self, point: Tensor, current: Tensor | None = None) -> Tensor:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
-        code = self._share.new_zeros(len(self._share)) if current is None else current
-        hidden = torch.where(self._shown, 0.0, code)
-        start = torch.zeros_like(code).index_add_(0, self._first, code - hidden)
-        left = (self.activity - hidden.sum()).clamp_min(0.0)
-        return hidden + self._spread(self._solve(self._columns, self._total, point, start, left))
+        code = torch.zeros_like(self._total) if current is None else current
+        return self._codes(point.expand(self.lam.numel(), -1), code).view(*self.lam.shape, -1)
+
+    def _codes(self, points: Tensor, currents: Tensor) -> Tensor:
+        """Codes (n, n_features) of points (n, n_components), given the current codes (n_features,) or (n, n_features).
+
+        There is one lam, or one for each point.
+        """
+        hidden = torch.where(self._shown, 0.0, currents).expand(len(points), -1)
+        start = torch.zeros_like(hidden).index_add_(1, self._first, currents - hidden)
+        left = (self.activity - hidden.sum(1)).clamp_min(0.0)
+        return hidden + self._spread(self._solve(self._columns, self._total, points, start, left))
 
     def _spread(self, coef: Tensor) -> Tensor:
         """Activities (.., n_features) of the atoms from coefficients (.., n_features) of the columns."""
         return coef[..., self._first] * self._share
 
     def many(self, points: Tensor, currents: Tensor) -> Tensor:
-        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features)."""
-        prices = torch.full_like(self._total, 0.5 * self.lam)
+        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features); for a single lam.
+
+        Those that meet the bound on activity are solved once more, together.
+        """
+        prices = (0.5 * self.lam).expand_as(self._total)
         found = self._solvers.solve_many(self._columns, points, prices, tol=self.tol).coef
         codes = torch.where(self._shown, self._spread(found), currents)
-        for t in (codes.sum(1) > self.activity).nonzero()[:, 0].tolist():
-            codes[t] = self(points[t], currents[t])
+        over = (codes.sum(1) > self.activity).nonzero()[:, 0]
+        if len(over):
+            codes[over] = self._codes(points[over], currents[over])
         return codes
 
     def change(self, shift: Tensor, current: Tensor | None = None) -> Tensor:
@@ -68,49 +81,55 @@ class TorchRecovery:
         both = padded(torch.cat([unit, -unit]))
         total = torch.cat([self._total, self._total])
         spent = 0.0 if current is None else current.abs().sum()
+        n = self.lam.numel()
         left = (self.activity - total.new_tensor(0.0) - spent).clamp_min(0.0)
-        found = self._solve(both, total, shift, torch.zeros_like(total), left)
-        rise, fall = found.view(2, -1)
+        found = self._solve(both, total, shift.expand(n, -1), total.new_zeros(n, len(total)), left.expand(n))
+        rise, fall = found.view(*self.lam.shape, 2, -1).unbind(-2)
         return self._spread(rise - fall)
 
-    def _solve(self, columns: Tensor, total: Tensor, point: Tensor, start: Tensor, activity: Tensor) -> Tensor:
-        """Coefficients (n,) >= 0 of the columns (n, n_components) for a point, worth at most `activity` in all.
+    def _solve(self, columns: Tensor, total: Tensor, points: Tensor, start: Tensor, activity: Tensor) -> Tensor:
+        """Coefficients (n, n_columns) >= 0 of the columns for points (n, n_components), worth at most `activity` (n,).
 
-        A unit of a column is worth the activity that `total` (n,) says. The search for the price of activity is that of
-        `psmt.recovery.Recovery`.
+        A unit of a column is worth the activity that `total` (n_columns,) says; `start` (n, n_columns) is a guess. The
+        search for the price of activity is that of `psmt.recovery.Recovery`, for all points at once.
         """
+        half = 0.5 * self.lam.view(-1, 1)
+        # One point alone is solved from the columns, several from the inner products that they share.
+        given = columns[None] if len(points) == 1 else columns
+        gram = None if len(points) == 1 else columns @ columns.mT
 
-        def priced(price: Tensor | float) -> Tensor:
+        def priced(price: Tensor) -> Tensor:
             nonlocal start
-            problem = pose(columns[None], point[None], 0.5 * self.lam + price * total)
-            begin = torch.nn.functional.pad(start, (0, len(columns) - len(start)))
-            start = self._solvers.solve(problem, self.tol, begin[None]).coef[0, : len(total)]
+            problem = pose(given, points, half + price[:, None] * total, gram)
+            begin = torch.nn.functional.pad(start, (0, len(columns) - len(total)))
+            start = self._solvers.solve(problem, self.tol, begin).coef[:, : len(total)]
             return start
 
         def cost(scaled: Tensor) -> Tensor:
-            rest = scaled @ columns[: len(scaled)] - point
-            return 0.5 * rest.square().sum() + 0.5 * self.lam * scaled.sum()
+            rest = scaled @ columns[: len(total)] - points
+            return 0.5 * rest.square().sum(1) + half[:, 0] * scaled.sum(1)
 
         def spent(scaled: Tensor) -> Tensor:
             return scaled @ total
 
-        lavish = priced(0.0)
-        if bool(spent(lavish) <= activity):
+        found = lavish = priced(torch.zeros_like(activity))
+        over = spent(lavish) > activity
+        if not bool(over.any()):
             return lavish
         frugal, best = torch.zeros_like(lavish), cost(lavish)
         for _ in range(CUTS):
-            share = (activity - spent(frugal)) / (spent(lavish) - spent(frugal))
-            mixed = frugal + share * (lavish - frugal)
-            if bool(cost(mixed) - best <= self.tol * cost(torch.zeros_like(mixed))):
+            span = spent(lavish) - spent(frugal)
+            mixed = frugal + ((activity - spent(frugal)) / span)[:, None] * (lavish - frugal)
+            found = torch.where(over[:, None], mixed, found)
+            over &= cost(mixed) - best > self.tol * cost(torch.zeros_like(mixed))
+            if not bool(over.any()):
                 break
-            price = (cost(frugal) - cost(lavish)) / (spent(lavish) - spent(frugal))
-            found = priced(price)
-            best = torch.maximum(best, cost(found) + price * (spent(found) - activity))
-            if bool(spent(found) > activity):
-                lavish = found
-            else:
-                frugal = found
-        return mixed
+            price = torch.where(over, (cost(frugal) - cost(lavish)) / span, 0.0)
+            fresh = priced(price)
+            best = torch.maximum(best, cost(fresh) + price * (spent(fresh) - activity))
+            much = (spent(fresh) > activity)[:, None]
+            lavish, frugal = torch.where(much, fresh, lavish), torch.where(much, frugal, fresh)
+        return found
 
 
 def _first_parallel(columns: Tensor) -> Tensor:
