@@ -38,8 +38,8 @@ def test_candidates():
     assert held_out(3) == 1
 
 
-def test_the_table_is_complete_and_its_least_is_chosen(film):
-    choice = auto().fit(film[:200]).choice_
+def test_the_table_is_complete_and_its_least_is_chosen(engine, film):
+    choice = auto(device=engine.device).fit(film[:200]).choice_
     sizes = {f for f, _ in choice.scores}
     assert sizes == {16, None}
     assert set(choice.scores) == {(f, lam) for f in sizes for lam in LAMBDAS}
@@ -47,9 +47,9 @@ def test_the_table_is_complete_and_its_least_is_chosen(film):
     assert choice.scores[choice.n_components, choice.lam] == min(choice.scores.values())
 
 
-def test_scores_are_walk_forward_errors(film):
+def test_scores_are_walk_forward_errors(engine, film):
     codes, dictionary = codes_and_dictionary(film)
-    scores = walk(codes, dictionary).scores
+    scores = walk(codes, dictionary, device=engine.device).scores
     for f, lam in ((None, 0.03), (16, 0.3)):
         errors = []
         for t in range(56, 64):
@@ -75,17 +75,17 @@ def test_the_first_predictions_do_not_know_the_last_codes(film):
     assert 8 * (ours[None, 0.1] - theirs[None, 0.1]) == pytest.approx(change, rel=1e-6)
 
 
-def test_the_choice_goes_with_the_model(film):
-    model = auto().fit(film[:200])
+def test_the_choice_goes_with_the_model(engine, film):
+    model = auto(device=engine.device).fit(film[:200])
     assert (model.n_components_, model.lam_) == (model.choice_.n_components, model.choice_.lam)
-    given = auto(n_components=model.n_components_, lam=model.lam_).fit(film[:200])
+    given = auto(device=engine.device, n_components=model.n_components_, lam=model.lam_).fit(film[:200])
     assert given.choice_.scores == {}
     assert np.allclose(given.predict(), model.predict(), atol=1e-9)
 
 
 @pytest.mark.parametrize("given", [{"n_components": 5}, {"n_components": None}, {"lam": 0.2}])
-def test_what_is_given_is_not_varied(film, given):
-    model = auto(**given).fit(film[:200])
+def test_what_is_given_is_not_varied(engine, film, given):
+    model = auto(device=engine.device, **given).fit(film[:200])
     (name, value), *_ = given.items()
     assert getattr(model, name + "_") == value
     assert {key[name == "lam"] for key in model.choice_.scores} == {value}
@@ -116,13 +116,13 @@ def test_nothing_given_after_fit_changes_the_choice(film):
     assert (model.n_components_, model.lam_) == (before.n_components, before.lam)
 
 
-def test_gain_looks_back_even_when_all_is_given(film):
-    model = auto(n_components=5, lam=0.1, extrapolation="gain").fit(film[:200])
+def test_gain_looks_back_even_when_all_is_given(engine, film):
+    model = auto(device=engine.device, n_components=5, lam=0.1, extrapolation="gain").fit(film[:200])
     assert model._extrapolation.state["common"][1] > 0, "it has seen steps before the first update"
     assert (model.n_components_, model.lam_) == (5, 0.1)
 
 
-def test_a_still_window_can_be_walked_too(film):
-    model = auto().fit(np.vstack([film[:100], np.tile(film[100], (80, 1))]))
+def test_a_still_window_can_be_walked_too(engine, film):
+    model = auto(device=engine.device).fit(np.vstack([film[:100], np.tile(film[100], (80, 1))]))
     assert model.embedding_.shape == (0, 32)
     assert np.allclose(model.update(film[100]).predict(), model.codes_[-1] @ model.dictionary_)
