@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFrames, Predictor, RidgeFrames
+from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.progress import Progress, silent
@@ -91,6 +92,20 @@ def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None
         )
 
 
+class _Sharing(PSMT):
+    """PSMT that learns no dictionary that another one has learned from the same film before it."""
+
+    def share(self, learned: dict[int, SparseCoder]) -> Self:
+        """Look for a coder here, and leave it here: by the number of frames, from the first on, that it has learned."""
+        self._learned = learned
+        return self
+
+    def _fitted_coder(self, samples: Array) -> SparseCoder:
+        if len(samples) not in self._learned:
+            self._learned[len(samples)] = super()._fitted_coder(samples)
+        return self._learned[len(samples)]
+
+
 def predict_phase(
     patches: Array,
     phase: Phase,
@@ -124,7 +139,8 @@ def predict_phase(
         "random_state": seed,
         "device": device,
     }
-    psmt = PSMT(**asked).fit(past)
+    learned: dict[int, SparseCoder] = {}
+    psmt = _Sharing(**asked).share(learned).fit(past)
     progress(stage, 1, total)
     shared: dict[str, Any] = {
         "window": window,
@@ -135,7 +151,7 @@ def predict_phase(
     }
     methods: dict[str, Predictor] = {
         "psmt": psmt,
-        "psmt_gain": PSMT(extrapolation="gain", **asked),
+        "psmt_gain": _Sharing(extrapolation="gain", **asked).share(learned),
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),
         "copy": CopyFrame(),
