@@ -175,9 +175,12 @@ def test_only_a_single_slide_is_remembered():
 
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("ends", [True, False])
-def test_products_with_the_matrices(centred, ends):
+@pytest.mark.parametrize("used", [0.05, 1.0])
+def test_products_with_the_matrices(centred, ends, used):
+    """Of sparse codes they are made from the codes themselves."""
     rng = np.random.default_rng(0)
-    moments, vectors = WindowMoments.of(np.abs(rng.standard_normal((40, 6)))), rng.standard_normal((6, 3))
+    codes = np.abs(rng.standard_normal((40, 60))) * (rng.random((40, 60)) < used)
+    moments, vectors = WindowMoments.of(codes), rng.standard_normal((60, 3))
     V, S = moments.covariance(centred=centred), moments.second_differences(ends=ends)
     assert np.allclose(moments.covariance_times(vectors, centred=centred), V @ vectors)
     assert np.allclose(moments.second_differences_times(vectors, ends=ends), S @ vectors)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+
+from psmt.sparse_codes import SparseCodes
 
 Array = NDArray[np.float64]
 
@@ -23,6 +24,9 @@ FALL = 1e-2
 
 STILL = 1e-12
 """An atom whose variance is below this fraction of its mean square stands still: the difference is rounding."""
+
+_ENTRY = 8
+"""What an entry of a sparse code costs in a product, in entries of a dense matrix."""
 
 
 class Change(NamedTuple):
@@ -81,6 +85,15 @@ def _bend(before: Any, middle: Any, after: Any) -> Any:
 
 def _end_bend(end: Any, beside: Any) -> Any:
     return end - 0.5 * beside
+
+
+def _bends(rows: Array, *, ends: bool) -> Array:
+    """Second differences (n, ..) of rows (n, ..); those of the first and the last are zero, or half stencils."""
+    bends = np.zeros_like(rows)
+    bends[1:-1] = _bend(rows[:-2], rows[1:-1], rows[2:])
+    if ends:
+        bends[0], bends[-1] = _end_bend(rows[0], rows[1]), _end_bend(rows[-1], rows[-2])
+    return bends
 
 
 class SlidingWindow(ABC):
@@ -182,7 +195,7 @@ class WindowMoments(SlidingWindow):
     def __init__(self, n_features: int) -> None:
         super().__init__()
         self.n_features = n_features
-        self._codes: deque[Array] = deque()
+        self._codes = SparseCodes(n_features)
         self._activity: deque[float] = deque()
         self._reverted = 0
         self._peak: Array = np.zeros(2)
@@ -193,7 +206,7 @@ class WindowMoments(SlidingWindow):
         """Moments of a whole window of codes (time, n_features) at once."""
         codes = np.array(codes, dtype=np.float64)
         moments = cls(codes.shape[1])
-        moments._codes.extend(codes)
+        moments._codes = SparseCodes.of(codes)
         moments._activity.extend(codes.sum(axis=1).tolist())
         moments._refresh()
         return moments
@@ -204,7 +217,7 @@ class WindowMoments(SlidingWindow):
     @property
     def codes(self) -> Array:
         """The window (time, n_features), oldest first."""
-        return np.array(self._codes).reshape(len(self), self.n_features)
+        return self._codes.matrix.toarray()
 
     def latest(self, count: int) -> Array:
         """The youngest codes (count, n_features), oldest first."""
@@ -240,7 +253,11 @@ class WindowMoments(SlidingWindow):
 
     def covariance_times(self, vectors: Array, *, centred: bool = True) -> Array:
         """V times the columns of `vectors` (n_features, n), without making V."""
-        n, products = len(self), self.products @ vectors
+        n = len(self)
+        if self._is_sparse:
+            products = self._codes.transposed_times(self._codes.times(vectors))
+        else:
+            products = self.products @ vectors
         if not centred:
             return products / n
         products -= np.outer(self.total, (self.total @ vectors) / n)
@@ -249,11 +266,19 @@ class WindowMoments(SlidingWindow):
 
     def second_differences_times(self, vectors: Array, *, ends: bool = False) -> Array:
         """S times the columns of `vectors` (n_features, n)."""
+        if self._is_sparse:
+            bends = _bends(self._codes.times(vectors), ends=ends)
+            return self._codes.transposed_times(_bends(bends, ends=True))
         products = self.curvature @ vectors
         if ends:
             for bend in self._end_bends():
                 products += np.outer(bend, bend @ vectors)
         return products
+
+    @property
+    def _is_sparse(self) -> bool:
+        """Whether a product with all codes and back costs less than one with the dense sums of them."""
+        return len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2
 
     def _end_bends(self) -> tuple[Array, Array]:
         return _end_bend(self._codes[0], self._codes[1]), _end_bend(self._codes[-1], self._codes[-2])
@@ -327,7 +352,7 @@ class WindowMoments(SlidingWindow):
         self._clear()
         self._reverted = 0
         # Sparse products: a code uses few atoms, and entries of unused ones stay exactly zero.
-        codes = csr_array(self.codes)
+        codes = self._codes.matrix
         self.total = np.asarray(codes.sum(axis=0))
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
         self.products = (codes.T @ codes).toarray()
