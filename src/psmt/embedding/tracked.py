@@ -56,6 +56,9 @@ _SLIDES = 500
 _CORRECTIONS = 2
 """Further steps, from the residuals, before the closed form is solved."""
 
+_WORN = 16
+"""Such steps after which the closed form is solved: inverses that propose badly time and again are full of rounding."""
+
 MIXED = 8
 """Mixtures of residuals that such a step takes from each inverse."""
 
@@ -63,7 +66,7 @@ _FOLD = 64
 """Changes of an inverse that are kept aside before they are put into it, all in one product."""
 
 DEPENDENT = 1e-15
-"""Proposed directions with less than this fraction of the largest variance among them add nothing new."""
+"""Mixtures of directions with less than this fraction of the largest variance among them are rounding."""
 
 
 class TrackedEmbedding:
@@ -221,42 +224,62 @@ class _Pencil:
         return True
 
 
-class _Inverse:
-    """(S - shift V)^-1 of a sliding window."""
+class _Inverses:
+    """(S - shift V)^-1 of a sliding window, for each of the shifts (n_shifts,).
 
-    def __init__(self, pencil: _Pencil, shift: float) -> None:
-        self.shift = shift
+    They are symmetric, so that rows serve as columns.
+    """
+
+    def __init__(self, pencil: _Pencil, shifts: Array) -> None:
+        self.shifts = shifts
         self._centred = pencil.centred
-        self._matrix = np.asfortranarray(np.linalg.inv(pencil.shifted(shift)))
-        self._left = self._right = np.zeros((len(self._matrix), 0))
-        self._total = self._matrix @ pencil.moments.total
+        self._matrices = np.linalg.inv(np.stack([pencil.shifted(shift) for shift in shifts]))
+        # Changes that have not been put into the matrices yet: less left' right.
+        self._left = np.empty((len(shifts), _FOLD, self._matrices.shape[-1]))
+        self._right = np.empty_like(self._left)
+        self._waiting = 0
+        self._totals = self._matrices @ pencil.moments.total
 
-    def __matmul__(self, vectors: Array) -> Array:
-        """The inverse times the columns of `vectors` (n_features, n)."""
-        return self._matrix @ vectors - self._left @ (self._right.T @ vectors)
+    def times(self, which: int, vectors: Array) -> Array:
+        """One of the inverses times the columns of `vectors` (n_features, n)."""
+        left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
+        return self._matrices[which] @ vectors - left.T @ (right @ vectors)
 
     def follow(self, change: Change) -> Array:
-        """Images (n_features, n) of the vectors of a slide under the inverse before it, which becomes that after it."""
-        vectors = change.vectors.T
-        sparse = vectors[:, :-1] if self._centred else vectors
-        rows = np.flatnonzero(sparse.any(axis=1))
-        images = -self._left @ (self._right.T @ vectors)
-        images[:, : sparse.shape[1]] += self._matrix[:, rows] @ sparse[rows]
+        """Images (n_shifts, n, n_features) of the n vectors of a slide under the inverses before it.
+
+        The inverses become those after the slide.
+        """
+        vectors = change.vectors
+        n = len(vectors)
+        if self._waiting + n > _FOLD:
+            self._fold()
+        sparse = vectors[:-1] if self._centred else vectors
+        atoms = np.flatnonzero(sparse.any(axis=0))
+        left, right = self._left[:, : self._waiting], self._right[:, : self._waiting]
+        images = (vectors @ right.mT) @ left
+        np.negative(images, out=images)
+        images[:, : len(sparse)] += sparse[:, atoms] @ self._matrices[:, atoms]
         if self._centred:
-            images[:, -1] = self._total  # followed as well, being the only dense one
-        weights = change.curvature - self.shift * change.covariance
-        inner = np.eye(len(weights)) + weights @ (change.vectors @ images)
-        right = np.linalg.solve(inner, weights @ images.T).T
+            images[:, -1] = self._totals  # followed as well, being the only dense one
+        weights = change.curvature - self.shifts[:, None, None] * change.covariance
+        inner = np.eye(n) + weights @ (vectors @ images.mT)
+        changes = np.linalg.solve(inner, weights @ images)
         if self._centred:
-            total = vectors[:, -1] + vectors[:, 0] - vectors[:, 1]
-            self._total = self._total + images[:, 0] - images[:, 1] - images @ (right.T @ total)
-        self._left, self._right = np.hstack([self._left, images]), np.hstack([self._right, right])
-        if self._left.shape[1] > _FOLD:
-            self._matrix = scipy.linalg.blas.dgemm(
-                -1.0, self._left, self._right, beta=1.0, c=self._matrix, trans_b=True, overwrite_c=True
-            )
-            self._left = self._right = np.zeros((len(self._matrix), 0))
+            total = vectors[-1] + vectors[0] - vectors[1]
+            self._totals += images[:, 0] - images[:, 1] - ((changes @ total)[:, None] @ images)[:, 0]
+        self._left[:, self._waiting : self._waiting + n] = images
+        self._right[:, self._waiting : self._waiting + n] = changes
+        self._waiting += n
         return images
+
+    def _fold(self) -> None:
+        for matrix, left, right in zip(self._matrices, self._left, self._right, strict=True):
+            waiting = slice(self._waiting)
+            scipy.linalg.blas.dgemm(
+                -1.0, right[waiting].T, left[waiting].T, beta=1.0, c=matrix.T, trans_b=True, overwrite_c=True
+            )
+        self._waiting = 0
 
 
 class Track(ABC):
@@ -276,6 +299,7 @@ class Track(ABC):
         self.floor = whitening.floor
         self.error = 0.0
         self._slides = 0
+        self._corrected = 0
 
     @property
     @abstractmethod
@@ -285,19 +309,24 @@ class Track(ABC):
     def follow(self, pencil: Any, change: Any, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > _SLIDES or not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
+        if self._slides > _SLIDES or self._corrected >= _WORN:
+            return False
+        if not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
             return False
         try:
             along = self.directions.T @ change.vectors.T
             proposed = self._propose(change, along)
-            self._rayleigh_ritz(
-                pencil, proposed, along @ change.covariance @ along.T, along @ change.curvature @ along.T
-            )
+            changed = along @ change.covariance @ along.T, along @ change.curvature @ along.T
+            try:
+                self._rayleigh_ritz(pencil, proposed, *changed)
+            except self.lost:
+                self._rayleigh_ritz_afresh(pencil, proposed)
             self.error = self._estimate_error(pencil)
             for _ in range(_CORRECTIONS):
                 if self.error <= tol or self.error == np.inf:
                     break
-                self._rayleigh_ritz(pencil, self._corrections(pencil))
+                self._corrected += 1
+                self._rayleigh_ritz_afresh(pencil, self._corrections(pencil))
                 self.error = self._estimate_error(pencil)
         except self.lost:
             return False
@@ -317,10 +346,18 @@ class Track(ABC):
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under the next inverse."""
 
     @abstractmethod
-    def _rayleigh_ritz(
-        self, pencil: Any, proposed: Any, covariance_change: Any = 0.0, curvature_change: Any = 0.0
-    ) -> None:
-        """Take the best directions in the span of the known ones, as far as these changed, and the proposed ones."""
+    def _rayleigh_ritz(self, pencil: Any, proposed: Any, covariance_change: Any, curvature_change: Any) -> None:
+        """Take the best directions in the span of the known and the proposed ones.
+
+        V and S of the known directions, before they changed by so much, are taken to be what the last step made them.
+        """
+
+    @abstractmethod
+    def _rayleigh_ritz_afresh(self, pencil: Any, proposed: Any) -> None:
+        """The same, more slowly: nothing is taken for known, and directions that depend on others do no harm.
+
+        So it mends what rounding, step after step, has done to the known directions.
+        """
 
     @abstractmethod
     def _estimate_error(self, pencil: Any) -> float:
@@ -341,8 +378,7 @@ class _Track(Track):
         self._witnesses = whitening.directions[:, chosen]
         # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
         nodes = (0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))).astype(int)
-        shifts = 0.5 * (found.roughness[nodes] + found.roughness[nodes + 1])
-        self._inverses = [_Inverse(pencil, shift) for shift in shifts]
+        self._inverses = _Inverses(pencil, 0.5 * (found.roughness[nodes] + found.roughness[nodes + 1]))
         self._random = np.random.default_rng(0)
 
     @property
@@ -351,34 +387,27 @@ class _Track(Track):
         return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
 
     def _propose(self, change: Change, along: Array) -> Array:
-        proposed = []
-        for inverse in self._inverses:
-            # Less what the known directions have of it: for an eigenvector, known without a product.
-            known = self.directions @ (along / (self.roughness - inverse.shift)[:, None])
-            proposed.append(inverse.follow(change) - known)
-        return np.hstack(proposed)
+        # Less what the known directions have of it: for an eigenvector, known without a product.
+        shifts = self._inverses.shifts
+        known = along / (self.roughness[:, None] - shifts[:, None, None])
+        proposed = self._inverses.follow(change) - known.mT @ self.directions.T
+        return proposed.reshape(-1, len(self.directions)).T
 
     def _corrections(self, pencil: _Pencil) -> Array:
-        shifts = np.array([inverse.shift for inverse in self._inverses])
+        shifts = self._inverses.shifts
         nearest = np.abs(self.roughness[: self.wanted, None] - shifts).argmin(axis=1)
         mixing = self._random.standard_normal((self.wanted, len(shifts), MIXED))
         mixing[nearest[:, None] != np.arange(len(shifts))] = 0.0
         residuals = self._residuals(pencil, mixing.reshape(self.wanted, -1)).reshape(-1, len(shifts), MIXED)
-        return np.hstack([inverse @ residuals[:, j] for j, inverse in enumerate(self._inverses)])
+        return np.hstack([self._inverses.times(j, residuals[:, j]) for j in range(len(shifts))])
 
     def _rayleigh_ritz(
-        self,
-        pencil: _Pencil,
-        proposed: Array,
-        covariance_change: Array | float = 0.0,
-        curvature_change: Array | float = 0.0,
+        self, pencil: _Pencil, proposed: Array, covariance_change: Array, curvature_change: Array
     ) -> None:
         sizes = np.linalg.norm(proposed, axis=0)
         proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
         images = pencil.covariance_times(proposed)
-        variances, turn = scipy.linalg.eigh(proposed.T @ images)
-        new = variances > DEPENDENT * variances[-1]
-        turn = turn[:, new] / np.sqrt(variances[new])
+        turn = _orthonormal(proposed.T @ images)
         proposed, images = proposed @ turn, images @ turn
 
         known = len(self.roughness)
@@ -395,9 +424,21 @@ class _Track(Track):
         self.directions = self.directions @ turn[:known, :known] + proposed @ turn[known:, :known]
         self.directions[pencil.still] = 0.0
 
+    def _rayleigh_ritz_afresh(self, pencil: _Pencil, proposed: Array) -> None:
+        known = len(self.roughness)
+        basis = np.hstack([self.directions, proposed])
+        covariance = basis.T @ pencil.covariance_times(basis)
+        sizes = np.sqrt(np.diag(covariance))
+        scale = 1.0 / np.where(sizes > 0, sizes, 1.0)
+        turn = scale[:, None] * _orthonormal(scale[:, None] * covariance * scale)
+        self.roughness, inner = scipy.linalg.eigh(turn.T @ (basis.T @ pencil.curvature_times(basis)) @ turn)
+        self.roughness = self.roughness[:known]
+        self.directions = basis @ (turn @ inner[:, :known])
+        self.directions[pencil.still] = 0.0
+
     def _estimate_error(self, pencil: _Pencil) -> float:
         mixing = self._random.standard_normal((self.wanted, 2))
-        errors = self._inverses[-1] @ self._residuals(pencil, mixing)
+        errors = self._inverses.times(-1, self._residuals(pencil, mixing))
         mixed = self.directions[:, : self.wanted] @ mixing
         images = pencil.covariance_times(np.hstack([errors, mixed, self._witnesses]))
         outside = np.sum(errors * images[:, :2]) - np.sum((self.directions.T @ images[:, :2]) ** 2)
@@ -410,3 +451,10 @@ class _Track(Track):
         if self.floor and not ((variances > NULL * pencil.line) & (variances < pencil.line)).any():
             return np.inf
         return float(np.sqrt(self.wanted * max(outside, 0.0) / size) + drift)
+
+
+def _orthonormal(covariance: Array) -> Array:
+    """Mixtures (n, m) of n directions with this covariance (n, n) of unit covariance; dependent ones drop out."""
+    variances, turn = scipy.linalg.eigh(covariance)
+    new = variances > DEPENDENT * variances[-1]
+    return turn[:, new] / np.sqrt(variances[new])

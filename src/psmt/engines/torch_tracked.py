@@ -105,18 +105,12 @@ class _Track(Track):
         return (self._inverses @ residuals.movedim(1, 0)).movedim(0, 1).flatten(1)
 
     def _rayleigh_ritz(
-        self,
-        pencil: _Pencil,
-        proposed: Tensor,
-        covariance_change: Tensor | float = 0.0,
-        curvature_change: Tensor | float = 0.0,
+        self, pencil: _Pencil, proposed: Tensor, covariance_change: Tensor, curvature_change: Tensor
     ) -> None:
         norms = proposed.norm(dim=0)
         proposed = proposed / torch.where(norms > 0, norms, 1.0)
         images = pencil.covariance_times(proposed)
-        variances, turn = torch.linalg.eigh(proposed.T @ images)
-        new = variances > DEPENDENT * variances[-1]
-        turn = turn[:, new] / variances[new].sqrt()
+        turn = _orthonormal(proposed.T @ images)
         proposed, images = proposed @ turn, images @ turn
 
         known = len(self.roughness)
@@ -130,6 +124,18 @@ class _Track(Track):
         turn = torch.linalg.solve_triangular(factor.mT, turn[:, :known], upper=True)
         self.roughness = roughness[:known]
         self.directions = self.directions @ turn[:known] + proposed @ turn[known:]
+        self.directions.masked_fill_(pencil.still[:, None], 0.0)
+
+    def _rayleigh_ritz_afresh(self, pencil: _Pencil, proposed: Tensor) -> None:
+        known = len(self.roughness)
+        basis = torch.cat([self.directions, proposed], 1)
+        covariance = basis.T @ pencil.covariance_times(basis)
+        sizes = covariance.diagonal().sqrt()
+        scale = 1.0 / torch.where(sizes > 0, sizes, 1.0)
+        turn = scale[:, None] * _orthonormal(scale[:, None] * covariance * scale)
+        roughness, inner = torch.linalg.eigh(turn.T @ (basis.T @ pencil.curvature_times(basis)) @ turn)
+        self.roughness = roughness[:known]
+        self.directions = basis @ (turn @ inner[:, :known])
         self.directions.masked_fill_(pencil.still[:, None], 0.0)
 
     def _estimate_error(self, pencil: _Pencil) -> float:
@@ -148,7 +154,14 @@ class _Track(Track):
         return float(error)
 
 
-def _bordered(diagonal: Tensor, change: Tensor | float, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
+def _orthonormal(covariance: Tensor) -> Tensor:
+    """Mixtures (n, m) of n directions with this covariance (n, n) of unit covariance; dependent ones drop out."""
+    variances, turn = torch.linalg.eigh(covariance)
+    new = variances > DEPENDENT * variances[-1]
+    return turn[:, new] / variances[new].sqrt()
+
+
+def _bordered(diagonal: Tensor, change: Tensor, known: Tensor, proposed: Tensor, images: Tensor) -> Tensor:
     """The diagonal and its change, bordered by products of all directions with the images of the proposed ones."""
     cross = known.T @ images
     return torch.cat([torch.cat([diagonal.diag() + change, cross], 1), torch.cat([cross.T, proposed.T @ images], 1)])
