@@ -7,6 +7,7 @@ from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from benchmarks.measure import ALPHA, Row, dictionary, once, oracles, patches, pinned
 from psmt import SparseCoder
+from psmt.experiments.codes import code_patches
 from psmt.experiments.sweep import SweepSettings, reconstruct_window
 
 FRAMES = 2
@@ -16,9 +17,10 @@ FRAMES = 2
 def sweep() -> list[Row]:
     """The sum over all M, H and windows of a film of 10,000 frames.
 
-    Ours: for each M one epoch of the dictionary times the epochs, and one window of the middle H times the number of
-    windows. The paper's: for each M three batches of scikit-learn's dictionary times those of as many epochs, and for
-    one window its embedding as written, and the codes and recoveries of a few frames times all frames of all windows.
+    Ours: for each M one epoch of the dictionary times the epochs, the codes, and one window of the middle H times the
+    number of windows. The paper's: for each M three batches of scikit-learn's dictionary times those of as many
+    epochs, and for one window its embedding as written, and the codes and recoveries of a few frames times all frames
+    of all windows.
     """
     settings, film = SweepSettings(), patches()
     ours = theirs = 0.0
@@ -27,10 +29,12 @@ def sweep() -> list[Row]:
             windows = [(h, len(settings.segments(h, len(film)))) for h in settings.windows(n_atoms)]
             middle = windows[len(windows) // 2][0]
             atoms = dictionary(n_atoms)
-            given = {"n_components": settings.components(n_atoms), "alpha": settings.alpha, "lam": settings.lam}
+            given = {"dictionary": atoms, "n_components": settings.components(n_atoms), "lam": settings.lam}
+            codes = code_patches(patches=film[:middle], dictionary=atoms, alpha=settings.alpha)
             epoch = once(lambda m=n_atoms: SparseCoder(n_atoms=m, max_epochs=1, random_state=0).fit(film))
-            cell = once(lambda h=middle, d=atoms, g=given: reconstruct_window(patches=film[:h], dictionary=d, **g))
-            ours += settings.max_epochs * epoch + cell * sum(count for _, count in windows)
+            coding = once(lambda d=atoms: code_patches(patches=film, dictionary=d, alpha=settings.alpha))
+            cell = once(lambda h=middle, g=given | codes: reconstruct_window(patches=film[:h], **g))
+            ours += settings.max_epochs * epoch + coding + cell * sum(count for _, count in windows)
 
             batch = once(lambda m=n_atoms, d=atoms: _learn(film[:768], m, d)) / 3
             frame, window = _literal(film[:middle], atoms, given["n_components"], settings.lam)

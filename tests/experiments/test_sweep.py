@@ -16,6 +16,7 @@ from oracles.solvers import nonnegative_least_squares, recover_code
 from psmt import read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments import sweep as sweep_module
+from psmt.experiments.codes import code_patches, sparse_codes
 from psmt.experiments.sweep import (
     SweepResult,
     SweepSettings,
@@ -56,10 +57,12 @@ def contents(folder):
 # Figures
 
 
-def test_a_window_against_the_formulas(patches):
+def test_a_window_against_the_formulas(engine, patches):
     frames, f, alpha, lam = patches[10:46], 5, 0.3, 0.1
     dictionary = learn_dictionary(patches=patches, n_atoms=8, alpha=alpha, max_epochs=2, seed=3)["dictionary"]
-    result = reconstruct_window(patches=frames, dictionary=dictionary, n_components=f, alpha=alpha, lam=lam)
+    codes = code_patches(patches=frames, dictionary=dictionary, alpha=alpha, device=engine.device)
+    given = {"patches": frames, "dictionary": dictionary, "device": engine.device}
+    result = reconstruct_window(**given, **codes, n_components=f, lam=lam)
 
     A = np.column_stack([nonnegative_least_squares(dictionary.T, x, np.full(8, 2 * alpha)) for x in frames])
     A[A < 1e-7] = 0.0
@@ -73,7 +76,6 @@ def test_a_window_against_the_formulas(patches):
     bound = 2 * A.sum(axis=0).max()
     recovered = np.array([recover_code(P, P @ a, lam, bound=bound) for a in A.T])
     np.testing.assert_allclose(result["mse"], np.mean((recovered @ dictionary - frames) ** 2, axis=1), rtol=1e-4)
-    np.testing.assert_allclose(result["coding_mse"], np.mean((A.T @ dictionary - frames) ** 2, axis=1), rtol=1e-6)
     assert result["rank"] == 8
 
 
@@ -112,8 +114,12 @@ def test_windows_overlap_by_three_quarters():
 def test_each_window_is_its_own_stretch_of_the_film(patches, unbroken, tmp_path):
     _, result = unbroken
     dictionary = learn_dictionary(patches=patches, n_atoms=12, alpha=0.3, max_epochs=1, seed=0)["dictionary"]
-    window = reconstruct_window(patches=patches[12:36], dictionary=dictionary, n_components=3, alpha=0.3, lam=0.1)
+    given = {"patches": patches[12:36], "dictionary": dictionary}
+    codes = code_patches(**given, alpha=0.3)
+    window = reconstruct_window(**given, **codes, n_components=3, lam=0.1)
     np.testing.assert_allclose(result.errors[12, 24][2], window["mse"], rtol=1e-9)
+    coded = sparse_codes(**codes, n_atoms=12).toarray()
+    np.testing.assert_allclose(result.coding_errors[12, 24][2], np.mean((coded @ dictionary - patches[12:36]) ** 2, 1))
 
 
 def test_tables(unbroken):

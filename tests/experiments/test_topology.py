@@ -9,6 +9,7 @@ from psmt.coding import SparseCoder
 from psmt.embedding import straightest
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.cells import run_cells
+from psmt.experiments.codes import pack_codes, slice_codes
 from psmt.experiments.topology import (
     RULE,
     TopologySettings,
@@ -16,10 +17,8 @@ from psmt.experiments.topology import (
     grid_by_similarity,
     likeness_test,
     measure_persistence,
-    pack_codes,
     picture_likeness,
     similarity_graph,
-    slice_codes,
     topology,
     window_graph,
     write_topology,

@@ -23,20 +23,27 @@ def reconstruct(
     patches: Array, coder: SparseCoder, *, n_components: int, lam: float, progress: Progress = silent
 ) -> Array:
     """MSE (time,) of each patch (time, n_features) after coding, embedding, recovery and decoding."""
-    recovered, _ = through_embedding(coder.transform(patches), n_components=n_components, lam=lam, device=coder.device)
+    codes, dictionary = coder.transform(patches), coder.dictionary_
+    frames, _ = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=coder.device)
     progress("reconstruct", len(patches), len(patches))
-    return mse(coder.inverse_transform(recovered), patches)
+    return mse(frames, patches)
 
 
-def through_embedding(codes: Array, *, n_components: int, lam: float, device: str = "cpu") -> tuple[Array, int]:
-    """The codes (time, n_atoms) after the embedding of all of them and recovery, and the rank of V."""
+def through_embedding(
+    codes: Array, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+) -> tuple[Array, int]:
+    """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
+
+    The frames (time, n_features) are those of the dictionary (n_atoms, n_features).
+    """
     engine = engine_for(device)
     own = engine.array(codes)
     moments = engine.moments(own)
     embedding = engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=RANK_TOL)
     recover = engine.recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
     del moments  # as large as the codes several times over
-    return engine.numpy(recover.many(own @ embedding.matrix.T, own)), embedding.rank
+    recovered = recover.many(own @ embedding.matrix.T, own)
+    return engine.numpy(recovered @ engine.array(dictionary)), embedding.rank
 
 
 def components_for(n_atoms: int, n_components: int | None) -> int:

@@ -16,19 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from psmt.coding import SparseCoder
 from psmt.evaluation import Score
 from psmt.experiments.cells import Cell, Result, on_device, run_cells
+from psmt.experiments.codes import codes_cell
 from psmt.experiments.executors import cpu_count
 from psmt.experiments.plan import Plan, PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
 from psmt.experiments.prediction import METHODS, PhaseResult, predict_phase
 from psmt.experiments.progress import Progress, silent
-from psmt.experiments.reconstruction import Phase, find_phases, reconstruct
-from psmt.experiments.sweep import SweepResult, dictionary_cell, sweep
-from psmt.experiments.topology import (
-    TopologyResult,
-    topology,
-)
+from psmt.experiments.reconstruction import Phase, find_phases
+from psmt.experiments.sweep import SweepResult, dictionary_cell, reconstruct_window, sweep
+from psmt.experiments.topology import TopologyResult, topology
 from psmt.validation import check_series
 
 Array = NDArray[np.float64]
@@ -133,25 +130,20 @@ def reconstruct_film(
         device=device,
     )
     (learned,) = run_cells([learning], folder, stage="reconstruction: dictionary", **run)
+    dictionary = learned["dictionary"]
+    coding = codes_cell(patches, dictionary, alpha=settings.alpha, device=device)
+    (codes,) = run_cells([coding], folder, stage="reconstruction: codes", **run)
     inputs = {
         "patches": patches,
-        "dictionary": learned["dictionary"],
+        "dictionary": dictionary,
+        **codes,
         "n_components": settings.components,
-        "alpha": settings.alpha,
         "lam": settings.lam,
         **on_device(device),
     }
-    cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_patches, inputs)
+    cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_window, inputs)
     (result,) = run_cells([cell], folder, stage="reconstruction: all frames", **run)
     return result["mse"]
-
-
-def reconstruct_patches(
-    *, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float, device: str = "cpu"
-) -> Result:
-    """``mse`` (time,) of `reconstruct`. One cell."""
-    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
-    return {"mse": reconstruct(patches, coder, n_components=n_components, lam=lam)}
 
 
 # Prediction

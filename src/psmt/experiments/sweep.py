@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
+from psmt.evaluation import mse
 from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
+from psmt.experiments.codes import codes_cell, slice_codes, sparse_codes
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import components_for, through_embedding
 from psmt.experiments.tables import to_csv
@@ -264,25 +266,37 @@ def sweep(
         )
         for size in sizes
     ]
-    learned = run_cells(
-        learning, folder, executor=executor, progress=progress, force=force, stage="sweep: dictionaries"
-    )
-    dictionaries = {size: result["dictionary"] for size, result in zip(sizes, learned, strict=True)}
-    cells = list(window_cells(film, dictionaries, settings, device))
-    results = run_cells(
-        [cell for _, cell in cells], folder, executor=executor, progress=progress, force=force, stage="sweep: windows"
-    )
-    grouped: dict[tuple[int, int], list[Result]] = {}
+
+    def run(cells: Sequence[Cell], stage: str) -> list[Result]:
+        return run_cells(cells, folder, executor=executor, progress=progress, force=force, stage=f"sweep: {stage}")
+
+    dictionaries = [result["dictionary"] for result in run(learning, "dictionaries")]
+    coding = [codes_cell(film, dictionary, alpha=settings.alpha, device=device) for dictionary in dictionaries]
+    codes = run(coding, "codes")
+    cells = [
+        cell
+        for dictionary, packed in zip(dictionaries, codes, strict=True)
+        for cell in window_cells(film, dictionary, packed, settings, device)
+    ]
+    results = run([cell for _, cell in cells], "windows")
+    grouped: dict[tuple[int, int], list[Array]] = {}
     for (combination, _), result in zip(cells, results, strict=True):
-        grouped.setdefault(combination, []).append(result)
+        grouped.setdefault(combination, []).append(result["mse"])
+    alone = {
+        size: mse(sparse_codes(**packed, n_atoms=size) @ dictionary, film)
+        for size, dictionary, packed in zip(sizes, dictionaries, codes, strict=True)
+    }
     order = [
         (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
     ]
     return SweepResult(
         settings=settings,
         n_frames=len(film),
-        errors={key: np.array([result["mse"] for result in grouped[key]]) for key in order},
-        coding_errors={key: np.array([result["coding_mse"] for result in grouped[key]]) for key in order},
+        errors={key: np.array(grouped[key]) for key in order},
+        coding_errors={
+            (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
+            for size, window in order
+        },
     )
 
 
@@ -309,21 +323,21 @@ def dictionary_cell(
 
 
 def window_cells(
-    patches: Array, dictionaries: Mapping[int, Array], settings: SweepSettings, device: str = "cpu"
+    patches: Array, dictionary: Array, codes: Result, settings: SweepSettings, device: str = "cpu"
 ) -> Iterator[tuple[tuple[int, int], Cell]]:
-    """Cells of all windows that fit into the patches (time, n_features), each with its (M, H)."""
-    for n_atoms, dictionary in dictionaries.items():
-        for window in sorted(settings.windows(n_atoms), reverse=True):
-            for segment, (start, stop) in enumerate(settings.segments(window, len(patches))):
-                inputs = {
-                    "patches": patches[start:stop],
-                    "dictionary": dictionary,
-                    "n_components": settings.components(n_atoms),
-                    "alpha": settings.alpha,
-                    "lam": settings.lam,
-                }
-                name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
-                yield (n_atoms, window), Cell(name, reconstruct_window, inputs | on_device(device))
+    """Cells of all windows that fit into the patches (time, n_features) with packed codes, each with its (M, H)."""
+    n_atoms = len(dictionary)
+    for window in sorted(settings.windows(n_atoms), reverse=True):
+        for segment, (start, stop) in enumerate(settings.segments(window, len(patches))):
+            inputs = {
+                "patches": patches[start:stop],
+                "dictionary": dictionary,
+                **slice_codes(codes, start, stop),
+                "n_components": settings.components(n_atoms),
+                "lam": settings.lam,
+            }
+            name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
+            yield (n_atoms, window), Cell(name, reconstruct_window, inputs | on_device(device))
 
 
 def learn_dictionary(
@@ -336,17 +350,20 @@ def learn_dictionary(
 
 
 def reconstruct_window(
-    *, patches: Array, dictionary: Array, n_components: int, alpha: float, lam: float, device: str = "cpu"
+    *,
+    patches: Array,
+    dictionary: Array,
+    values: Array,
+    columns: NDArray[Any],
+    offsets: NDArray[Any],
+    n_components: int,
+    lam: float,
+    device: str = "cpu",
 ) -> Result:
-    """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back.
+    """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
 
-    ``coding_mse`` (window,) is that of layer 1 alone, ``rank`` that of V.
+    Their packed codes come with them, see `psmt.experiments.codes`.
     """
-    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
-    codes = coder.transform(patches)
-    recovered, rank = through_embedding(codes, n_components=n_components, lam=lam, device=device)
-    return {
-        "mse": np.mean((coder.inverse_transform(recovered) - patches) ** 2, axis=1),
-        "coding_mse": np.mean((coder.inverse_transform(codes) - patches) ** 2, axis=1),
-        "rank": np.array(rank),
-    }
+    codes = sparse_codes(values, columns, offsets, len(dictionary)).toarray()
+    frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
+    return {"mse": mse(frames, patches), "rank": np.array(rank)}

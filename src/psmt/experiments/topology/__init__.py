@@ -8,7 +8,7 @@ One dictionary serves the whole film, so that an atom keeps its number while the
 
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms, grid_by_similarity
 from psmt.experiments.topology.experiment import assemble, map_cell, topology, window_cells, write_topology
-from psmt.experiments.topology.graph import code_patches, pack_codes, similarity_graph, slice_codes, window_graph
+from psmt.experiments.topology.graph import similarity_graph, window_graph
 from psmt.experiments.topology.likeness import Likeness, likeness_test, picture_likeness, picture_side
 from psmt.experiments.topology.persistence import Overlap, Persistence, measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
@@ -27,16 +27,13 @@ __all__ = [
     "arrange_atoms",
     "assemble",
     "choose_atoms",
-    "code_patches",
     "grid_by_similarity",
     "likeness_test",
     "map_cell",
     "measure_persistence",
-    "pack_codes",
     "picture_likeness",
     "picture_side",
     "similarity_graph",
-    "slice_codes",
     "topology",
     "window_cells",
     "window_graph",

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
+from psmt.experiments.codes import codes_cell, slice_codes
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.sweep import dictionary_cell
 from psmt.experiments.tables import to_csv
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
-from psmt.experiments.topology.graph import code_patches, slice_codes, window_graph
+from psmt.experiments.topology.graph import window_graph
 from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, likeness_test, picture_likeness
 from psmt.experiments.topology.persistence import Overlap, measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
@@ -71,8 +72,7 @@ def topology(
         device=device,
     )
     dictionary = run([learning], "dictionary")[0]["dictionary"]
-    inputs = {"patches": film, "dictionary": dictionary, "alpha": settings.alpha, **on_device(device)}
-    codes = run([Cell(f"codes-M{settings.n_atoms:04d}", code_patches, inputs)], "codes")[0]
+    codes = run([codes_cell(film, dictionary, alpha=settings.alpha, device=device)], "codes")[0]
     # The map takes longest and goes first: nobody then waits for it at the end.
     arranged, *graphs = run([map_cell(codes, settings, device), *window_cells(codes, settings, device)], "windows")
     result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)

@@ -6,44 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.coding import SparseCoder
 from psmt.embedding.policy import RANK_TOL
 from psmt.engines import engine_for
 from psmt.experiments.cells import Result
+from psmt.experiments.codes import sparse_codes
 from psmt.experiments.topology.settings import THRESHOLD
 
 Array = NDArray[np.float64]
 
 N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""
-
-
-def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
-    """Packed codes of the patches (time, n_features). One cell."""
-    return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches))
-
-
-def pack_codes(codes: Array) -> Result:
-    """Codes (time, n_atoms) as ``values``, ``columns`` and ``offsets``: what is not zero, 1 in 100, is what travels."""
-    sparse = csr_array(codes)
-    return {
-        "values": sparse.data,
-        "columns": sparse.indices.astype(np.int32),
-        "offsets": sparse.indptr.astype(np.int64),
-    }
-
-
-def slice_codes(packed: Result, start: int, stop: int) -> Result:
-    """The packed codes of some of the frames."""
-    first, last = packed["offsets"][[start, stop]]
-    return {
-        "values": packed["values"][first:last],
-        "columns": packed["columns"][first:last],
-        "offsets": packed["offsets"][start : stop + 1] - first,
-    }
 
 
 def embed(
@@ -56,7 +31,7 @@ def embed(
     device: str = "cpu",
 ) -> Array:
     """P (n_components, n_atoms) of packed codes with columns of unit length, or zero for a dead atom."""
-    codes = csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms)).toarray()
+    codes = sparse_codes(values, columns, offsets, n_atoms).toarray()
     engine = engine_for(device)
     moments = engine.moments(engine.array(codes))
     del codes  # 100 MB at the paper's size, not needed while the eigenvectors are made
@@ -77,7 +52,7 @@ def window_graph(
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
 ) -> Result:
-    """The graph of one window, from its packed codes (see `pack_codes`). One cell.
+    """The graph of one window, from its packed codes (see `psmt.experiments.codes`). One cell.
 
     Returns
     -------
