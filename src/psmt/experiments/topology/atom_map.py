@@ -11,8 +11,9 @@ from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
 from psmt.embedding.policy import RANK_TOL, fix_signs
+from psmt.engines import engine_for
 from psmt.experiments.cells import Result
-from psmt.experiments.topology.graph import embed
+from psmt.experiments.topology.graph import embed, used_columns
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
 
@@ -80,9 +81,10 @@ def arrange_atoms(
     dict
         ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
     """
-    unit = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device)
-    atoms = np.flatnonzero(unit.any(axis=0))
-    shape, places = grid_by_similarity(unit[:, atoms].T, aspect=aspect)
+    engine = engine_for(device)
+    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device)
+    atoms, unit = used_columns(embedding, engine)
+    shape, places = grid_by_similarity(engine.numpy(unit).T, aspect=aspect)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}
 
 

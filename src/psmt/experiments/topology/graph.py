@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from psmt.embedding.policy import RANK_TOL
-from psmt.engines import engine_for
+from psmt.engines import Engine, engine_for
 from psmt.experiments.cells import Result
 from psmt.experiments.codes import sparse_codes
 from psmt.experiments.topology.settings import THRESHOLD
@@ -29,16 +29,20 @@ def embed(
     n_components: int,
     rank_tol: float,
     device: str = "cpu",
-) -> Array:
-    """P (n_components, n_atoms) of packed codes with columns of unit length, or zero for a dead atom."""
+) -> Any:
+    """P (n_components, n_atoms) of packed codes, as an array of the engine."""
     codes = sparse_codes(values, columns, offsets, n_atoms).toarray()
     engine = engine_for(device)
     moments = engine.moments(engine.array(codes))
     del codes  # 100 MB at the paper's size, not needed while the eigenvectors are made
-    found = engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol)
-    matrix = engine.numpy(found.matrix)
-    norms = np.linalg.norm(matrix, axis=0)
-    return np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
+    return engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol).matrix
+
+
+def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
+    """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""
+    norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
+    atoms = np.flatnonzero(norms)
+    return atoms, embedding[:, atoms] / engine.array(norms[atoms])
 
 
 def window_graph(
@@ -62,36 +66,46 @@ def window_graph(
         ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1 where there are no more, and
         ``nearest_similarity``.
     """
-    unit = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device)
-    return similarity_graph(unit, threshold=threshold)
+    embedding = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device)
+    return similarity_graph(embedding, threshold=threshold, device=device)
 
 
-def similarity_graph(embedding: Array, *, threshold: float = THRESHOLD) -> Result:
+def similarity_graph(embedding: Any, *, threshold: float = THRESHOLD, device: str = "cpu") -> Result:
     """The graph of the columns of P (n_components, n_atoms): what `window_graph` returns."""
-    norms = np.linalg.norm(embedding, axis=0)
-    used = norms > 0
-    unit = np.divide(embedding, norms, out=np.zeros_like(embedding), where=used)
-    similarity = unit.T @ unit
-    np.fill_diagonal(similarity, -np.inf)
-    similarity[~used] = -np.inf
-    similarity[:, ~used] = -np.inf
+    engine = engine_for(device)
+    n_atoms = embedding.shape[1]
+    atoms, unit = used_columns(engine.array(embedding), engine)
+    similarity = engine.numpy(unit.T @ unit)
     # One triangle alone decides: rounding could break the symmetry of the product.
-    edges = np.argwhere(np.triu(similarity > threshold, 1)).astype(np.int32)
-    n_atoms = len(used)
+    edges = atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)
     _, component = connected_components(_adjacency(edges, n_atoms), directed=False)
     k = min(N_NEAREST, n_atoms - 1)
-    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
-    nearest_similarity = np.take_along_axis(similarity, nearest, axis=1)
-    none = np.isneginf(nearest_similarity)
+    nearest = np.full((n_atoms, k), -1, dtype=np.int32)
+    nearest_similarity = np.zeros((n_atoms, k))
+    if found := min(k, len(atoms) - 1) if len(atoms) else 0:
+        others = _nearest(similarity, found)
+        nearest[atoms, :found] = atoms[others]
+        nearest_similarity[atoms, :found] = np.take_along_axis(similarity, others, axis=1)
     return {
-        "used": used,
+        "used": np.isin(np.arange(n_atoms), atoms),
         "edges": edges,
         "component": component.astype(np.int32),
         "component_size": np.bincount(component, minlength=1)[component].astype(np.int32),
         "neighbours": np.bincount(edges.ravel(), minlength=n_atoms).astype(np.int32),
-        "nearest": np.where(none, -1, nearest).astype(np.int32),
-        "nearest_similarity": np.where(none, 0.0, nearest_similarity),
+        "nearest": nearest,
+        "nearest_similarity": nearest_similarity,
     }
+
+
+def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
+    """The `count` others (n, count) that each is most similar to, most similar first, and equals by their number."""
+    others = similarity.copy()
+    np.fill_diagonal(others, -np.inf)
+    least = np.partition(others, -count, axis=1)[:, -count, None]
+    row, column = np.nonzero(others >= least)
+    order = np.lexsort((-others[row, column], row))
+    first = np.searchsorted(row, np.arange(len(others)))
+    return column[order][first[:, None] + np.arange(count)]
 
 
 def _adjacency(edges: NDArray[Any], n_atoms: int) -> coo_array:

@@ -17,6 +17,9 @@ from psmt.experiments.topology.scalars import nan_mean, plain
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_PAIRS_AT_ONCE = 1 << 18
+"""Links that are looked up together in the permutations."""
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -135,12 +138,15 @@ def _permuted_jaccard(
             continue
         linked = np.zeros((n_atoms, n_atoms), dtype=bool)
         linked[earlier[:, 0], earlier[:, 1]] = linked[earlier[:, 1], earlier[:, 0]] = True
-        label = np.arange(n_atoms)
         used = np.flatnonzero(graphs[j]["used"])
-        for column in range(n_permutations):
-            label[used] = rng.permutation(used)
-            common = np.count_nonzero(linked[label[later[:, 0]], label[later[:, 1]]])
-            values[row, column] = common / (len(earlier) + len(later) - common)
+        ends = np.searchsorted(used, later)
+        # As many at once as fit into a few megabytes.
+        at_once = max(1, _PAIRS_AT_ONCE // max(len(later), 1))
+        for first in range(0, n_permutations, at_once):
+            part = slice(first, min(first + at_once, n_permutations))
+            label = rng.permuted(np.tile(used, (part.stop - first, 1)), axis=1)
+            common = np.count_nonzero(linked[label[:, ends[:, 0]], label[:, ends[:, 1]]], axis=1)
+            values[row, part] = common / (len(earlier) + len(later) - common)
     return np.array([nan_mean(column) for column in values.T])
 
 
