@@ -31,8 +31,8 @@ ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
 
 PARALLEL = 1e-6
-"""Squared distance of unit columns that count as parallel. Of a film, those of an exact embedding are 1e-19 or less apart,
-or 1e-4 and more; an embedding that was followed is not exact."""
+"""Squared distance of unit columns that count as parallel. In exact embeddings of a film it is below 1e-18 or above
+1e-4; an embedding that was followed is not exact."""
 
 CUTS = 200
 """Prices that are tried for the bound at the most; the duality gap ends the search long before."""
