@@ -80,6 +80,18 @@ def test_what_cannot_be_followed_is_solved():
     assert tracked.n_solved_ == 4
 
 
+def test_directions_that_have_drifted_are_mended():
+    """Rounding piles up from slide to slide, here all at once: an exact step takes it out, and nothing is solved."""
+    codes = sparse_codes(H + 10)
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    run(tracked, moments, codes[H:-1])
+    solved = tracked.n_solved_
+    directions = tracked._track.directions
+    directions += 1e-4 * np.random.default_rng(0).standard_normal(directions.shape) * np.abs(directions)
+    assert run(tracked, moments, codes[-1:]) < 1e-4
+    assert tracked.n_solved_ == solved
+
+
 def test_a_film_that_stands_still_and_atoms_that_come_and_go():
     codes = sparse_codes(H + 20)
     codes[H + 3 : H + 8] = codes[H + 2]
