@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import ClassVar, Self
 
 import numpy as np
@@ -103,7 +104,8 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"
     rows, remarks, largest = [], [], []
     for past, words in PASTS.items():
-        with ProcessPoolExecutor(os.cpu_count()) as pool:
+        # Spawned: a forked process has numba's threads already, and cannot compile with another number of them.
+        with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
             found = list(pool.map(predict_at, [patches] * len(starts), starts, [past] * len(starts)))
         for name in found[0][0]:
             code, frame = np.moveaxis([errors[name] for errors, _ in found], 2, 0)
