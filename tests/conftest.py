@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from in_numpy import InNumpy
 from psmt import read_patches
 from psmt.engines import engine_for
 from psmt.evaluation import Score, mse
@@ -25,6 +26,12 @@ def engine(request):
         torch = pytest.importorskip("torch")
         torch.set_num_threads(1)
     return engine_for(request.param)
+
+
+@pytest.fixture(scope="session")
+def operations(engine):
+    """What each engine does, with NumPy arrays in and out."""
+    return InNumpy(engine, engine)
 
 
 @pytest.fixture(scope="session")

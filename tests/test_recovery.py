@@ -1,7 +1,5 @@
 """Step 7: codes from points, against solvers that other people wrote, and never absurd."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,33 +11,10 @@ from psmt.embedding import TemporalEmbedding
 from psmt.extrapolation import Gain, Hold, Linear
 
 
-class NumpyRecovery:
-    """The recovery of an engine, with NumPy arrays in and out."""
-
-    def __init__(self, engine, embedding, lam, activity=np.inf):
-        self._engine = engine
-        self._own = engine.recovery(engine.array(embedding), lam, activity=activity)
-
-    def __call__(self, *arrays):
-        return self._told(self._own, arrays)
-
-    def many(self, *arrays):
-        return self._told(self._own.many, arrays)
-
-    def change(self, *arrays):
-        return self._told(self._own.change, arrays)
-
-    def next(self, rule, *arrays):
-        return self._told(partial(self._engine.recover_next, self._own, rule), arrays)
-
-    def _told(self, work, arrays):
-        return self._engine.numpy(work(*map(self._engine.array, arrays)))
-
-
 @pytest.fixture(scope="session")
-def recovery(engine):
+def recovery(operations):
     """`psmt.recovery.Recovery` or what stands for it, on each engine."""
-    return partial(NumpyRecovery, engine)
+    return operations.recovery
 
 
 def random_embedding(f=8, M=24, seed=0, spread=1.0):
@@ -151,11 +126,11 @@ def test_atoms_that_are_not_shown_keep_their_activity(recovery):
     assert np.allclose(code[shown], recover_code(P[:, shown], b, 0.1), atol=1e-6)
 
 
-def test_an_empty_embedding_keeps_the_code(recovery):
+def test_an_empty_embedding_keeps_the_code(operations, recovery):
     current = np.arange(4.0)
     recover = recovery(np.zeros((0, 4)), 0.1)
     for rule in (Linear(), Hold(), Gain()):
-        assert np.array_equal(recover.next(rule, np.zeros(4), current), current)
+        assert np.array_equal(operations.recover_next(recover, rule, np.zeros(4), current), current)
 
 
 @settings(max_examples=15, deadline=None)
@@ -168,17 +143,19 @@ def test_at_full_rank_recovery_undoes_the_embedding(engine, seed):
     assert np.allclose(layer.inverse_transform(layer.transform(codes)), codes, atol=1e-6)
 
 
-def test_steps_6_and_7_by_hand(recovery):
+def test_steps_6_and_7_by_hand(operations, recovery):
     P, _ = random_embedding()
     rng = np.random.default_rng(1)
     before, now = rng.exponential(size=(2, 24))
     recover = recovery(P, 0.1)
-    assert np.allclose(recover.next(Linear(), before, now), recover(P @ (2 * now - before)), atol=1e-7)
-    assert np.allclose(recover.next(Hold(), before, now), recover(P @ now), atol=1e-7)
+    assert np.allclose(
+        operations.recover_next(recover, Linear(), before, now), recover(P @ (2 * now - before)), atol=1e-7
+    )
+    assert np.allclose(operations.recover_next(recover, Hold(), before, now), recover(P @ now), atol=1e-7)
     gain = Gain().fit(np.cumsum(np.ones((50, 8)), axis=0), np.cumsum(np.ones((50, 8)), axis=0))
     shift = gain.gains(8) * (P @ (now - before))
     assert np.abs(shift).max() > 0.1
-    assert np.allclose(recover.next(gain, before, now), now + recover.change(shift), atol=1e-7)
+    assert np.allclose(operations.recover_next(recover, gain, before, now), now + recover.change(shift), atol=1e-7)
 
 
 @pytest.mark.parametrize("lam", [-0.1, np.nan, np.inf, "much", True])
@@ -204,19 +181,19 @@ def test_atoms_that_the_embedding_cannot_tell_apart_are_recovered_together(recov
 
 
 @pytest.mark.parametrize("activity", [np.inf, 1.0])
-def test_several_prices_give_the_codes_of_each(recovery, activity):
+def test_several_prices_give_the_codes_of_each(operations, recovery, activity):
     P, b = random_embedding(seed=2)
     P[:, 5] = 0.0
     lams, current = (0.5, 0.01, 0.003, 0.1), np.eye(24)[5] + 0.1 * np.eye(24)[2]
     before, now = current, np.roll(current, 3)
-    several = recovery(P, lams, activity)
-    alone = [recovery(P, lam, activity) for lam in lams]
+    several = recovery(P, lams, activity=activity)
+    alone = [recovery(P, lam, activity=activity) for lam in lams]
     assert np.allclose(several(b, current), [one(b, current) for one in alone], atol=1e-9)
     assert np.allclose(several.change(b, current), [one.change(b, current) for one in alone], atol=1e-9)
     for rule in (Linear(), Gain()):
-        found = several.next(rule, before, now)
+        found = operations.recover_next(several, rule, before, now)
         assert found.shape == (4, 24)
-        assert np.allclose(found, [one.next(rule, before, now) for one in alone], atol=1e-9)
+        assert np.allclose(found, [operations.recover_next(one, rule, before, now) for one in alone], atol=1e-9)
 
 
 @pytest.mark.parametrize("activity", [np.inf, 1.5, 0.5])
@@ -226,6 +203,6 @@ def test_many_points_give_the_codes_of_each(recovery, activity):
     P[:, 5] = 0.0
     rng = np.random.default_rng(0)
     points, currents = rng.standard_normal((6, 8)) * np.logspace(-1, 1, 6)[:, None], np.eye(24)[[5, 2, 3, 5, 5, 1]]
-    recover = recovery(P, 0.1, activity)
+    recover = recovery(P, 0.1, activity=activity)
     one_by_one = [recover(point, current) for point, current in zip(points, currents, strict=True)]
     assert np.allclose(recover.many(points, currents), one_by_one, atol=1e-9)

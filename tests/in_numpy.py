@@ -1,0 +1,36 @@
+"""What an engine has, with NumPy arrays in and out: one test then says the same of every engine."""
+
+from typing import Any
+
+import numpy as np
+
+
+class InNumpy:
+    """An engine, or anything that came from it, that takes and gives NumPy arrays, and so does all that it gives."""
+
+    def __init__(self, engine: Any, own: Any) -> None:
+        self._engine, self._own = engine, own
+
+    def __getattr__(self, name: str) -> Any:
+        return self._given(getattr(self._own, name))
+
+    def __call__(self, *values: Any, **options: Any) -> Any:
+        taken = {name: self._taken(value) for name, value in options.items()}
+        return self._given(self._own(*map(self._taken, values), **taken))
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def _taken(self, value: Any) -> Any:
+        if isinstance(value, InNumpy):
+            return value._own
+        return self._engine.array(value) if isinstance(value, np.ndarray) else value
+
+    def _given(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray | type(self._engine.array(0.0))):
+            return self._engine.numpy(value)
+        if isinstance(value, dict):
+            return {name: self._given(part) for name, part in value.items()}
+        if isinstance(value, tuple):
+            return type(value)(*map(self._given, value))
+        return value if value is None or np.isscalar(value) else InNumpy(self._engine, value)
