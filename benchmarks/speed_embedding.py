@@ -30,7 +30,7 @@ def embedding() -> list[Row]:
     """An embedding per slide: followed, and solved from the same window."""
     with pinned():
         rows = _follow(512, 64, check_every=1, target=8) + _follow(512, 128, check_every=1, target=8)
-        return rows + _follow(2048, 256, check_every=50, target=15)
+        return rows + _follow(2048, 256, check_every=25, target=15)
 
 
 def _follow(n_atoms: int, n_components: int, check_every: int, target: float) -> list[Row]:
