@@ -19,12 +19,14 @@ def one_blas_thread():
         yield
 
 
-@pytest.fixture(scope="session", params=["cpu", "torch:cpu"])
+@pytest.fixture(scope="session", params=["cpu", "torch:cpu", "cuda"])
 def engine(request):
-    """Each engine that is installed."""
+    """Each engine that is installed and has its device."""
     if request.param != "cpu":
         torch = pytest.importorskip("torch")
         torch.set_num_threads(1)
+        if request.param == "cuda" and not torch.cuda.is_available():
+            pytest.skip("there is no GPU")
     return engine_for(request.param)
 
 

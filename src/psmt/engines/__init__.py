@@ -65,22 +65,27 @@ class Engine(Protocol):
 
 
 @lru_cache
-def engine_for(device: str) -> Engine:
+def engine_for(device: str, dtype: str = "float64") -> Engine:
     """The engine of a device: 'cpu' (NumPy and compiled kernels), 'cuda', 'cuda:1', .. (torch on a GPU).
 
-    'torch:cpu' is the torch engine without a GPU: slow, but good to test it with.
+    'torch:cpu' is the torch engine without a GPU: slow, but good to test it with. With the dtype 'float32', which torch
+    devices know, codes are sought and recovered in single precision; moments and embeddings stay in double precision.
 
     Raises
     ------
     DeviceError
-        When the device is unknown, torch is not installed, or there is no such GPU.
+        When the device or its dtype is unknown, torch is not installed, or there is no such GPU.
 
     Examples
     --------
     >>> engine_for("cpu").device
     'cpu'
     """
+    if dtype not in ("float64", "float32"):
+        raise DeviceError(f"dtype={dtype!r} is not known; use 'float64', or 'float32' on a GPU")
     if device == "cpu":
+        if dtype != "float64":
+            raise DeviceError(f"dtype={dtype!r} is for GPUs; device='cpu' computes in 'float64'")
         from psmt.engines.cpu import CpuEngine
 
         return CpuEngine()
@@ -104,4 +109,4 @@ def engine_for(device: str) -> Engine:
             )
     from psmt.engines.torch_engine import TorchEngine
 
-    return TorchEngine(device, torch.device(name))
+    return TorchEngine(device, torch.device(name), getattr(torch, dtype))

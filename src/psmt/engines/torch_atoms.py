@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +12,11 @@ from torch import Tensor
 
 from psmt.coding.dictionary import PATIENCE, kept_share
 from psmt.engines import engine_for
-from psmt.engines.torch_graphs import recorded
-from psmt.engines.torch_lasso import Solvers, padded, pose
+from psmt.engines.torch_kernels import kernel
+from psmt.engines.torch_lasso import pose, solve, solve_many
 
 _BLOCK = 32
-"""Atoms whose dependence on all others is worked out in one product."""
+"""Atoms whose dependence on all others is worked out in one product. The kernel knows it too."""
 
 _TINY = 1e-200
 """A wish of zero stays zero instead of becoming nan."""
@@ -30,21 +29,23 @@ def unit_columns(columns: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class TorchAtoms:
-    """Atoms (n_atoms, n_features) of any norm, ready for coding."""
+    """Atoms (n_atoms, n_features) of any norm, ready for coding in numbers of a dtype."""
 
-    def __init__(self, given: NDArray[np.float64], device: str, place: torch.device, solvers: Solvers) -> None:
+    def __init__(
+        self, given: NDArray[np.float64], device: str, place: torch.device, dtype: torch.dtype = torch.float64
+    ) -> None:
         self.given = np.array(given, dtype=np.float64)
         self.given.flags.writeable = False
-        self._device, self._solvers = device, solvers
+        self._device, self._dtype = device, dtype
         self._atoms = torch.from_numpy(np.array(given, dtype=np.float64)).to(place)
         unit, norms = unit_columns(self._atoms)
-        self._columns = padded(unit)
+        self._columns = unit.to(dtype)
         # A zero atom keeps its zeros: it correlates with nothing, so no code uses it.
         self._norms = torch.where(norms > 0, norms, 1.0)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Recorded solvers can be neither copied nor written down.
-        return _atoms_on, (self._device, self.given)
+        # The Gram matrix is larger than the atoms, and quicker made than read.
+        return _atoms_on, (self._device, self._dtype, self.given)
 
     @cached_property
     def _gram(self) -> Tensor:
@@ -52,22 +53,23 @@ class TorchAtoms:
 
     def code(self, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
         """Codes (n_samples, n_atoms) of the samples (n_samples, n_features)."""
-        prices = alpha / self._norms
-        return self._solvers.solve_many(self._columns, samples, prices, tol=tol, gram=self._gram).coef / self._norms
+        prices = (alpha / self._norms).to(self._dtype)
+        found = solve_many(self._columns, samples.to(self._dtype), prices, tol=tol, gram=self._gram)
+        return found.coef / self._norms
 
     def code_next(self, sample: Tensor, alpha: float, *, tol: float, last: Tensor) -> Tensor:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
-        problem = pose(self._columns, sample[None], alpha / self._norms, self._gram)
-        start = torch.nn.functional.pad(last, (0, len(self._columns) - len(last)))
-        return self._solvers.solve(problem, tol, start[None]).coef[0, : len(last)] / self._norms
+        prices = (alpha / self._norms).to(self._dtype)
+        problem = pose(self._columns, sample[None].to(self._dtype), prices, self._gram)
+        return solve(problem, tol=tol, start=last[None]).coef[0] / self._norms
 
     def decode(self, codes: Tensor) -> Tensor:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
         return codes @ self._atoms
 
 
-def _atoms_on(device: str, given: NDArray[np.float64]) -> TorchAtoms:
-    return engine_for(device).atoms(given)
+def _atoms_on(device: str, dtype: torch.dtype, given: NDArray[np.float64]) -> TorchAtoms:
+    return engine_for(device, str(dtype).removeprefix("torch.")).atoms(given)
 
 
 class TorchStatistics:
@@ -82,12 +84,6 @@ class TorchStatistics:
         self.code_sample = torch.zeros(n_atoms, n_features, dtype=torch.float64, device=device)
         self.idle = torch.zeros(n_atoms, dtype=torch.float64, device=device)
         self.n_batches = 0
-        self._atoms = torch.zeros_like(self.code_sample)
-        self._sweep: Callable[[], None] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was recorded can be neither copied nor written down.
-        return self.__dict__ | {"_sweep": None}
 
     def update(self, codes: Tensor, samples: Tensor) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
@@ -100,28 +96,18 @@ class TorchStatistics:
 
     def improve(self, atoms: Tensor) -> None:
         """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
-        if self._sweep is None:
-            self._sweep = recorded(self._sweep_all, atoms.device)
-        self._atoms.copy_(atoms)
-        self._sweep()
-        atoms.copy_(self._atoms)
-
-    def _sweep_all(self) -> None:
-        own = self.code_code.diagonal()
-        free = ((self.idle == 0) & (own > 0)).to(own.dtype)
-        for first in range(0, len(own), _BLOCK):
-            block = slice(first, min(first + _BLOCK, len(own)))
-            atoms, shared = self._atoms[block], self.code_code[block, block]
-            wishes = torch.addmm(self.code_sample[block], self.code_code[block], self._atoms, alpha=-1.0)
-            wishes.addcmul_(atoms, own[block, None])
-            moved = shared * free[block]
-            best = torch.empty_like(atoms)
-            for j in range(len(atoms)):
-                norm = wishes[j].norm().clamp_min(_TINY)
-                torch.div(wishes[j], norm, out=best[j])
-                # What this atom changed, the others of its block take into account.
-                wishes.addr_(moved[:, j], best[j] - atoms[j], alpha=-1.0)
-            atoms.copy_(torch.where(free[block, None] > 0, best, atoms))
+        free = ((self.idle == 0) & (self.code_code.diagonal() > 0)).to(atoms.dtype)
+        threads = -(-atoms.shape[1] // 32) * 32
+        compiled = kernel("sweep.cu", "improve", atoms.dtype, atoms.device, threads) if threads <= 1024 else None
+        for first in range(0, len(atoms), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            own, products = atoms[block], self.code_code[block]
+            wishes = torch.addmm(self.code_sample[block], products, atoms, alpha=-1.0)
+            if compiled is None:
+                _improve_block(own, wishes, products[:, block], free[block])
+            else:
+                sizes = len(own), atoms.shape[1], len(atoms)
+                compiled(1, threads, 0, own, wishes, products[:, block], free[block], *sizes)
 
     def replace_dead(self, atoms: Tensor, samples: Tensor, residuals: Tensor) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""
@@ -137,3 +123,14 @@ class TorchStatistics:
         self.code_sample[dead] = 0.0
         self.idle[dead] = 0.0
         return len(dead)
+
+
+def _improve_block(atoms: Tensor, wishes: Tensor, shared: Tensor, free: Tensor) -> None:
+    """`sweep.cu`, where there is no kernel for the device."""
+    wishes.addcmul_(atoms, shared.diagonal()[:, None])
+    best = torch.empty_like(atoms)
+    for j in range(len(atoms)):
+        torch.div(wishes[j], wishes[j].norm().clamp_min(_TINY), out=best[j])
+        # What this atom changed, the others of its block take into account.
+        wishes.addr_(shared[:, j] * free[j], best[j] - atoms[j], alpha=-1.0)
+    atoms.copy_(torch.where(free[:, None] > 0, best, atoms))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from psmt.engines.torch_atoms import TorchAtoms, TorchStatistics
 from psmt.engines.torch_embedding import Embedding, straightest
-from psmt.engines.torch_lasso import Solvers, padded
+from psmt.engines.torch_lasso import solve_many
 from psmt.engines.torch_moments import TorchMoments
 from psmt.engines.torch_recovery import TorchRecovery
 from psmt.engines.torch_tracked import TorchTrackedEmbedding
@@ -24,10 +24,10 @@ Array = NDArray[np.float64]
 class TorchEngine:
     """See `psmt.engines.Engine`; its own arrays are tensors of float64 on the device."""
 
-    def __init__(self, device: str, place: torch.device) -> None:
+    def __init__(self, device: str, place: torch.device, dtype: torch.dtype) -> None:
         self.device = device
         self._place = place
-        self._solvers = Solvers()
+        self._dtype = dtype
 
     def array(self, values: ArrayLike) -> Tensor:
         if isinstance(values, Tensor):
@@ -42,14 +42,14 @@ class TorchEngine:
         return torch.stack(list(arrays))
 
     def atoms(self, given: Array) -> TorchAtoms:
-        return TorchAtoms(given, self.device, self._place, self._solvers)
+        return TorchAtoms(given, self.device, self._place, self._dtype)
 
     def statistics(self, n_atoms: int, n_features: int) -> TorchStatistics:
         return TorchStatistics(n_atoms, n_features, self._place)
 
     def code(self, atoms: Tensor, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
-        prices = atoms.new_full((len(atoms),), alpha)
-        return self._solvers.solve_many(padded(atoms), samples, prices, tol=tol).coef
+        columns, targets = atoms.to(self._dtype), samples.to(self._dtype)
+        return solve_many(columns, targets, columns.new_full((len(columns),), alpha), tol=tol).coef.to(atoms.dtype)
 
     def moments(self, codes: Tensor) -> TorchMoments:
         return TorchMoments.of(codes)
@@ -75,7 +75,7 @@ class TorchEngine:
         return Embedding(self.array(matrix), self.array(roughness), rank)
 
     def recovery(self, embedding: Tensor, lam: float | Sequence[float], *, activity: Any = torch.inf) -> TorchRecovery:
-        return TorchRecovery(embedding, lam, activity=activity, solvers=self._solvers)
+        return TorchRecovery(embedding, lam, activity=activity, dtype=self._dtype)
 
     def recover_next(
         self, recover: TorchRecovery, extrapolation: Extrapolation, previous: Tensor, current: Tensor
