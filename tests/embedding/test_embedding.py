@@ -42,29 +42,29 @@ both = pytest.mark.parametrize(("centred", "ends"), [(True, False), (True, True)
 
 @both
 @pytest.mark.parametrize("f", [1, 3, 8])
-def test_agrees_with_the_generalised_eigenproblem(centred, ends, f):
+def test_agrees_with_the_generalised_eigenproblem(engine, centred, ends, f):
     codes = smooth_codes()
     V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
     AD = codes.T @ literal.second_difference_operator(len(codes), full=ends)
     values, vectors = scipy.linalg.eigh(AD @ AD.T, V)
-    layer = TemporalEmbedding(n_components=f, centred=centred, ends=ends).fit(codes)
+    layer = TemporalEmbedding(n_components=f, centred=centred, ends=ends, device=engine.device).fit(codes)
     assert np.allclose(layer.roughness_, values[:f], rtol=1e-6)
     assert angles(layer.embedding_, vectors[:, :f].T).max() < 1e-6
     assert np.allclose(np.abs(layer.embedding_), np.abs(vectors[:, :f].T), atol=1e-6)
 
 
 @both
-def test_agrees_with_the_papers_two_steps(centred, ends):
+def test_agrees_with_the_papers_two_steps(engine, centred, ends):
     codes = smooth_codes()
     P = literal.embedding(codes.T, 4, centred=centred, full=ends)
-    Q = TemporalEmbedding(n_components=4, centred=centred, ends=ends).fit(codes).embedding_
+    Q = TemporalEmbedding(n_components=4, centred=centred, ends=ends, device=engine.device).fit(codes).embedding_
     assert np.allclose(Q.T @ Q, P.T @ P, atol=1e-7)
 
 
 @both
-def test_the_constraint_and_the_objective_hold(centred, ends):
+def test_the_constraint_and_the_objective_hold(engine, centred, ends):
     codes = smooth_codes()
-    layer = TemporalEmbedding(centred=centred, ends=ends).fit(codes)
+    layer = TemporalEmbedding(centred=centred, ends=ends, device=engine.device).fit(codes)
     V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
     D = literal.second_difference_operator(len(codes), full=ends)
     P = layer.embedding_
@@ -73,51 +73,57 @@ def test_the_constraint_and_the_objective_hold(centred, ends):
     assert np.all(np.diff(layer.roughness_) >= 0)
 
 
-def test_a_known_slow_motion_is_found():
+def test_a_known_slow_motion_is_found(engine):
     rng = np.random.default_rng(0)
     slow = np.sin(np.arange(300) / 40)
     noise = rng.standard_normal((300, 4))
     mixed = np.column_stack([slow + noise[:, 0], noise])
-    point = TemporalEmbedding(n_components=1).fit(mixed).transform(mixed)[:, 0]
+    point = TemporalEmbedding(n_components=1, device=engine.device).fit(mixed).transform(mixed)[:, 0]
     assert abs(np.corrcoef(point, slow)[0, 1]) > 0.99
 
 
 # Rank
 
 
-def test_dead_atoms_get_zero_columns():
+def test_dead_atoms_get_zero_columns(engine):
     codes = smooth_codes()
     codes[:, 2] = 0.0
     codes[:, 5] = 3.0
-    layer = TemporalEmbedding().fit(codes)
+    layer = TemporalEmbedding(device=engine.device).fit(codes)
     assert layer.rank_ == layer.n_components_ == 6
     assert not layer.embedding_[:, [2, 5]].any()
     assert np.linalg.norm(layer.embedding_, axis=0)[[0, 1, 3, 4, 6, 7]].min() > 0
 
 
-def test_duplicated_atoms_reduce_the_rank_and_share_their_place():
+def test_duplicated_atoms_reduce_the_rank_and_share_their_place(engine):
     codes = smooth_codes()
     codes[:, 3] = codes[:, 1]
-    layer = TemporalEmbedding().fit(codes)
+    layer = TemporalEmbedding(device=engine.device).fit(codes)
     assert layer.rank_ == 7
     assert np.allclose(layer.embedding_[:, 3], layer.embedding_[:, 1])
     assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(7), atol=1e-7)
 
 
-def test_the_null_space_supplies_no_fake_straight_directions():
+def test_the_null_space_supplies_no_fake_straight_directions(engine):
     """A mixture that never moves is perfectly straight, but it is no direction of the window."""
     codes = smooth_codes(n_atoms=4)
     doubled = np.hstack([codes, codes @ np.random.default_rng(0).standard_normal((4, 4))])
-    full, layer = TemporalEmbedding().fit(codes), TemporalEmbedding().fit(doubled)
+    full, layer = (
+        TemporalEmbedding(device=engine.device).fit(codes),
+        TemporalEmbedding(device=engine.device).fit(doubled),
+    )
     assert layer.rank_ == 4
     assert np.allclose(layer.roughness_, full.roughness_, rtol=1e-6)
     assert np.allclose(np.abs(layer.transform(doubled)), np.abs(full.transform(codes)), atol=1e-6)
 
 
-def test_atoms_below_the_tolerance_are_as_rough_as_noise():
+def test_atoms_below_the_tolerance_are_as_rough_as_noise(engine):
     codes = smooth_codes()
     codes[:, 4] *= 1e-5
-    layer, sharp = TemporalEmbedding(rank_tol=1e-6).fit(codes), TemporalEmbedding(rank_tol=1e-13).fit(codes)
+    layer, sharp = (
+        TemporalEmbedding(rank_tol=1e-6, device=engine.device).fit(codes),
+        TemporalEmbedding(rank_tol=1e-13, device=engine.device).fit(codes),
+    )
     assert (layer.rank_, sharp.rank_) == (7, 8)
     # Without the noise that atom would count as much as any other: its column is as many times larger.
     columns = np.linalg.norm(layer.embedding_, axis=0), np.linalg.norm(sharp.embedding_[:7], axis=0)
@@ -165,28 +171,34 @@ def test_the_embedding_does_not_jump_where_a_direction_crosses_the_line():
     assert steps[crossing] < 2 * np.median(steps[max(crossing - 5, 0) : crossing + 6])
 
 
-def test_fewer_codes_than_atoms():
+def test_fewer_codes_than_atoms(engine):
     codes = smooth_codes(n=6, n_atoms=20)
-    layer = TemporalEmbedding().fit(codes)
+    layer = TemporalEmbedding(device=engine.device).fit(codes)
     assert layer.rank_ <= 5
     assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(layer.rank_), atol=1e-6)
 
 
+@pytest.fixture(params=["closed", "sgd"])
+def way(engine, request):
+    """Each solver on each engine that it runs on."""
+    if request.param == "sgd" and engine.device != "cpu":
+        pytest.skip("the stochastic solver runs on the CPU alone")
+    return {"solver": request.param, "random_state": 0, "device": engine.device}
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e6])
-@pytest.mark.parametrize("solver", ["closed", "sgd"])
-def test_a_constant_sequence_has_no_directions(value, solver):
-    layer = TemporalEmbedding(solver=solver, random_state=0).fit(np.full((50, 4), value))
+def test_a_constant_sequence_has_no_directions(way, value):
+    layer = TemporalEmbedding(**way).fit(np.full((50, 4), value))
     assert layer.rank_ == layer.n_components_ == 0
     assert layer.transform(np.ones((3, 4))).shape == (3, 0)
 
 
-@pytest.mark.parametrize("solver", ["closed", "sgd"])
-def test_more_components_than_rank_names_both(solver):
+def test_more_components_than_rank_names_both(way):
     codes = smooth_codes()
     codes[:, 0] = 1.0
     message = "n_components=8 is more than the rank 7 of the window's codes; use n_components <= 7"
     with pytest.raises(ValueError, match=message):
-        TemporalEmbedding(n_components=8, solver=solver).fit(codes)
+        TemporalEmbedding(n_components=8, **way).fit(codes)
 
 
 @settings(max_examples=15, deadline=None)
@@ -202,41 +214,51 @@ def test_whitening_whitens_the_range_alone(seed, rank):
 # Signs
 
 
-def test_signs_are_fixed():
+def test_signs_are_fixed(engine):
     codes = smooth_codes()
-    P = TemporalEmbedding().fit(codes).embedding_
+    P = TemporalEmbedding(device=engine.device).fit(codes).embedding_
     assert (P[np.arange(8), np.abs(P).argmax(axis=1)] > 0).all()
     turned = P * np.array([1, -1, 1, -1, 1, -1, 1, -1])[:, None]
     assert np.array_equal(fix_signs(turned), P)
     assert fix_signs(np.zeros((2, 3))).tolist() == np.zeros((2, 3)).tolist()
-    assert P.tobytes() == TemporalEmbedding().fit(codes).embedding_.tobytes()
+    assert P.tobytes() == TemporalEmbedding(device=engine.device).fit(codes).embedding_.tobytes()
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_atom_order_only_orders_the_columns(seed):
+def test_atom_order_only_orders_the_columns(engine, seed):
     codes, order = smooth_codes(seed=seed), np.random.default_rng(seed).permutation(8)
-    P, Q = (TemporalEmbedding(n_components=3).fit(part).embedding_ for part in (codes, codes[:, order]))
+    P, Q = (
+        TemporalEmbedding(n_components=3, device=engine.device).fit(part).embedding_
+        for part in (codes, codes[:, order])
+    )
     assert np.allclose((P.T @ P)[np.ix_(order, order)], Q.T @ Q, atol=1e-6 * np.abs(P.T @ P).max())
 
 
 # Growing
 
 
-def test_partial_fit_is_fit_on_everything():
+def test_partial_fit_is_fit_on_everything(engine):
     codes = smooth_codes()
-    whole = TemporalEmbedding(n_components=3).fit(codes)
-    parts = TemporalEmbedding(n_components=3).partial_fit(codes[:50]).partial_fit(codes[50:51]).partial_fit(codes[51:])
+    whole = TemporalEmbedding(n_components=3, device=engine.device).fit(codes)
+    parts = (
+        TemporalEmbedding(n_components=3, device=engine.device)
+        .partial_fit(codes[:50])
+        .partial_fit(codes[50:51])
+        .partial_fit(codes[51:])
+    )
     assert np.allclose(whole.embedding_, parts.embedding_, atol=1e-7)
 
 
-def test_solving_from_sliding_moments_is_solving_afresh():
+def test_solving_from_sliding_moments_is_solving_afresh(engine):
     codes = smooth_codes(n=200)
     moments = WindowMoments.of(codes[:100])
     for code in codes[100:]:
         moments.slide(code)
     slid = straightest(moments.covariance(), moments.second_differences(), 4, n_codes=100)
-    assert np.allclose(slid.matrix, TemporalEmbedding(n_components=4).fit(codes[100:]).embedding_, atol=1e-7)
+    assert np.allclose(
+        slid.matrix, TemporalEmbedding(n_components=4, device=engine.device).fit(codes[100:]).embedding_, atol=1e-7
+    )
 
 
 # The stochastic solver, which needs a gap between what it keeps and what it leaves
