@@ -22,6 +22,8 @@ import numpy as np
 from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
+from psmt.threads import one_blas_thread
+
 Array = NDArray[np.float64]
 
 _CHUNK = 64
@@ -57,45 +59,11 @@ def _dot(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _products(columns, targets, out):
-    """Write the inner products (n_targets, n_columns) of all targets with all columns.
-
-    Four by four, as many sums as there are registers. BLAS would be faster by a third, but its threads compete for the
-    cores with those that solve, and nobody but the user may tell it how many to take.
-    """
-    n_columns, n_targets = columns.shape[0], targets.shape[0]
-    whole_columns, whole_targets = n_columns - n_columns % 4, n_targets - n_targets % 4
-    for j in range(0, whole_columns, 4):
-        d0, d1, d2, d3 = columns[j], columns[j + 1], columns[j + 2], columns[j + 3]
-        for t in range(0, whole_targets, 4):
-            x0, x1, x2, x3 = targets[t], targets[t + 1], targets[t + 2], targets[t + 3]
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
-            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
-            for k in range(d0.size):
-                s00 += x0[k] * d0[k]
-                s01 += x0[k] * d1[k]
-                s02 += x0[k] * d2[k]
-                s03 += x0[k] * d3[k]
-                s10 += x1[k] * d0[k]
-                s11 += x1[k] * d1[k]
-                s12 += x1[k] * d2[k]
-                s13 += x1[k] * d3[k]
-                s20 += x2[k] * d0[k]
-                s21 += x2[k] * d1[k]
-                s22 += x2[k] * d2[k]
-                s23 += x2[k] * d3[k]
-                s30 += x3[k] * d0[k]
-                s31 += x3[k] * d1[k]
-                s32 += x3[k] * d2[k]
-                s33 += x3[k] * d3[k]
-            out[t, j], out[t, j + 1], out[t, j + 2], out[t, j + 3] = s00, s01, s02, s03
-            out[t + 1, j], out[t + 1, j + 1], out[t + 1, j + 2], out[t + 1, j + 3] = s10, s11, s12, s13
-            out[t + 2, j], out[t + 2, j + 1], out[t + 2, j + 2], out[t + 2, j + 3] = s20, s21, s22, s23
-            out[t + 3, j], out[t + 3, j + 1], out[t + 3, j + 2], out[t + 3, j + 3] = s30, s31, s32, s33
-    for t in range(n_targets):
-        for j in range(whole_columns if t < whole_targets else 0, n_columns):
-            out[t, j] = _dot(columns[j], targets[t])
+@njit(cache=True, nogil=True)
+def _correlate(columns, target, out):
+    """Write the inner products (n_columns,) of all columns with a target."""
+    for j in range(out.size):
+        out[j] = _dot(columns[j], target)
 
 
 # Triangular systems are solved by indices rather than by rows: most supports are small, and a view of a row costs more
@@ -186,9 +154,9 @@ def _excess(columns, gram, target, lead, penalty, support, values, n, residual, 
         subtract_rows(gram, support, values, n, out)
     else:
         for i in range(target.size):
-            residual[0, i] = target[i]
-        subtract_rows(columns, support, values, n, residual[0])
-        _products(columns, residual, out.reshape(1, -1))
+            residual[i] = target[i]
+        subtract_rows(columns, support, values, n, residual)
+        _correlate(columns, residual, out)
         for j in range(out.size):
             out[j] -= penalty[j]
 
@@ -353,18 +321,16 @@ def _workspace(n_columns, n_rows):
         np.empty(limit),
         np.empty(limit),
         np.empty(limit),
-        np.empty((1, n_rows)),
+        np.empty(n_rows),
         np.empty(_AT_ONCE, dtype=np.int64),
     )
 
 
 @njit(cache=True, nogil=True)
-def _solve_chunk(columns, gram, targets, penalty, norms, tol, coef, gaps):
+def _solve_chunk(columns, gram, targets, corr, penalty, norms, tol, coef, gaps):
     work = _workspace(columns.shape[0], columns.shape[1])
     support = np.empty(work[0].shape[0], dtype=np.int64)
     values = np.empty(support.size)
-    corr = np.empty((targets.shape[0], columns.shape[0]))
-    _products(columns, targets, corr)
     inverse = 1.0 / np.maximum(penalty, _FREE)
     n, last = 0, 0.0
     for t in range(targets.shape[0]):
@@ -391,35 +357,25 @@ def _solve_single(columns, gram, target, penalty, tol, start, coef):
         if start[j] > 0.0 and n < support.size - 1:
             support[n] = j
             n += 1
-    corr = np.empty((1, n_columns))
-    _products(columns, target, corr)
-    square = _dot(target[0], target[0])
+    corr = np.empty(n_columns)
+    _correlate(columns, target, corr)
+    square = _dot(target, target)
     inverse = 1.0 / np.maximum(penalty, _FREE)
-    n, gap = _active_set(columns, gram, target[0], corr[0], square, penalty, inverse, tol, support, values, n, work)
+    n, gap = _active_set(columns, gram, target, corr, square, penalty, inverse, tol, support, values, n, work)
     for i in range(n):
         coef[support[i]] = values[i]
     return gap
-
-
-@njit(cache=True, nogil=True)
-def _gram_chunk(columns, first, gram):
-    """Write the inner products of one chunk of columns with those up to it, and their mirror image."""
-    last = min(first + _CHUNK, columns.shape[0])
-    products = np.empty((last - first, last))
-    _products(columns[:last], columns[first:last], products)
-    # The mirror image in strips of eight: whole cache lines on both sides.
-    for strip in range(0, last, 8):
-        for i in range(last - first):
-            for j in range(strip, min(strip + 8, last)):
-                gram[first + i, j] = products[i, j]
-                gram[j, first + i] = products[i, j]
 
 
 def gram_matrix(columns: Array) -> Array:
     """Inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
     columns = _as_rows(columns)
     gram = np.empty((len(columns), len(columns)))
-    _in_threads(lambda first: _gram_chunk(columns, first, gram), len(columns))
+
+    def multiply(part: slice) -> None:
+        np.matmul(columns[part], columns.T, out=gram[part])
+
+    _in_threads(multiply, len(columns))
     return gram
 
 
@@ -456,9 +412,9 @@ def solve_many(
     coef = np.zeros((len(targets), len(columns)))
     gaps = np.zeros(len(targets))
 
-    def solve_chunk(first: int) -> None:
-        part = slice(first, first + _CHUNK)
-        _solve_chunk(columns, gram, targets[part], prices, norms, tol, coef[part], gaps[part])
+    def solve_chunk(part: slice) -> None:
+        corr = targets[part] @ columns.T
+        _solve_chunk(columns, gram, targets[part], corr, prices, norms, tol, coef[part], gaps[part])
 
     _in_threads(solve_chunk, len(targets))
     return LassoResult(coef, gaps)
@@ -482,7 +438,7 @@ def solve_one(
     coef = np.zeros(len(columns))
     start = coef if start is None else _as_rows(start)
     gram = np.empty((0, 0)) if gram is None else gram
-    gap = _solve_single(columns, gram, target[None], _prices(penalty, columns), tol, start, coef)
+    gap = _solve_single(columns, gram, target, _prices(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
 
 
@@ -492,19 +448,21 @@ def unit_columns(columns: Array) -> tuple[Array, Array]:
     return columns / np.where(norms > 0, norms, 1.0)[:, None], norms
 
 
-def _in_threads(work: Callable[[int], None], size: int) -> None:
-    """Call `work` with the start of each chunk of `size` things. The kernels release the GIL, so plain threads serve.
+def _in_threads(work: Callable[[slice], None], size: int) -> None:
+    """Call `work` with each chunk of `size` things.
 
-    Numba's own threads would add to the compile time.
+    The kernels and BLAS release the GIL, so plain threads serve. Numba's own would add to the compile time, and those
+    of BLAS would compete with ours for the cores.
     """
-    starts = range(0, size, _CHUNK)
-    threads = min(get_num_threads(), len(starts))
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, starts))
-    else:
-        for start in starts:
-            work(start)
+    chunks = [slice(first, first + _CHUNK) for first in range(0, size, _CHUNK)]
+    threads = min(get_num_threads(), len(chunks))
+    with one_blas_thread():
+        if threads > 1:
+            with ThreadPoolExecutor(threads, initializer=one_blas_thread) as pool:
+                list(pool.map(work, chunks))
+        else:
+            for chunk in chunks:
+                work(chunk)
 
 
 def _as_rows(values: Array) -> Array:

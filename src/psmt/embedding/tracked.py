@@ -19,17 +19,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from psmt.embedding.closed_form import Embedding, noise_curvature, straightest_in
 from psmt.embedding.policy import NULL, RANK_TOL, Whitening, fix_signs, moving, noise_line, whiten
 from psmt.moments import Change, WindowMoments
+from psmt.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -132,7 +131,7 @@ class TrackedEmbedding:
         if track is not None:
             pencil = self._pencil(moments, track.floor)
             # The matrices are small or thin: more threads would wait for each other longer than they work.
-            with _blas().limit(limits=1, user_api="blas"):
+            with one_blas_thread():
                 followed = stays or (change is not None and track.follow(pencil, change, self.tol))
             if followed:
                 self._track, self.error_ = track, track.error
@@ -169,11 +168,6 @@ class TrackedEmbedding:
 
     def _begin(self, found: Embedding, wanted: int, whitening: Whitening, pencil: Any) -> Track:
         return _Track(found, wanted, whitening, pencil)
-
-
-@lru_cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def followed_directions(n_components: int, whitening: Whitening, n_features: int) -> int:

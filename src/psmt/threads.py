@@ -1,0 +1,21 @@
+"""Threads of BLAS: held to one while the work at hand is shared out otherwise, or too small to share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+@lru_cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """Hold BLAS to one thread, from now on or, in a ``with`` statement, until its end.
+
+    It counts for all threads of the process or for the one that calls, as BLAS was built.
+    """
+    return _libraries().limit(limits=1, user_api="blas")
