@@ -160,22 +160,25 @@ def test_ridge_needs_something_to_learn():
     assert np.allclose(RidgeFrames().fit(np.ones((3, 3))).predict(), 1)
 
 
-def test_copy_code_is_the_decoded_code(film):
-    model = CopyCode(**SHARED).fit(film[:200])
+def test_copy_code_is_the_decoded_code(engine, film):
+    model = CopyCode(**SHARED, device=engine.device).fit(film[:200])
     shown = model.coder_.inverse_transform(model.coder_.transform(film[200:201]))[0]
     assert np.allclose(model.update(film[200]).predict(3), np.tile(shown, (3, 1)), atol=1e-9)
 
 
-def test_baseline_1_never_changes(film):
-    model, psmt = Baseline1(**SHARED).fit(film[:200]), PSMT(**SHARED).fit(film[:200])
+def test_baseline_1_never_changes(engine, film):
+    model, psmt = (
+        Baseline1(**SHARED, device=engine.device).fit(film[:200]),
+        PSMT(**SHARED, device=engine.device).fit(film[:200]),
+    )
     constant = model.predict()
     assert np.allclose(constant, psmt.predict(), atol=1e-9)
     for x in film[200:220]:
         assert np.array_equal(model.update(x).predict(), constant)
 
 
-def test_baseline_2_keeps_its_embedding_while_codes_go_on(film):
-    model = Baseline2(**SHARED).fit(film[:200])
+def test_baseline_2_keeps_its_embedding_while_codes_go_on(engine, film):
+    model = Baseline2(**SHARED, device=engine.device).fit(film[:200])
     P = model.embedding_.copy()
     for x in film[200:220]:
         model.update(x)
@@ -184,7 +187,7 @@ def test_baseline_2_keeps_its_embedding_while_codes_go_on(film):
     before, now = model.codes_[-2:]
     recover = Recovery(P, 0.01, activity=2 * model.codes_.sum(axis=1).max())
     assert np.allclose(model.predict(), recover(P @ (2 * now - before), now) @ model.dictionary_, atol=1e-8)
-    psmt = PSMT(**SHARED, coder=model.coder_).fit(film[:200])
+    psmt = PSMT(**SHARED, device=engine.device, coder=model.coder_).fit(film[:200])
     for x in film[200:220]:
         psmt.update(x)
     assert not np.allclose(psmt.embedding_, P)

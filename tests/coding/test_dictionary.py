@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oracles.dictionary import statistics, sweep
-from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+from psmt.coding.dictionary import first_atoms
 
 
 def batches(n_batches, size, n_atoms=30, n_features=12, seed=0):
@@ -16,19 +16,20 @@ def batches(n_batches, size, n_atoms=30, n_features=12, seed=0):
 
 
 @pytest.mark.parametrize("size", [1, 40, 1000])
-def test_statistics_and_sweep(size):
+def test_statistics_and_sweep(engine, size):
     given = batches(5, size)
     atoms = first_atoms(np.vstack([samples for _, samples in given]), 30, np.random.RandomState(0))
-    learning = DictionaryStatistics(30, 12)
+    learning = engine.statistics(30, 12)
     for codes, samples in given:
-        learning.update(codes, samples)
+        learning.update(engine.array(codes), engine.array(samples))
 
     full = max(2 * 8 * 30 / size, 1.0)  # eight samples per atom are remembered
     code_code, code_sample = statistics(given, [(1 - 1 / min(batch, full)) ** 2 for batch in range(1, 6)])
-    assert np.allclose(learning.code_code, code_code, atol=1e-12)
-    assert np.allclose(learning.code_sample, code_sample, atol=1e-12)
+    assert np.allclose(engine.numpy(learning.code_code), code_code, atol=1e-12)
+    assert np.allclose(engine.numpy(learning.code_sample), code_sample, atol=1e-12)
 
     used = np.flatnonzero(given[-1][0].any(axis=0))
     expected = sweep(code_code, code_sample, atoms, used)
-    learning.improve(atoms)
-    assert np.allclose(atoms, expected, atol=1e-9)
+    own = engine.array(atoms)
+    learning.improve(own)
+    assert np.allclose(engine.numpy(own), expected, atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.embedding import TrackedEmbedding, straightest
-from psmt.embedding.policy import whiten
+from psmt.embedding.policy import RANK_TOL, whiten
 from psmt.moments import WindowMoments
 
 M, H, F = 300, 700, 24
@@ -19,6 +19,11 @@ def sparse_codes(n, seed=0, n_atoms=M, rare=40):
     drive = np.cos(place @ tuning + rng.uniform(0, 6, n_atoms)) + 0.4 * rng.standard_normal((n, n_atoms)) - 1.1
     drive[:, :rare] -= np.linspace(0.3, 1.2, rare)
     return np.maximum(drive, 0.0) * np.geomspace(0.03, 1.0, n_atoms)
+
+
+def following(operations, f=F, *, centred=True, ends=False):
+    """A fresh `TrackedEmbedding`, or what stands for it on an engine."""
+    return operations.tracked(f, centred=centred, ends=ends, rank_tol=RANK_TOL)
 
 
 def closed_form(moments, f=F, centred=True, ends=False):
@@ -45,10 +50,10 @@ def run(tracked, moments, codes, **options):
 
 @pytest.mark.parametrize(("centred", "ends"), [(True, False), (True, True), (False, False), (False, True)])
 @pytest.mark.parametrize("rare", [0, 40])
-def test_it_is_the_closed_form_without_solving_it(centred, ends, rare):
+def test_it_is_the_closed_form_without_solving_it(operations, centred, ends, rare):
     codes = sparse_codes(H + 15, rare=rare)
-    moments = WindowMoments.of(codes[:H])
-    tracked = TrackedEmbedding(F, centred=centred, ends=ends)
+    moments = operations.moments(codes[:H])
+    tracked = following(operations, centred=centred, ends=ends)
     assert run(tracked, moments, codes[H:], centred=centred, ends=ends) < 1e-4
     assert tracked.n_solved_ <= 3
 
@@ -57,18 +62,18 @@ def test_the_windows_above_hardly_show_some_mixtures():
     assert whiten(WindowMoments.of(sparse_codes(H)).covariance()).floor > 0
 
 
-def test_a_window_where_all_is_determined():
+def test_a_window_where_all_is_determined(operations):
     codes = np.abs(np.random.default_rng(0).standard_normal((H + 20, M)))
-    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked, moments = following(operations), operations.moments(codes[:H])
     assert whiten(moments.covariance()).floor == 0
     assert run(tracked, moments, codes[H:]) < 1e-4
     assert tracked.n_solved_ == 1
 
 
-def test_what_cannot_be_followed_is_solved():
+def test_what_cannot_be_followed_is_solved(operations):
     """Slides that were missed; a window that grows; a scene that comes to life; another window altogether."""
     codes = sparse_codes(H + 60)
-    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked, moments = following(operations), operations.moments(codes[:H])
     tracked.renew(moments)
     for code in codes[H : H + 2]:
         moments.slide(code)
@@ -92,19 +97,19 @@ def test_directions_that_have_drifted_are_mended():
     assert tracked.n_solved_ == solved
 
 
-def test_a_film_that_stands_still_and_atoms_that_come_and_go():
+def test_a_film_that_stands_still_and_atoms_that_come_and_go(operations):
     codes = sparse_codes(H + 20)
     codes[H + 3 : H + 8] = codes[H + 2]
     codes[: H + 12, 250:260] = 0.0
     codes[10:, 240:250] = 0.0
-    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked, moments = following(operations), operations.moments(codes[:H])
     assert run(tracked, moments, codes[H:]) < 1e-4
     assert not tracked.renew(moments).matrix[:, 240:250].any()
 
 
-def test_nothing_new_is_nothing_to_do():
+def test_nothing_new_is_nothing_to_do(operations):
     codes = sparse_codes(H + 1)
-    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    tracked, moments = following(operations), operations.moments(codes[:H])
     tracked.renew(moments)
     moments.slide(codes[H])
     first, second = tracked.renew(moments), tracked.renew(moments)
@@ -135,9 +140,9 @@ def test_a_tolerance_that_is_not_met_solves_each_time():
 
 
 @pytest.mark.parametrize("f", [None, 250])
-def test_most_of_all_directions_are_not_followed(f):
+def test_most_of_all_directions_are_not_followed(operations, f):
     codes = sparse_codes(H + 3)
-    tracked, moments = TrackedEmbedding(f), WindowMoments.of(codes[:H])
+    tracked, moments = following(operations, f), operations.moments(codes[:H])
     for code in codes[H:]:
         moments.slide(code)
         tracked.renew(moments)

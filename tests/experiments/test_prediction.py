@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt import PSMT
+from psmt import PSMT, SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import log_mse
 from psmt.experiments.prediction import METHODS, Row, predict_phase, summarise
@@ -13,8 +13,8 @@ SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 
 
 
 @pytest.fixture(scope="module")
-def result(glide):
-    return predict_phase(glide, Phase("lively", 200), **SIZES)
+def result(engine, glide):
+    return predict_phase(glide, Phase("lively", 200), **SIZES, device=engine.device)
 
 
 def test_every_method_predicts_every_frame(result, glide):
@@ -27,15 +27,16 @@ def test_every_method_predicts_every_frame(result, glide):
     assert (result.n_components, result.lam) == (8, 0.05)
 
 
-def test_scores_are_those_of_the_model_by_hand(result, glide):
-    model = PSMT(n_atoms=16, window=80, n_components=8, alpha=0.3, lam=0.05, random_state=0).fit(glide[:200])
+def test_scores_are_those_of_the_model_by_hand(engine, result, glide):
+    given = {"n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "random_state": 0}
+    model = PSMT(**given, device=engine.device).fit(glide[:200])
     predicted = [model.update(x).predict() for x in glide[200:206]]
     assert np.allclose(result.scores["psmt"].predicted, predicted, atol=1e-9)
     shown = model.coder_.inverse_transform(model.coder_.transform(glide[201:207]))
     assert np.allclose(result.estimates, shown, atol=1e-9)
     assert np.allclose(result.scores["psmt"].vs_code, np.mean((predicted - shown) ** 2, axis=1))
     assert np.allclose(result.scores["psmt"].vs_frame, np.mean((predicted - glide[201:207]) ** 2, axis=1))
-    fresh = PSMT(n_atoms=16, window=80, n_components=8, alpha=0.3, lam=0.05, random_state=0).fit(glide[:200])
+    fresh = PSMT(**given, device=engine.device).fit(glide[:200])
     assert np.allclose(result.rollouts["psmt"].predicted, fresh.update(glide[200]).predict(6), atol=1e-9)
     assert np.array_equal(result.scores["copy"].predicted, glide[200:206])
     assert np.allclose(result.scores["linear"].predicted, 2 * glide[200:206] - glide[199:205])
@@ -45,6 +46,21 @@ def test_both_modes_begin_alike_and_part_then(result):
     for name in METHODS:
         assert np.allclose(result.scores[name].predicted[0], result.rollouts[name].predicted[0], atol=1e-9), name
     assert not np.allclose(result.scores["copy"].predicted, result.rollouts["copy"].predicted)
+
+
+def test_gains_are_learned_with_the_same_dictionaries(engine, result, glide):
+    given = {"n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "random_state": 0}
+    model = PSMT(**given, extrapolation="gain", device=engine.device).fit(glide[:200])
+    predicted = [model.update(x).predict() for x in glide[200:206]]
+    assert np.allclose(result.scores["psmt_gain"].predicted, predicted, atol=1e-9)
+
+
+def test_a_phase_learns_two_dictionaries(glide, monkeypatch):
+    """One without the frames that parameters are chosen by, and one of the whole past."""
+    lengths, learn = [], SparseCoder.fit
+    monkeypatch.setattr(SparseCoder, "fit", lambda self, X, y=None: lengths.append(len(X)) or learn(self, X, y))
+    predict_phase(glide, Phase("lively", 200), **SIZES | {"n_components": "auto"})
+    assert lengths == [190, 200]
 
 
 def test_baselines_share_the_layers(result):

@@ -10,9 +10,9 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments.reconstruction import Phase, find_phases, reconstruct
 
 
-def test_agrees_with_a_plain_recomputation(glide):
+def test_agrees_with_a_plain_recomputation(engine, glide):
     X = glide[200:300]
-    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(X)
+    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0, device=engine.device).fit(X)
     told = []
     errors = reconstruct(X, coder, n_components=8, lam=0.05, progress=lambda *args: told.append(args))
     A = lars_codes(X, coder.dictionary_, 0.3).T
@@ -24,9 +24,9 @@ def test_agrees_with_a_plain_recomputation(glide):
     assert told[-1] == ("reconstruct", 100, 100)
 
 
-def test_all_directions_without_a_price_give_what_layer_1_gives(glide):
+def test_all_directions_without_a_price_give_what_layer_1_gives(engine, glide):
     X = glide[200:300]
-    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(X)
+    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0, device=engine.device).fit(X)
     shown = coder.inverse_transform(coder.transform(X))
     errors = reconstruct(X, coder, n_components=16, lam=0.0)
     assert np.allclose(errors, np.mean((X - shown) ** 2, axis=1), atol=1e-5)

@@ -61,10 +61,10 @@ def graph_from_edges(edges, n_atoms):
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.7])
-def test_graph_is_that_of_plain_loops(threshold):
+def test_graph_is_that_of_plain_loops(engine, threshold):
     codes = smooth_signals(200, 14, seed=1)
     codes[:, 3] += codes[:, 8]
-    graph = graph_of(codes, n_components=6, threshold=threshold)
+    graph = graph_of(codes, device=engine.device, n_components=6, threshold=threshold)
 
     moments = WindowMoments.of(codes)
     columns = straightest(moments.covariance(), moments.second_differences(), 6, n_codes=len(moments)).matrix.T
@@ -87,9 +87,9 @@ def test_graph_is_that_of_plain_loops(threshold):
     assert all(len({graph["component"][k] for k in reached[i]}) == 1 for i in range(14))
 
 
-def test_nearest_atoms_come_most_similar_first():
+def test_nearest_atoms_come_most_similar_first(engine):
     embedding = np.random.default_rng(0).standard_normal((5, 12))
-    graph = similarity_graph(embedding)
+    graph = similarity_graph(embedding, device=engine.device)
     cosine = np.corrcoef(np.vstack([embedding, -embedding]).T)
     for atom in range(12):
         others = [other for other in np.argsort(-cosine[atom]) if other != atom][:8]
@@ -97,11 +97,11 @@ def test_nearest_atoms_come_most_similar_first():
         assert graph["nearest_similarity"][atom] == pytest.approx(cosine[atom, others])
 
 
-def test_atoms_that_move_together_are_linked_and_others_are_not():
+def test_atoms_that_move_together_are_linked_and_others_are_not(engine):
     signals = smooth_signals(400, 6, seed=2)
     # Atoms 0-2 share one signal, 3-5 another, each with a strength of its own; 6-9 go their own ways.
     codes = np.hstack([signals[:, [0]] * [1.0, 0.5, 2.0], signals[:, [1]] * [0.7, 1.5, 1.0], signals[:, 2:]])
-    graph = graph_of(codes)
+    graph = graph_of(codes, device=engine.device)
     assert graph["edges"].tolist() == [[0, 1], [0, 2], [1, 2], [3, 4], [3, 5], [4, 5]]
     assert graph["component_size"].tolist() == [3] * 6 + [1] * 4
     assert graph["neighbours"].tolist() == [2] * 6 + [0] * 4
@@ -118,10 +118,10 @@ def test_group_that_dissolves_loses_its_component():
     assert sizes == [3, 1]
 
 
-def test_dead_atoms_have_no_links():
+def test_dead_atoms_have_no_links(engine):
     codes = smooth_signals(100, 6, seed=4)
     codes[:, [2, 5]] = 0.0
-    graph = graph_of(codes, threshold=-1.0)
+    graph = graph_of(codes, device=engine.device, threshold=-1.0)
     assert graph["used"].tolist() == [True, True, False, True, True, False]
     assert not np.isin(graph["edges"], [2, 5]).any()
     assert len(graph["edges"]) == 6
@@ -130,8 +130,8 @@ def test_dead_atoms_have_no_links():
     assert graph["nearest"][0].tolist()[3:] == [-1, -1]
 
 
-def test_window_without_any_activity_has_no_links():
-    graph = graph_of(np.zeros((50, 4)))
+def test_window_without_any_activity_has_no_links(engine):
+    graph = graph_of(np.zeros((50, 4)), device=engine.device)
     assert not graph["used"].any()
     assert len(graph["edges"]) == 0
     assert graph["component_size"].tolist() == [1, 1, 1, 1]
@@ -317,8 +317,8 @@ def film():
 SETTINGS = TopologySettings(n_atoms=64, window=192, overlap=3 / 4, max_epochs=2, n_permutations=49)
 
 
-def test_whole_experiment(film, tmp_path):
-    result = topology(film, tmp_path, settings=SETTINGS)
+def test_whole_experiment(engine, film, tmp_path):
+    result = topology(film, tmp_path, settings=SETTINGS, device=engine.device)
     assert result.centers.tolist() == [96, 144, 192]
     assert len(result.chosen) == 3
     write_topology(result, tmp_path / "topology.csv")
