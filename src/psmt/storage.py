@@ -64,11 +64,12 @@ def save_frame_model(model: FramePSMT, path: str | PathLike[str]) -> None:
     content = model._content
     header = {
         "parameters": _plain(model.get_params()),
-        "coder": _plain(content.coder.get_params()),
-        "scale": content.scale,
+        "coder": None if content is None else _plain(content.coder.get_params()),
+        "scale": 1.0 if content is None else content.scale,
         "shape": model.shape_,
     }
-    _write(path, type(model), header, {"dictionary": content.coder.dictionary_, **model._state})
+    dictionary = {} if content is None else {"dictionary": content.coder.dictionary_}
+    _write(path, type(model), header, dictionary | model._state)
 
 
 def load_frame_model(cls: type[FrameModel], path: str | PathLike[str]) -> FrameModel:
@@ -76,7 +77,9 @@ def load_frame_model(cls: type[FrameModel], path: str | PathLike[str]) -> FrameM
     header, arrays = _read(path, cls)
     with _damage_named(path):
         _check_numbers(arrays)
-        coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
+        coder = None
+        if header["coder"] is not None:
+            coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
         model = cls(**header["parameters"])
         model._check_parameters()
         model._assemble(Cells(tuple(header["shape"])), coder, float(header["scale"]), arrays["current"])

@@ -130,6 +130,7 @@ class FramePSMT(BaseEstimator):
     ----------
     shape_ : (height, width)
     dictionary_ : (n_atoms, 256) array
+        Where something is learned: with 'phase' and 'gain'.
     surprise_ : float
         How badly the last prediction failed, in units of what is usual.
     cut_ : bool
@@ -172,7 +173,9 @@ class FramePSMT(BaseEstimator):
         if len(past) < 2:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; at least 2 are needed")
         cells, rng = Cells(past.shape[1:]), check_random_state(self.random_state)
-        coder, scale = tile_coder(past, cells, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
+        coder, scale = None, 1.0
+        if _OFFERS[self.extrapolation].share is None:
+            coder, scale = tile_coder(past, cells, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
         self._assemble(cells, coder, scale, past[0].copy())
         with _one_thread():
             for frame in past[1:]:
@@ -227,6 +230,10 @@ class FramePSMT(BaseEstimator):
     def dictionary_(self) -> NDArray[np.float64]:
         """Atoms (n_atoms, 256) of layer 1: tiles of 16 x 16 pixels under a window."""
         check_is_fitted(self, "shape_")
+        if self._content is None:
+            raise AttributeError(
+                f"extrapolation={self.extrapolation!r} has no dictionary; 'phase' and 'gain' learn one"
+            )
         return self._content.coder.dictionary_
 
     @property
@@ -256,14 +263,17 @@ class FramePSMT(BaseEstimator):
         check_real("alpha", self.alpha, open_bound=True)
         check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))
 
-    def _assemble(self, cells: Cells, coder: SparseCoder, scale: float, frame: Array) -> None:
-        """Put the parts together, which have learned nothing yet, before a first frame (height, width)."""
+    def _assemble(self, cells: Cells, coder: SparseCoder | None, scale: float, frame: Array) -> None:
+        """Put the parts together, which have learned nothing yet, before a first frame (height, width).
+
+        There is a coder where something is learned.
+        """
         self.shape_ = cells.shape
         self._offer = _OFFERS[self.extrapolation]
         self._low, self._high = float(frame.min()), float(frame.max())
         self._planes = tuple(FourierPlanes(cells.shape, size, memories) for size, memories in self._offer.planes)
         n_moving = 1 + sum(len(memories) for _, memories in self._offer.planes)
-        self._content = Content(cells, n_moving, coder, scale)
+        self._content = None if coder is None else Content(cells, n_moving, coder, scale)
         self._places = Places(cells, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(self._offer.neighbours))
         self._trust = Trust(cells)
         self._surprise = Surprise()
@@ -271,7 +281,8 @@ class FramePSMT(BaseEstimator):
 
     @property
     def _parts(self) -> dict[str, Content | Places | Trust | Surprise]:
-        return {"content": self._content, "places": self._places, "trust": self._trust, "surprise": self._surprise}
+        content = {} if self._content is None else {"content": self._content}
+        return {**content, "places": self._places, "trust": self._trust, "surprise": self._surprise}
 
     @property
     def _state(self) -> dict[str, NDArray[np.generic]]:
@@ -314,14 +325,14 @@ class FramePSMT(BaseEstimator):
         # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
         # frame is calmer than the one before may be a stutter, which says little.
         energy = max(_mse(self._scene.previous, last), _mse(last, frame), _FLOOR * contrast)
-        if self._last is not None and energy > 0:
+        if self._content is not None and self._last is not None and energy > 0:
             unit = np.float32(energy**-0.5)
             change = unit * (frame - last)
             self._trust.learn(unit * self._change, change)
             self._content.learn(unit * self._last.moving, change, self._last.activity)
             self._places.learn(unit * self._last.candidates, change)
         self._scene = self._follow(self._scene, frame)
-        if self._offer.share is None:
+        if self._content is not None:
             self._look_ahead()
 
     def _look_ahead(self) -> None:
@@ -343,7 +354,8 @@ class FramePSMT(BaseEstimator):
         return _Scene(scene.current, frame, tuple(angles))
 
     def _outlook(self, scene: _Scene) -> _Outlook:
-        """All that the scene may turn into."""
+        """All that the scene may turn into, where anything is learned."""
+        assert self._content is not None
         turned = [planes.changes(known) for planes, known in zip(self._planes, scene.angles, strict=True)]
         moving = np.concatenate([(scene.current - scene.previous)[None], *turned])
         activity = self._content.activity(scene.current)
