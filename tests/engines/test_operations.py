@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from conftest import wave
 from in_numpy import InNumpy
@@ -38,6 +39,11 @@ def test_equal_atoms_and_empty_samples(engine):
 def test_decoding(engine, rng, atoms):
     codes = rng.random((3, 30))
     np.testing.assert_allclose(InNumpy(engine, engine.atoms(atoms)).decode(codes), codes @ atoms)
+
+
+def test_sparse_arrays_become_dense(engine, rng):
+    values = rng.random((7, 5)) * (rng.random((7, 5)) < 0.3)
+    np.testing.assert_array_equal(engine.numpy(engine.dense(csr_array(values))), values)
 
 
 def test_all_engines_learn_one_dictionary(engine):

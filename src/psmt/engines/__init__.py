@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from psmt.errors import DeviceError
 
@@ -29,6 +30,9 @@ class Engine(Protocol):
 
     def numpy(self, values: Any) -> NDArray[np.float64]:
         """A NumPy array with the values of an own one."""
+
+    def dense(self, values: csr_array) -> Any:
+        """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
 
     def stack(self, arrays: Sequence[Any]) -> Any:
         """Own arrays of one shape, as rows of one."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from psmt.coding.atoms import Atoms
 from psmt.coding.dictionary import DictionaryStatistics
@@ -29,6 +30,9 @@ class CpuEngine:
 
     def numpy(self, values: Array) -> Array:
         return values
+
+    def dense(self, values: csr_array) -> Array:
+        return values.toarray()
 
     def stack(self, arrays: Sequence[Array]) -> Array:
         return np.stack(arrays)

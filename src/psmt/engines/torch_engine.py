@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from psmt.engines.torch_atoms import TorchAtoms, TorchStatistics
@@ -37,6 +38,12 @@ class TorchEngine:
 
     def numpy(self, values: Tensor) -> Array:
         return values.cpu().numpy()
+
+    def dense(self, values: csr_array) -> Tensor:
+        filled = torch.zeros(values.shape, dtype=torch.float64, device=self._place)
+        rows, columns = (torch.from_numpy(part.astype(np.int64)).to(self._place) for part in values.tocoo().coords)
+        filled[rows, columns] = self.array(values.data)
+        return filled
 
     def stack(self, arrays: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(arrays))

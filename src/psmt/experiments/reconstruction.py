@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,11 @@ def reconstruct(
 
 
 def through_embedding(
-    codes: Array, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+    codes: Any, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
 ) -> tuple[Array, int]:
     """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
 
-    The frames (time, n_features) are those of the dictionary (n_atoms, n_features).
+    The codes may be an array of the engine; the frames (time, n_features) are those of the dictionary's atoms.
     """
     engine = engine_for(device)
     own = engine.array(codes)

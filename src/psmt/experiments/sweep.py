@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.coding import SparseCoder
+from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
@@ -364,6 +365,6 @@ def reconstruct_window(
 
     Their packed codes come with them, see `psmt.experiments.codes`.
     """
-    codes = sparse_codes(values, columns, offsets, len(dictionary)).toarray()
+    codes = engine_for(device).dense(sparse_codes(values, columns, offsets, len(dictionary)))
     frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
     return {"mse": mse(frames, patches), "rank": np.array(rank)}

@@ -31,10 +31,8 @@ def embed(
     device: str = "cpu",
 ) -> Any:
     """P (n_components, n_atoms) of packed codes, as an array of the engine."""
-    codes = sparse_codes(values, columns, offsets, n_atoms).toarray()
     engine = engine_for(device)
-    moments = engine.moments(engine.array(codes))
-    del codes  # 100 MB at the paper's size, not needed while the eigenvectors are made
+    moments = engine.moments(engine.dense(sparse_codes(values, columns, offsets, n_atoms)))
     return engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol).matrix
 
 
