@@ -34,6 +34,8 @@ constexpr int AT_ONCE = 4;
 constexpr real CLOSE = is_double ? (real)1e-4 : (real)1e-2;
 // Steps that leave the objective where it is, after which nothing but rounding is left.
 constexpr int STALE = 32;
+// Rows of W that a thread is at work on: it waits for all of them together.
+constexpr int AT_A_TIME = 4;
 // Prices of activity that are tried at the most.
 constexpr int CUTS = 200;
 
@@ -111,11 +113,25 @@ struct ActiveSet {
 
     // out = W v
     SHARED_CODE void times(const real *v, real *out) {
-        for (int i = threadIdx.x / WARP; i < n; i += blockDim.x / WARP) {
-            real total_ = 0;
-            for (int j = threadIdx.x % WARP; j < n; j += WARP) total_ += rows[(long long)i * stride + j] * v[j];
-            for (int offset = WARP / 2; offset > 0; offset /= 2) total_ += across(total_, offset);
-            if (threadIdx.x % WARP == 0) out[i] = total_;
+        int warps = blockDim.x / WARP;
+        for (int first = threadIdx.x / WARP; first < n; first += AT_A_TIME * warps) {
+            real totals[AT_A_TIME];
+#pragma unroll
+            for (int k = 0; k < AT_A_TIME; k++) totals[k] = 0;
+            for (int j = threadIdx.x % WARP; j < n; j += WARP) {
+#pragma unroll
+                for (int k = 0; k < AT_A_TIME; k++) {
+                    int i = first + k * warps;
+                    if (i < n) totals[k] += rows[(long long)i * stride + j] * v[j];
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < AT_A_TIME; k++) {
+                int i = first + k * warps;
+                if (i >= n) break;
+                for (int offset = WARP / 2; offset > 0; offset /= 2) totals[k] += across(totals[k], offset);
+                if (threadIdx.x % WARP == 0) out[i] = totals[k];
+            }
         }
         __syncthreads();
     }
@@ -133,8 +149,10 @@ struct ActiveSet {
         for (int first = 0; first < n; first += wide) {
             int j = first + threadIdx.x % wide;
             real total_ = 0;
-            if (group < groups && j < n)
+            if (group < groups && j < n) {
+#pragma unroll 8
                 for (int i = group; i < n; i += groups) total_ += rows[(long long)i * stride + j] * v[i];
+            }
             partial[threadIdx.x] = total_;
             __syncthreads();
             if (threadIdx.x < wide && j < n) {
@@ -242,8 +260,19 @@ struct ActiveSet {
             if (group >= groups || j == c) continue;
             real factor = scale * cross[j];
             int to = j == last ? c : j;
-            for (int i = group; i < last; i += groups)
-                rows[(long long)i * stride + to] = rows[(long long)i * stride + j] - half[i] * factor;
+            for (int first = group; first < last; first += AT_A_TIME * groups) {
+                real entries[AT_A_TIME];
+#pragma unroll
+                for (int k = 0; k < AT_A_TIME; k++) {
+                    int i = first + k * groups;
+                    if (i < last) entries[k] = rows[(long long)i * stride + j] - half[i] * factor;
+                }
+#pragma unroll
+                for (int k = 0; k < AT_A_TIME; k++) {
+                    int i = first + k * groups;
+                    if (i < last) rows[(long long)i * stride + to] = entries[k];
+                }
+            }
         }
         if (threadIdx.x == 0) {
             support[c] = support[last];

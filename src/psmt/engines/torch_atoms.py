@@ -12,6 +12,7 @@ from torch import Tensor
 
 from psmt.coding.dictionary import PATIENCE, kept_share
 from psmt.engines import engine_for
+from psmt.engines.torch_graphs import Recorded
 from psmt.engines.torch_kernels import kernel
 from psmt.engines.torch_lasso import pose, solve, solve_many
 
@@ -42,6 +43,7 @@ class TorchAtoms:
         self._columns = unit.to(dtype)
         # A zero atom keeps its zeros: it correlates with nothing, so no code uses it.
         self._norms = torch.where(norms > 0, norms, 1.0)
+        self._follow = Recorded(_follow)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The Gram matrix is larger than the atoms, and quicker made than read.
@@ -59,13 +61,18 @@ class TorchAtoms:
 
     def code_next(self, sample: Tensor, alpha: float, *, tol: float, last: Tensor) -> Tensor:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
-        prices = (alpha / self._norms).to(self._dtype)
-        problem = pose(self._columns, sample[None].to(self._dtype), prices, self._gram)
-        return solve(problem, tol=tol, start=last[None]).coef[0] / self._norms
+        return self._follow(sample, last, fixed=(self._columns, self._gram, self._norms), alpha=alpha, tol=tol)[0]
 
     def decode(self, codes: Tensor) -> Tensor:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
         return codes @ self._atoms
+
+
+def _follow(
+    sample: Tensor, last: Tensor, columns: Tensor, gram: Tensor, norms: Tensor, *, alpha: float, tol: float
+) -> tuple[Tensor]:
+    problem = pose(columns, sample[None].to(columns.dtype), (alpha / norms).to(columns.dtype), gram)
+    return (solve(problem, tol=tol, start=last[None]).coef[0] / norms,)
 
 
 def _atoms_on(device: str, dtype: torch.dtype, given: NDArray[np.float64]) -> TorchAtoms:
@@ -84,6 +91,7 @@ class TorchStatistics:
         self.code_sample = torch.zeros(n_atoms, n_features, dtype=torch.float64, device=device)
         self.idle = torch.zeros(n_atoms, dtype=torch.float64, device=device)
         self.n_batches = 0
+        self._sweep = Recorded(_sweep)
 
     def update(self, codes: Tensor, samples: Tensor) -> None:
         """Take in one batch of codes (n, n_atoms) of samples (n, n_features)."""
@@ -96,18 +104,7 @@ class TorchStatistics:
 
     def improve(self, atoms: Tensor) -> None:
         """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
-        free = ((self.idle == 0) & (self.code_code.diagonal() > 0)).to(atoms.dtype)
-        threads = -(-atoms.shape[1] // 32) * 32
-        compiled = kernel("sweep.cu", "improve", atoms.dtype, atoms.device, threads) if threads <= 1024 else None
-        for first in range(0, len(atoms), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            own, products = atoms[block], self.code_code[block]
-            wishes = torch.addmm(self.code_sample[block], products, atoms, alpha=-1.0)
-            if compiled is None:
-                _improve_block(own, wishes, products[:, block], free[block])
-            else:
-                sizes = len(own), atoms.shape[1], len(atoms)
-                compiled(1, threads, 0, own, wishes, products[:, block], free[block], *sizes)
+        atoms.copy_(self._sweep(atoms, fixed=(self.code_code, self.code_sample, self.idle))[0])
 
     def replace_dead(self, atoms: Tensor, samples: Tensor, residuals: Tensor) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""
@@ -123,6 +120,24 @@ class TorchStatistics:
         self.code_sample[dead] = 0.0
         self.idle[dead] = 0.0
         return len(dead)
+
+
+def _sweep(atoms: Tensor, code_code: Tensor, code_sample: Tensor, idle: Tensor) -> tuple[Tensor]:
+    """The improved atoms."""
+    atoms, (n_atoms, n_features) = atoms.clone(), atoms.shape
+    free = ((idle == 0) & (code_code.diagonal() > 0)).to(atoms.dtype)
+    threads = -(-n_features // 32) * 32
+    compiled = kernel("sweep.cu", "improve", atoms.dtype, atoms.device, threads) if threads <= 1024 else None
+    for first in range(0, n_atoms, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        own, products = atoms[block], code_code[block]
+        wishes = torch.addmm(code_sample[block], products, atoms, alpha=-1.0)
+        if compiled is None:
+            _improve_block(own, wishes, products[:, block], free[block])
+        else:
+            sizes = len(own), n_features, n_atoms
+            compiled(1, threads, 0, own, wishes, products[:, block], free[block], *sizes)
+    return (atoms,)
 
 
 def _improve_block(atoms: Tensor, wishes: Tensor, shared: Tensor, free: Tensor) -> None:

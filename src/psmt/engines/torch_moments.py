@@ -7,7 +7,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from psmt.moments import FALL, STILL, Change, SlidingWindow, change_weights
+from psmt.engines.torch_graphs import Recorded
+from psmt.moments import FALL, STILL, Change, Slide, SlidingWindow, change_weights
 
 
 def _bends(codes: Tensor) -> Tensor:
@@ -31,7 +32,13 @@ class TorchMoments(SlidingWindow):
         self._buffer = torch.zeros(8, n_features, dtype=torch.float64, device=device)
         self._activity = torch.zeros(8, dtype=torch.float64, device=device)
         self._first = self._n = 0
+        self.total = self._buffer.new_zeros(n_features)
+        self.uses = torch.zeros(n_features, dtype=torch.int64, device=device)
+        self.products, self.curvature = self._buffer.new_zeros(2, n_features, n_features).unbind()
         self._peak = self._buffer.new_zeros(2)
+        # On the host, where the device writes to without being waited for.
+        self._fallen = torch.zeros((), dtype=torch.bool, pin_memory=device.type == "cuda")
+        self._slide_sums = Recorded(_slide_sums)
         self._refresh()
 
     @classmethod
@@ -59,6 +66,36 @@ class TorchMoments(SlidingWindow):
         """Largest sum of a code in the window."""
         return self._activity[self._first : self._first + self._n].max()
 
+    def slide(self, code: Tensor) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept.
+
+        As taking in and letting go one after the other, but the host does not wait: that sums have fallen far below
+        their peak is seen at the next slide.
+        """
+        if self._n < 3:
+            super().slide(code)
+            return
+        if bool(self._fallen):
+            self._refresh()
+        oldest, youngest = self.codes[:3].clone(), torch.cat([self.latest(2), code[None]])
+        sums = (self.total, self.uses, self.products, self.curvature, self._peak)
+        self._vectors, fallen = self._slide_sums(oldest, youngest, fixed=sums)
+        self._fallen.copy_(fallen, non_blocking=True)
+        self._append(code)
+        self._first += 1
+        self._n -= 1
+        self._reverted += 1
+        self.changes += 1
+        self._slide = Slide(oldest, youngest, self._vectors[-1])
+        if self._reverted >= self._n:
+            self._refresh()
+
+    def last_change(self, since: int, *, centred: bool = True, ends: bool = False) -> Change | None:
+        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+        if ends or self._slide is None or self._n < 3 or self.changes != since + 1:
+            return super().last_change(since, centred=centred, ends=ends)
+        return Change(self._vectors if centred else self._vectors[:-1], *self._change_weights(centred, ends))
+
     def _oldest(self) -> Tensor:
         return self.codes[:3].clone()
 
@@ -66,49 +103,44 @@ class TorchMoments(SlidingWindow):
         return self.latest(3).clone()
 
     def _change(self, vectors: list[Tensor], *, centred: bool, ends: bool) -> Change:
+        return Change(torch.stack(vectors), *self._change_weights(centred, ends))
+
+    def _change_weights(self, centred: bool, ends: bool) -> tuple[Tensor, ...]:
         key = (self._n, centred, ends)
         if key not in self._weights:  # they go to the device once, not at every slide
             weights = change_weights(self._n, centred=centred, ends=ends)
             self._weights = {key: tuple(torch.from_numpy(part).to(self.device) for part in weights)}
-        return Change(torch.stack(vectors), *self._weights[key])
+        return self._weights[key]
 
     def covariance(self, *, centred: bool = True) -> Tensor:
         """V (n_features, n_features)."""
-        n = self._n
-        if not centred:
-            return self.products / n
-        covariance = torch.addr(self.products, self.total, self.total, alpha=-1.0 / n) / (n - 1)
-        moves = covariance.diagonal() > STILL * self.products.diagonal() / n
-        return covariance * (moves[:, None] & moves)
+        return covariance_of(self.products, self.total, self._n, centred=centred)
 
     def second_differences(self, *, ends: bool = False) -> Tensor:
         """S (n_features, n_features), with half stencils at both ends or without."""
         if not ends:
             return self.curvature
-        bends = self._end_bends()
+        bends = self.end_bends()
         return self.curvature + bends.T @ bends
 
     def variances(self, *, centred: bool = True) -> Tensor:
         """Diagonal (n_features,) of V."""
-        n, squares = self._n, self.products.diagonal()
-        return (squares - self.total**2 / n) / (n - 1) if centred else squares / n
+        return variances_of(self.products.diagonal(), self.total, self._n, centred=centred)
 
     def covariance_times(self, vectors: Tensor, *, centred: bool = True) -> Tensor:
         """V times the columns of `vectors` (n_features, n), without making V."""
-        n, products = self._n, self.products @ vectors
-        if not centred:
-            return products / n
-        return products.addr_(self.total, self.total @ vectors, alpha=-1.0 / n).div_(n - 1)
+        return covariance_times(vectors, self.products, self.total, self._n, centred=centred)
 
     def second_differences_times(self, vectors: Tensor, *, ends: bool = False) -> Tensor:
         """S times the columns of `vectors` (n_features, n)."""
         products = self.curvature @ vectors
         if ends:
-            bends = self._end_bends()
+            bends = self.end_bends()
             products += bends.T @ (bends @ vectors)
         return products
 
-    def _end_bends(self) -> Tensor:
+    def end_bends(self) -> Tensor:
+        """Second differences (2, n_features) at the two ends."""
         codes = self.codes
         return torch.stack([codes[0] - 0.5 * codes[1], codes[-1] - 0.5 * codes[-2]])
 
@@ -143,52 +175,100 @@ class TorchMoments(SlidingWindow):
         self._buffer = torch.cat([codes, torch.zeros_like(codes), codes.new_zeros(8, self.n_features)])
         self._activity = self._buffer.sum(1)
 
-    def _take(self, code: Tensor) -> None:
+    def _append(self, code: Tensor) -> None:
         if self._first + self._n == len(self._buffer):
             self._renew_buffer(self.codes)
         self._buffer[self._first + self._n] = code
         self._activity[self._first + self._n] = code.sum()
         self._n += 1
-        self.total += code
-        self.products.addr_(code, code)
-        self.uses += (code != 0).long()
-        if self._n >= 3:
-            bend = _bends(self.latest(3))[0]
-            self.curvature.addr_(bend, bend)
-        self._peak = torch.maximum(self._peak, self._energy())
+
+    def _take(self, code: Tensor) -> None:
+        self._append(code)
+        _add(code, self.latest(3), self.total, self.uses, self.products, self.curvature)
+        torch.maximum(self._peak, _energy(self.products, self.curvature), out=self._peak)
 
     def _release(self) -> None:
         code = self.codes[0].clone()
-        if self._n >= 3:
-            bend = _bends(self.codes[:3])[0]
-            self.curvature.addr_(bend, bend, alpha=-1.0)
-        self.total -= code
-        self.products.addr_(code, code, alpha=-1.0)
-        self.uses -= (code != 0).long()
+        _subtract(code, self.codes[:3], self.total, self.uses, self.products, self.curvature)
         self._first += 1
         self._n -= 1
         self._reverted += 1
-        unused = (code != 0) & (self.uses == 0)
-        left, fallen = torch.stack([unused.any(), (self._energy() < FALL * self._peak).any()]).tolist()
-        if self._reverted >= max(self._n, 1) or fallen:
+        fallen = (_energy(self.products, self.curvature) < FALL * self._peak).any()
+        if self._reverted >= max(self._n, 1) or bool(fallen):
             self._refresh()
-        elif left:
-            # What is left of an atom that no code uses any more is rounding.
-            self.total[unused] = 0.0
-            for matrix in (self.products, self.curvature):
-                matrix[unused] = 0.0
-                matrix[:, unused] = 0.0
-
-    def _energy(self) -> Tensor:
-        """Size of the two sums of products."""
-        return torch.stack([self.products.diagonal().sum(), self.curvature.diagonal().sum()])
 
     def _refresh(self) -> None:
+        # In place, because slides are recorded with the sums where they are.
         self._reverted = 0
+        self._fallen.zero_()
         codes = self.codes
-        self.total = codes.sum(0)
-        self.uses = (codes != 0).sum(0)
-        self.products = codes.T @ codes
+        self.total.copy_(codes.sum(0))
+        self.uses.copy_((codes != 0).sum(0))
+        torch.mm(codes.T, codes, out=self.products)
         bends = _bends(codes) if len(codes) >= 3 else codes[:0]
-        self.curvature = bends.T @ bends
-        self._peak = self._energy()
+        torch.mm(bends.T, bends, out=self.curvature)
+        self._peak.copy_(_energy(self.products, self.curvature))
+
+
+def covariance_of(products: Tensor, total: Tensor, n: int, *, centred: bool) -> Tensor:
+    """V (n_features, n_features) of a window of n codes with these sums."""
+    if not centred:
+        return products / n
+    covariance = torch.addr(products, total, total, alpha=-1.0 / n) / (n - 1)
+    moves = covariance.diagonal() > STILL * products.diagonal() / n
+    return covariance * (moves[:, None] & moves)
+
+
+def variances_of(squares: Tensor, total: Tensor, n: int, *, centred: bool) -> Tensor:
+    """Diagonal (n_features,) of V, given that of the products."""
+    return (squares - total**2 / n) / (n - 1) if centred else squares / n
+
+
+def covariance_times(vectors: Tensor, products: Tensor, total: Tensor, n: int, *, centred: bool) -> Tensor:
+    """V times the columns of `vectors` (n_features, n), without making V."""
+    images = products @ vectors
+    if not centred:
+        return images.div_(n)
+    return images.addr_(total, total @ vectors, alpha=-1.0 / n).div_(n - 1)
+
+
+def _add(code: Tensor, latest: Tensor, total: Tensor, uses: Tensor, products: Tensor, curvature: Tensor) -> None:
+    """Add a code (n_features,), the last of the latest up to 3, to the sums."""
+    total += code
+    products.addr_(code, code)
+    uses += (code != 0).long()
+    if len(latest) == 3:
+        bend = _bends(latest)[0]
+        curvature.addr_(bend, bend)
+
+
+def _subtract(code: Tensor, oldest: Tensor, total: Tensor, uses: Tensor, products: Tensor, curvature: Tensor) -> None:
+    """Take a code (n_features,), the first of the oldest up to 3, from the sums."""
+    if len(oldest) == 3:
+        bend = _bends(oldest)[0]
+        curvature.addr_(bend, bend, alpha=-1.0)
+    total -= code
+    products.addr_(code, code, alpha=-1.0)
+    uses -= (code != 0).long()
+    # What is left of an atom that no code uses any more is rounding.
+    unused = (code != 0) & (uses == 0)
+    total.masked_fill_(unused, 0.0)
+    for matrix in (products, curvature):
+        matrix.masked_fill_(unused[:, None] | unused, 0.0)
+
+
+def _slide_sums(
+    oldest: Tensor, youngest: Tensor, total: Tensor, uses: Tensor, products: Tensor, curvature: Tensor, peak: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Slide the sums; return the vectors of the `Change`, and whether the sums have fallen far below their peak."""
+    slide = Slide(oldest.unbind(), youngest.unbind(), total)
+    vectors = torch.stack(slide.vectors(centred=True, ends=False))
+    _add(youngest[-1], youngest, total, uses, products, curvature)
+    torch.maximum(peak, _energy(products, curvature), out=peak)
+    _subtract(oldest[0], oldest, total, uses, products, curvature)
+    return vectors, (_energy(products, curvature) < FALL * peak).any()
+
+
+def _energy(products: Tensor, curvature: Tensor) -> Tensor:
+    """Size of the two sums of products."""
+    return torch.stack([products.diagonal().sum(), curvature.diagonal().sum()])

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from psmt.engines.torch_atoms import unit_columns
+from psmt.engines.torch_graphs import Recorded
 from psmt.engines.torch_lasso import Bound, pose, solve
 from psmt.recovery import PARALLEL
 from psmt.validation import check_real
+
+_FEW = 16
+"""Points up to this number are recovered by recorded work: they come again and again, as many as before."""
 
 
 class TorchRecovery:
@@ -34,66 +39,95 @@ class TorchRecovery:
         self.embedding = embedding
         self.lam = _on(embedding.device, *(check_real("lam", price) for price in np.ravel(lam).tolist()))
         self._several = np.shape(lam)
-        self.activity = activity
-        self.tol = tol
-        self._dtype = dtype
-        unit, norms = unit_columns(embedding.T)
-        self._shown = norms > 0
-        # Of parallel columns the first stands for all; the others, and atoms that P does not show, have zeros, which
-        # no solution uses: so all embeddings of one size make problems of one shape.
-        self._first = _first_parallel(unit)
-        is_first = self._first == torch.arange(len(unit), device=unit.device)
-        self._columns = (unit * is_first[:, None]).to(dtype)
-        squares = torch.zeros_like(norms).index_add_(0, self._first, norms**2)[self._first]
-        # Activity of each atom, and of all atoms, for a unit of the column that they share.
-        self._share = torch.where(self._shown, norms / squares, 0.0)
-        self._total = torch.zeros_like(norms).index_add_(0, self._first, self._share)
-
-    @cached_property
-    def _gram(self) -> Tensor:
-        return self._columns @ self._columns.mT
+        self.activity = torch.as_tensor(activity, dtype=torch.float64, device=embedding.device)
+        self._settings = {"tol": tol, "dtype": dtype}
 
     def __call__(self, point: Tensor, current: Tensor | None = None) -> Tensor:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
-        code = torch.zeros_like(self._total) if current is None else current
-        return self.many(point.expand(len(self.lam), -1), code.expand(len(self.lam), -1)).view(*self._several, -1)
+        code = point.new_zeros(self.embedding.shape[1]) if current is None else current
+        n = len(self.lam)
+        return self.many(point.expand(n, -1), code.expand(n, -1)).view(*self._several, -1)
 
     def many(self, points: Tensor, currents: Tensor) -> Tensor:
         """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features).
 
         There is one lam, or one for each point.
         """
-        hidden = torch.where(self._shown, 0.0, currents)
-        start = torch.zeros_like(hidden).index_add_(1, self._first, currents - hidden)
-        left = (self.activity - hidden.sum(1)).clamp_min(0.0)
-        return hidden + self._spread(self._solve(self._columns, self._gram, self._total, points, start, left))
+        work = _RECOVER if len(points) <= _FEW else _recover
+        return work(self.embedding, self.lam, self.activity, points, currents, **self._settings)[0]
 
     def change(self, shift: Tensor, current: Tensor | None = None) -> Tensor:
         """Signed change (n_features,) of the current code that moves its point by `shift` (n_components,)."""
-        columns, total = torch.cat([self._columns, -self._columns]), torch.cat([self._total, self._total])
-        gram = torch.cat([self._gram, -self._gram])
-        spent = total.new_zeros(()) if current is None else current.abs().sum()
-        left = (self.activity - spent).clamp_min(0.0)
-        n = len(self.lam)
-        found = self._solve(columns, torch.cat([gram, -gram], 1), total, shift.expand(n, -1), None, left.expand(n))
-        rise, fall = found.view(*self._several, 2, -1).unbind(-2)
-        return self._spread(rise - fall)
+        code = shift.new_zeros(self.embedding.shape[1]) if current is None else current
+        changes = _CHANGE(self.embedding, self.lam, self.activity, shift, code, **self._settings)[0]
+        return changes.view(*self._several, -1)
 
-    def _spread(self, coef: Tensor) -> Tensor:
-        """Activities (.., n_features) of the atoms from coefficients (.., n_features) of the columns."""
-        return coef[..., self._first] * self._share
 
-    def _solve(
-        self, columns: Tensor, gram: Tensor, total: Tensor, points: Tensor, start: Tensor | None, activity: Tensor
-    ) -> Tensor:
-        """Coefficients (n, n_columns) >= 0 of the columns for points (n, n_components), worth at most `activity` (n,).
+class _Shown(NamedTuple):
+    """What an embedding shows of the atoms."""
 
-        A unit of a column is worth the activity that `total` (n_columns,) says; `start` (n, n_columns) is a guess.
-        """
-        prices = (0.5 * self.lam[:, None]).to(self._dtype).expand(-1, len(columns))
-        problems = pose(columns, points.to(self._dtype), prices[0] if len(prices) == 1 else prices, gram)
-        bound = Bound(total.to(self._dtype), activity.to(self._dtype))
-        return solve(problems, tol=self.tol, start=start, bound=bound).coef.to(points.dtype)
+    atoms: Tensor
+    """Which (n_features,)."""
+    first: Tensor
+    """The first (n_features,) of the atoms whose columns are parallel."""
+    columns: Tensor
+    """Unit columns (n_features, n_components). Of parallel ones the first stands for all; the others, and those of
+    atoms that are not shown, are zero, and no solution uses them: so all embeddings of one size pose problems of one
+    shape."""
+    share: Tensor
+    """Activity of each atom (n_features,) for a unit of the column that it shares."""
+    total: Tensor
+    """Activity of all atoms that share a column (n_features,), for a unit of it."""
+
+
+def _look(embedding: Tensor) -> _Shown:
+    unit, norms = unit_columns(embedding.T)
+    shown, first = norms > 0, _first_parallel(unit)
+    is_first = first == torch.arange(len(unit), device=unit.device)
+    squares = torch.zeros_like(norms).index_add_(0, first, norms**2)[first]
+    share = torch.where(shown, norms / squares, 0.0)
+    return _Shown(shown, first, unit * is_first[:, None], share, torch.zeros_like(norms).index_add_(0, first, share))
+
+
+def _recover(
+    embedding: Tensor,
+    lam: Tensor,
+    activity: Tensor,
+    points: Tensor,
+    currents: Tensor,
+    *,
+    tol: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor]:
+    """Codes (n, n_features): see `TorchRecovery.many`."""
+    shown = _look(embedding)
+    hidden = torch.where(shown.atoms, 0.0, currents)
+    start = torch.zeros_like(hidden).index_add_(1, shown.first, currents - hidden)
+    left = (activity - hidden.sum(1)).clamp_min(0.0)
+    prices = (0.5 * lam[:, None]).expand(-1, len(shown.total))
+    columns = shown.columns.to(dtype)
+    problems = pose(columns, points.to(dtype), (prices[0] if len(lam) == 1 else prices).to(dtype))
+    found = solve(problems, tol=tol, start=start, bound=Bound(shown.total.to(dtype), left.to(dtype))).coef
+    return (hidden + found[:, shown.first] * shown.share,)
+
+
+def _change(
+    embedding: Tensor, lam: Tensor, activity: Tensor, shift: Tensor, current: Tensor, *, tol: float, dtype: torch.dtype
+) -> tuple[Tensor]:
+    """Changes (n_lam, n_features): see `TorchRecovery.change`."""
+    shown = _look(embedding)
+    columns = torch.cat([shown.columns, -shown.columns]).to(dtype)
+    n = len(lam)
+    left = (activity - current.abs().sum()).clamp_min(0.0).expand(n)
+    prices = (0.5 * lam[:, None]).expand(-1, len(columns))
+    problems = pose(columns, shift.expand(n, -1).to(dtype), (prices[0] if n == 1 else prices).to(dtype))
+    total = torch.cat([shown.total, shown.total])
+    found = solve(problems, tol=tol, bound=Bound(total.to(dtype), left.to(dtype))).coef
+    rise, fall = found.view(n, 2, -1).unbind(1)
+    return ((rise - fall)[:, shown.first] * shown.share,)
+
+
+_RECOVER, _CHANGE = Recorded(_recover), Recorded(_change)
 
 
 @lru_cache(maxsize=64)

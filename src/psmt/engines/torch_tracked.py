@@ -16,8 +16,12 @@ from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.policy import NULL
 from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, Track, TrackedEmbedding
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
-from psmt.engines.torch_moments import TorchMoments
+from psmt.engines.torch_graphs import Recorded
+from psmt.engines.torch_moments import covariance_of, covariance_times, variances_of
 from psmt.moments import Change
+
+_RIDGE = 1e-10
+"""Fraction of a proposed direction's variance, below which what it has of its own is rounding."""
 
 
 class TorchTrackedEmbedding(TrackedEmbedding):
@@ -26,8 +30,17 @@ class TorchTrackedEmbedding(TrackedEmbedding):
     _whiten = staticmethod(whiten)
     _straightest_in = staticmethod(straightest_in)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = Recorded(_limits)
+
     def _pencil(self, moments: Any, floor: float) -> Any:
-        return _Pencil(moments, self.centred, self.ends, self.rank_tol, floor)
+        n, centred = len(moments), self.centred
+        squares = moments.products.diagonal()
+        still, line = self._limits(squares, moments.total, n=n, centred=centred, rank_tol=self.rank_tol)
+        ends = moments.end_bends() if self.ends else moments.codes[:0]
+        sums = moments.products, moments.curvature, moments.total
+        return _Pencil(*sums, ends, still, line, n=n, centred=centred, floor=floor)
 
     def _begin(self, found: Any, wanted: int, whitening: Any, pencil: Any) -> Track:
         return _Track(found, wanted, whitening, pencil)
@@ -36,34 +49,62 @@ class TorchTrackedEmbedding(TrackedEmbedding):
 class _Pencil:
     """V and S of a window, seen through the noise."""
 
-    def __init__(self, moments: TorchMoments, centred: bool, ends: bool, rank_tol: float, floor: float) -> None:
-        self.moments, self.centred, self.ends, self.floor = moments, centred, ends, floor
-        variances = moments.variances(centred=centred)
-        self.still = ~moving(variances)
-        self.line = noise_line(variances, rank_tol)
+    def __init__(
+        self,
+        products: Tensor,
+        curvature: Tensor,
+        total: Tensor,
+        ends: Tensor,
+        still: Tensor,
+        line: Tensor,
+        *,
+        n: int,
+        centred: bool,
+        floor: float,
+    ) -> None:
+        self.products, self.curvature, self.total = products, curvature, total
+        self.ends = ends
+        """Second differences (2, n_features) at the ends of the window, or none (0, n_features)."""
+        self.still = still
+        """Atoms (n_features,) that do not vary."""
+        self.line = line
+        """Variance below which a direction is not determined."""
+        self.n, self.centred, self.floor = n, centred, floor
 
-    def covariance_times(self, vectors: Tensor) -> Tensor:
-        return self.moments.covariance_times(vectors, centred=self.centred).add_(vectors, alpha=self.floor)
-
-    def curvature_times(self, vectors: Tensor) -> Tensor:
-        noise = noise_curvature(len(self.moments)) * self.floor
-        return self.moments.second_differences_times(vectors, ends=self.ends).add_(vectors, alpha=noise)
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What recorded work needs to have the same pencil, beside the small tensors `ends`, `still` and `line`."""
+        fixed = self.products, self.curvature, self.total
+        return {"fixed": fixed, "n": self.n, "centred": self.centred, "floor": self.floor}
 
     def shifted(self, shifts: Tensor) -> Tensor:
         """S - shift V for each shift (n,), as matrices (n, n_features, n_features)."""
-        covariance, curvature = (
-            self.moments.covariance(centred=self.centred),
-            self.moments.second_differences(ends=self.ends),
-        )
-        matrices = curvature - shifts[:, None, None] * covariance
-        matrices.diagonal(dim1=1, dim2=2).add_((noise_curvature(len(self.moments)) - shifts[:, None]) * self.floor)
+        covariance = covariance_of(self.products, self.total, self.n, centred=self.centred)
+        matrices = self.curvature + self.ends.T @ self.ends - shifts[:, None, None] * covariance
+        matrices.diagonal(dim1=1, dim2=2).add_((noise_curvature(self.n) - shifts[:, None]) * self.floor)
         return matrices
 
     def is_determined(self) -> bool:
         """Whether V has more than the line in every direction."""
-        covariance = self.moments.covariance(centred=self.centred)
+        covariance = covariance_of(self.products, self.total, self.n, centred=self.centred)
         covariance.diagonal().sub_(self.line)
         return int(torch.linalg.cholesky_ex(covariance).info) == 0
+
+    def covariance_times(self, vectors: Tensor) -> Tensor:
+        images = covariance_times(vectors, self.products, self.total, self.n, centred=self.centred)
+        return images.add_(vectors, alpha=self.floor)
+
+    def curvature_times(self, vectors: Tensor) -> Tensor:
+        products = self.curvature @ vectors
+        if len(self.ends):
+            products += self.ends.T @ (self.ends @ vectors)
+        return products.add_(vectors, alpha=noise_curvature(self.n) * self.floor)
+
+
+def _limits(squares: Tensor, total: Tensor, *, n: int, centred: bool, rank_tol: float) -> tuple[Tensor, Tensor]:
+    """Which atoms stand still, and the variance below which a direction is not determined."""
+    variances = variances_of(squares, total, n, centred=centred)
+    return ~moving(variances), noise_line(variances, rank_tol)
 
 
 class _Track(Track):
@@ -81,22 +122,22 @@ class _Track(Track):
         random = np.random.default_rng(0)
         self._few = torch.from_numpy(random.standard_normal((wanted, 2))).to(self._shifts)
         self._many = torch.from_numpy(random.standard_normal((wanted, SHIFTS, MIXED))).to(self._shifts)
+        self._matrix: Tensor | None = None
+        # What was recorded is bound to the inverses, so that it ends with them.
+        self._proposals, self._reduced, self._turned, self._error = (
+            Recorded(work) for work in (_proposals, _reduced, _turned, _error)
+        )
 
     @property
     def embedding(self) -> Embedding:
-        matrix = fix_signs(self.directions[:, : self.wanted].T)
-        return Embedding(matrix, self.roughness[: self.wanted].clamp_min(0.0), self.rank)
+        if self._matrix is None:
+            self._matrix = fix_signs(self.directions[:, : self.wanted].T)
+        return Embedding(self._matrix, self.roughness[: self.wanted].clamp_min(0.0), self.rank)
 
     def _propose(self, change: Change, along: Tensor) -> Tensor:
-        images = self._inverses @ change.vectors.T
-        # Less what the known directions have of it: for an eigenvector, known without a product.
-        known = along / (self.roughness[:, None] - self._shifts[:, None, None])
-        proposed = images - self.directions @ known
-        weights = change.curvature - self._shifts[:, None, None] * change.covariance
-        inner = weights @ (change.vectors @ images)
-        inner.diagonal(dim1=1, dim2=2).add_(1.0)
-        self._inverses.baddbmm_(images, torch.linalg.solve(inner, weights @ images.mT), alpha=-1.0)
-        return proposed.movedim(0, 1).flatten(1)
+        return self._proposals(along, *change, self.directions, self.roughness, self._shifts, fixed=(self._inverses,))[
+            0
+        ]
 
     def _corrections(self, pencil: _Pencil) -> Tensor:
         nearest = (self.roughness[: self.wanted, None] - self._shifts).abs().argmin(1)
@@ -107,24 +148,15 @@ class _Track(Track):
     def _rayleigh_ritz(
         self, pencil: _Pencil, proposed: Tensor, covariance_change: Tensor, curvature_change: Tensor
     ) -> None:
-        norms = proposed.norm(dim=0)
-        proposed = proposed / torch.where(norms > 0, norms, 1.0)
-        images = pencil.covariance_times(proposed)
-        turn = _orthonormal(proposed.T @ images)
-        proposed, images = proposed @ turn, images @ turn
-
-        known = len(self.roughness)
-        covariance = _bordered(torch.ones_like(self.roughness), covariance_change, self.directions, proposed, images)
-        bent = pencil.curvature_times(proposed)
-        curvature = _bordered(self.roughness, curvature_change, self.directions, proposed, bent)
-        factor = torch.linalg.cholesky(covariance)
-        half = torch.linalg.solve_triangular(factor, curvature, upper=False)
-        inner = torch.linalg.solve_triangular(factor, half.mT, upper=False)
-        roughness, turn = torch.linalg.eigh((inner + inner.mT) / 2)
-        turn = torch.linalg.solve_triangular(factor.mT, turn[:, :known], upper=True)
-        self.roughness = roughness[:known]
-        self.directions = self.directions @ turn[:known] + proposed @ turn[known:]
-        self.directions.masked_fill_(pencil.still[:, None], 0.0)
+        known = self.directions, self.roughness
+        small = pencil.ends, pencil.still, pencil.line
+        inner, white, proposed = self._reduced(
+            proposed, covariance_change, curvature_change, *known, *small, **pencil.parts
+        )
+        values, vectors = torch.linalg.eigh(inner)
+        self.roughness, self.directions, self._matrix = self._turned(
+            values, vectors, white, proposed, self.directions, pencil.still, wanted=self.wanted
+        )
 
     def _rayleigh_ritz_afresh(self, pencil: _Pencil, proposed: Tensor) -> None:
         known = len(self.roughness)
@@ -137,21 +169,126 @@ class _Track(Track):
         self.roughness = roughness[:known]
         self.directions = basis @ (turn @ inner[:, :known])
         self.directions.masked_fill_(pencil.still[:, None], 0.0)
+        self._matrix = None
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        mixing = self._few
-        errors = self._inverses[-1] @ self._residuals(pencil, mixing)
-        mixed = self.directions[:, : self.wanted] @ mixing
-        images = pencil.covariance_times(torch.cat([errors, mixed, self._witnesses], 1))
-        outside = (errors * images[:, :2]).sum() - (self.directions.T @ images[:, :2]).square().sum()
-        size = mixing.square().sum()
-        drift = ((mixed * images[:, 2:4]).sum() / size - 1.0).abs()
-        error = (self.wanted * outside.clamp_min(0.0) / size).sqrt() + drift
-        if self.floor:
-            variances = (self._witnesses * images[:, 4:]).sum(0) - self.floor
-            between = ((variances > NULL * pencil.line) & (variances < pencil.line)).any()
-            error = torch.where(between, error, torch.inf)
-        return float(error)
+        small = pencil.ends, pencil.still, pencil.line
+        parts = pencil.parts
+        parts["fixed"] = (*parts["fixed"], self._inverses[-1])
+        return float(self._error(self.directions, self.roughness, self._few, self._witnesses, *small, **parts)[0])
+
+
+def _proposals(
+    along: Tensor,
+    vectors: Tensor,
+    covariance: Tensor,
+    curvature: Tensor,
+    directions: Tensor,
+    roughness: Tensor,
+    shifts: Tensor,
+    inverses: Tensor,
+) -> tuple[Tensor]:
+    """Directions (n_features, n) in which the new eigenvectors may differ; the inverses become those of now."""
+    images = inverses @ vectors.T
+    # Less what the known directions have of it: for an eigenvector, known without a product.
+    known = along / (roughness[:, None] - shifts[:, None, None])
+    proposed = images - directions @ known
+    weights = curvature - shifts[:, None, None] * covariance
+    inner = weights @ (vectors @ images)
+    inner.diagonal(dim1=1, dim2=2).add_(1.0)
+    turned = torch.linalg.solve_ex(inner, weights).result
+    inverses.baddbmm_(images, turned @ images.mT, alpha=-1.0)
+    return (proposed.movedim(0, 1).flatten(1),)
+
+
+def _reduced(
+    proposed: Tensor,
+    covariance_change: Tensor,
+    curvature_change: Tensor,
+    directions: Tensor,
+    roughness: Tensor,
+    *pencil: Tensor,
+    **settings: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The pencil on the known and the proposed directions, as one symmetric matrix; its whitening; and the latter.
+
+    The matrix is not finite where V is not positive there.
+    """
+    own = _pencil_of(*pencil, **settings)
+    proposed, _ = _apart(own, proposed)
+    proposed, images = _apart(own, proposed)  # once more, now that no two of them are almost the same
+    new = (proposed * images).sum(0) > 0.5
+    proposed, images = proposed * new, images * new
+
+    covariance = _bordered(torch.ones_like(roughness), covariance_change, directions, proposed, images)
+    curvature = _bordered(roughness, curvature_change, directions, proposed, own.curvature_times(proposed))
+    # What adds nothing new is rougher than all others, and by itself.
+    apart = torch.cat([torch.zeros_like(roughness), 1.0 - new.to(roughness.dtype)])
+    covariance.diagonal().add_(apart)
+    factor, info = torch.linalg.cholesky_ex(covariance)
+    unit = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
+    white = torch.linalg.solve_triangular(factor, unit, upper=False)
+    inner = white @ curvature @ white.mT
+    inner.diagonal().add_(apart * inner.diagonal().sum())
+    return torch.where(info == 0, (inner + inner.mT) / 2, torch.nan), white, proposed
+
+
+def _apart(pencil: _Pencil, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """The directions (n_features, n), each without what those before it have of it, and V times them.
+
+    They get unit variance, less where the rest is no more than rounding.
+    """
+    norms = directions.norm(dim=0)
+    directions = directions / torch.where(norms > 0, norms, 1.0)
+    images = pencil.covariance_times(directions)
+    products = directions.T @ images
+    variances = products.diagonal()
+    scale = torch.where(variances > 0, variances, 1.0).rsqrt()
+    products = scale[:, None] * products * scale
+    products.diagonal().add_(_RIDGE)
+    unit = torch.eye(len(products), dtype=scale.dtype, device=scale.device)
+    turn = torch.linalg.solve_triangular(torch.linalg.cholesky_ex(products).L.mT, unit, upper=True)
+    turn = scale[:, None] * turn
+    return directions @ turn, images @ turn
+
+
+def _turned(
+    values: Tensor, vectors: Tensor, white: Tensor, proposed: Tensor, directions: Tensor, still: Tensor, *, wanted: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Roughness, directions (n_features, n_known) and the matrix (wanted, n_features) of the embedding."""
+    known = directions.shape[1]
+    turn = white.mT @ vectors[:, :known]
+    directions = directions @ turn[:known] + proposed @ turn[known:]
+    directions.masked_fill_(still[:, None], 0.0)
+    return values[:known].clone(), directions, fix_signs(directions[:, :wanted].T)
+
+
+def _error(
+    directions: Tensor, roughness: Tensor, mixing: Tensor, witnesses: Tensor, *pencil: Tensor, **settings: Any
+) -> tuple[Tensor]:
+    """Estimated sine of the angle to the exact subspace; infinite if V is another."""
+    own, last = _pencil_of(*pencil[:-1], **settings), pencil[-1]
+    wanted = len(mixing)
+    mixed = directions[:, :wanted] @ mixing
+    bent = directions[:, :wanted] @ (roughness[:wanted, None] * mixing)
+    errors = last @ (own.curvature_times(mixed) - own.covariance_times(bent))
+    images = own.covariance_times(torch.cat([errors, mixed, witnesses], 1))
+    outside = (errors * images[:, :2]).sum() - (directions.T @ images[:, :2]).square().sum()
+    size = mixing.square().sum()
+    drift = ((mixed * images[:, 2:4]).sum() / size - 1.0).abs()
+    error = (wanted * outside.clamp_min(0.0) / size).sqrt() + drift
+    if own.floor:
+        variances = (witnesses * images[:, 4:]).sum(0) - own.floor
+        between = ((variances > NULL * own.line) & (variances < own.line)).any()
+        error = torch.where(between, error, torch.inf)
+    return (error,)
+
+
+def _pencil_of(
+    ends: Tensor, still: Tensor, line: Tensor, products: Tensor, curvature: Tensor, total: Tensor, **settings: Any
+) -> _Pencil:
+    """The pencil of tensors in the order in which recorded work gets them."""
+    return _Pencil(products, curvature, total, ends, still, line, **settings)
 
 
 def _orthonormal(covariance: Tensor) -> Tensor:
