@@ -13,15 +13,13 @@ import pytest
 from scipy import stats
 
 from oracles.solvers import nonnegative_least_squares, recover_code
-from psmt import read_patches
+from psmt import SparseCoder, read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments import sweep as sweep_module
-from psmt.experiments.codes import code_patches, sparse_codes
+from psmt.experiments.codes import code_patches, dictionary_cell, learn_dictionary, sparse_codes
 from psmt.experiments.sweep import (
     SweepResult,
     SweepSettings,
-    dictionary_cell,
-    learn_dictionary,
     reconstruct_window,
     sweep,
     write_sweep,
@@ -207,8 +205,9 @@ def test_settings_are_checked(change, message):
 def test_the_same_again_is_read_from_disk(patches, unbroken, tmp_path, monkeypatch):
     folder, _ = unbroken
     before = contents(folder)
-    monkeypatch.setattr(sweep_module.SparseCoder, "fit", None)
-    monkeypatch.setattr(sweep_module.SparseCoder, "transform", None)
+    monkeypatch.setattr(SparseCoder, "fit", None)
+    monkeypatch.setattr(SparseCoder, "transform", None)
+    monkeypatch.setattr(sweep_module, "through_embedding", None)
     write_sweep(sweep(patches, folder, settings=TINY), tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == before["sweep.csv"]
     assert contents(folder) == before

@@ -35,7 +35,7 @@ from psmt.experiments.executors import SerialExecutor, worker_count
 from psmt.experiments.progress import Progress, silent
 from psmt.files import writing
 
-__all__ = ["CELL_VERSION", "Cell", "CellError", "Result", "clear_stale", "on_device", "run_cells"]
+__all__ = ["CELL_VERSION", "Cell", "CellError", "Result", "RunStage", "clear_stale", "on_device", "run_cells", "stages"]
 
 Result = dict[str, NDArray[Any]]
 """What a cell gives: arrays by name."""
@@ -168,6 +168,19 @@ def run_cells(
         name, error = run.failure
         raise CellError(f"cell {name} failed ({type(error).__name__}: {error}); the finished ones are kept") from error
     return [run.results[index] for index in range(len(run.results))]
+
+
+RunStage = Callable[[Iterable[Cell], str], list[Result]]
+"""Computes the cells of a stage, given by its name."""
+
+
+def stages(experiment: str, folder: str | os.PathLike[str], **run: Any) -> RunStage:
+    """`run_cells` for an experiment, whose name stands before that of each stage; `run` is passed on."""
+
+    def run_stage(cells: Iterable[Cell], stage: str) -> list[Result]:
+        return run_cells(cells, folder, stage=f"{experiment}: {stage}", **run)
+
+    return run_stage
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:

@@ -1,17 +1,80 @@
-"""Codes of a whole film: one cell per dictionary, whose result every window of every experiment takes its part of."""
+"""Layer 1 of a whole film: a dictionary and the codes over it, a cell each, that all experiments share."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
-from psmt.experiments.cells import Cell, Result, on_device
+from psmt.experiments.cells import Cell, Result, RunStage, on_device
 
 Array = NDArray[np.float64]
+
+
+class LearningSettings(Protocol):
+    """How a dictionary is learned, as the settings of all experiments say."""
+
+    @property
+    def alpha(self) -> float:
+        """Price of activity."""
+
+    @property
+    def max_epochs(self) -> int:
+        """Passes over the film at the most."""
+
+    @property
+    def seed(self) -> int:
+        """Of the first atoms and the order of frames."""
+
+
+class Coded(NamedTuple):
+    """A dictionary (n_atoms, n_features) and the packed codes of the film over it."""
+
+    dictionary: Array
+    codes: Result
+
+
+def code_film(
+    patches: Array, sizes: Sequence[int], settings: LearningSettings, run: RunStage, device: str = "cpu"
+) -> list[Coded]:
+    """Dictionaries of some sizes, each learned from all patches (time, n_features), and the codes of these."""
+    given: dict[str, Any] = {
+        "alpha": settings.alpha,
+        "max_epochs": settings.max_epochs,
+        "seed": settings.seed,
+        "device": device,
+    }
+    learned = run([dictionary_cell(patches, n_atoms=size, **given) for size in sizes], "dictionaries")
+    dictionaries = [result["dictionary"] for result in learned]
+    coding = [codes_cell(patches, dictionary, alpha=settings.alpha, device=device) for dictionary in dictionaries]
+    return [Coded(*both) for both in zip(dictionaries, run(coding, "codes"), strict=True)]
+
+
+# Cells
+
+
+def dictionary_cell(
+    patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
+) -> Cell:
+    """Cell whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
+
+    Any experiment that asks with the same values shares its result.
+    """
+    inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
+    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
+
+
+def learn_dictionary(
+    *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
+) -> Result:
+    """``dictionary`` (n_atoms, n_features) of the patches (time, n_features), and the ``objective`` of each epoch."""
+    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
+    coder.fit(patches)
+    return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
 
 
 def codes_cell(patches: Array, dictionary: Array, *, alpha: float, device: str = "cpu") -> Cell:

@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from psmt.evaluation import Score
-from psmt.experiments.cells import Cell, Result, on_device, run_cells
-from psmt.experiments.codes import codes_cell
+from psmt.experiments.cells import Cell, Result, on_device, run_cells, stages
+from psmt.experiments.codes import code_film
 from psmt.experiments.executors import cpu_count
 from psmt.experiments.plan import Plan, PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
 from psmt.experiments.prediction import METHODS, PhaseResult, predict_phase
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import Phase, find_phases
-from psmt.experiments.sweep import SweepResult, dictionary_cell, reconstruct_window, sweep
+from psmt.experiments.sweep import SweepResult, reconstruct_window, sweep
 from psmt.experiments.topology import TopologyResult, topology
 from psmt.validation import check_series
 
@@ -126,18 +126,8 @@ def reconstruct_film(
 ) -> Array:
     """MSE (time,) of each patch (time, n_features) through the embedding of all of them."""
     settings.check(len(patches))
-    learning = dictionary_cell(
-        patches,
-        n_atoms=settings.n_atoms,
-        alpha=settings.alpha,
-        max_epochs=settings.max_epochs,
-        seed=settings.seed,
-        device=device,
-    )
-    (learned,) = run_cells([learning], folder, stage="reconstruction: dictionary", **run)
-    dictionary = learned["dictionary"]
-    coding = codes_cell(patches, dictionary, alpha=settings.alpha, device=device)
-    (codes,) = run_cells([coding], folder, stage="reconstruction: codes", **run)
+    run_stage = stages("reconstruction", folder, **run)
+    ((dictionary, codes),) = code_film(patches, [settings.n_atoms], settings, run_stage, device)
     inputs = {
         "patches": patches,
         "dictionary": dictionary,
@@ -147,7 +137,7 @@ def reconstruct_film(
         **on_device(device),
     }
     cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_window, inputs)
-    (result,) = run_cells([cell], folder, stage="reconstruction: all frames", **run)
+    (result,) = run_stage([cell], "all frames")
     return result["mse"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.coding import SparseCoder
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
-from psmt.experiments.codes import codes_cell, slice_codes, sparse_codes
+from psmt.experiments.cells import Cell, Result, clear_stale, on_device, stages
+from psmt.experiments.codes import code_film, slice_codes, sparse_codes
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import components_for, through_embedding
 from psmt.experiments.tables import to_csv
@@ -30,8 +29,6 @@ __all__ = [
     "Segment",
     "SweepResult",
     "SweepSettings",
-    "dictionary_cell",
-    "learn_dictionary",
     "reconstruct_window",
     "sweep",
     "window_cells",
@@ -256,36 +253,16 @@ def sweep(
         )
     # The largest first: nobody then waits for a long cell that was begun last.
     sizes.sort(reverse=True)
-    learning = [
-        dictionary_cell(
-            film,
-            n_atoms=size,
-            alpha=settings.alpha,
-            max_epochs=settings.max_epochs,
-            seed=settings.seed,
-            device=device,
-        )
-        for size in sizes
-    ]
-
-    def run(cells: Sequence[Cell], stage: str) -> list[Result]:
-        return run_cells(cells, folder, executor=executor, progress=progress, force=force, stage=f"sweep: {stage}")
-
-    dictionaries = [result["dictionary"] for result in run(learning, "dictionaries")]
-    coding = [codes_cell(film, dictionary, alpha=settings.alpha, device=device) for dictionary in dictionaries]
-    codes = run(coding, "codes")
-    cells = [
-        cell
-        for dictionary, packed in zip(dictionaries, codes, strict=True)
-        for cell in window_cells(film, dictionary, packed, settings, device)
-    ]
+    run = stages("sweep", folder, executor=executor, progress=progress, force=force)
+    coded = code_film(film, sizes, settings, run, device)
+    cells = [cell for dictionary, codes in coded for cell in window_cells(film, dictionary, codes, settings, device)]
     results = run([cell for _, cell in cells], "windows")
     grouped: dict[tuple[int, int], list[Array]] = {}
     for (combination, _), result in zip(cells, results, strict=True):
         grouped.setdefault(combination, []).append(result["mse"])
     alone = {
-        size: mse(sparse_codes(**packed, n_atoms=size) @ dictionary, film)
-        for size, dictionary, packed in zip(sizes, dictionaries, codes, strict=True)
+        len(dictionary): mse(sparse_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
+        for dictionary, codes in coded
     }
     order = [
         (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
@@ -312,17 +289,6 @@ def write_sweep(result: SweepResult, path: str | os.PathLike[str]) -> None:
 # Cells
 
 
-def dictionary_cell(
-    patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
-) -> Cell:
-    """Cell whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
-
-    Any experiment that asks with the same values shares its result.
-    """
-    inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
-    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
-
-
 def window_cells(
     patches: Array, dictionary: Array, codes: Result, settings: SweepSettings, device: str = "cpu"
 ) -> Iterator[tuple[tuple[int, int], Cell]]:
@@ -339,15 +305,6 @@ def window_cells(
             }
             name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
             yield (n_atoms, window), Cell(name, reconstruct_window, inputs | on_device(device))
-
-
-def learn_dictionary(
-    *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
-) -> Result:
-    """``dictionary`` (n_atoms, n_features) of the patches (time, n_features), and the ``objective`` of each epoch."""
-    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
-    coder.fit(patches)
-    return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
 
 
 def reconstruct_window(

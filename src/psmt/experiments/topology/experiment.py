@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.experiments.cells import Cell, Result, clear_stale, on_device, run_cells
-from psmt.experiments.codes import codes_cell, slice_codes
+from psmt.experiments.cells import Cell, Result, clear_stale, on_device, stages
+from psmt.experiments.codes import code_film, slice_codes
 from psmt.experiments.progress import Progress, silent
-from psmt.experiments.sweep import dictionary_cell
 from psmt.experiments.tables import to_csv
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.graph import window_graph
@@ -60,19 +59,8 @@ def topology(
     film = np.ascontiguousarray(check_series(patches, name="patches"))
     starts = settings.starts(len(film))
 
-    def run(cells: Sequence[Cell], stage: str) -> list[Result]:
-        return run_cells(cells, folder, executor=executor, progress=progress, force=force, stage=f"topology: {stage}")
-
-    learning = dictionary_cell(
-        film,
-        n_atoms=settings.n_atoms,
-        alpha=settings.alpha,
-        max_epochs=settings.max_epochs,
-        seed=settings.seed,
-        device=device,
-    )
-    dictionary = run([learning], "dictionary")[0]["dictionary"]
-    codes = run([codes_cell(film, dictionary, alpha=settings.alpha, device=device)], "codes")[0]
+    run = stages("topology", folder, executor=executor, progress=progress, force=force)
+    ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run, device)
     # The map takes longest and goes first: nobody then waits for it at the end.
     arranged, *graphs = run([map_cell(codes, settings, device), *window_cells(codes, settings, device)], "windows")
     result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
