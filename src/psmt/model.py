@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
 from psmt.embedding.policy import RANK_TOL
-from psmt.engines import Engine, engine_for
+from psmt.engines import Engine, engine_for, engine_name
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
 from psmt.recovery import ACTIVITY_FACTOR
@@ -57,6 +57,8 @@ class PSMT(BaseEstimator):
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md). A file that `save` writes knows of no device.
+    dtype : {'float64', 'float32'}, default 'float64'
+        Numbers to code and recover with; 'float32' on a GPU only, where predictions then differ by some thousandths.
 
     Attributes
     ----------
@@ -100,6 +102,7 @@ class PSMT(BaseEstimator):
         coder: SparseCoder | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
+        dtype: str = "float64",
     ) -> None:
         self.n_atoms = n_atoms
         self.window = window
@@ -113,6 +116,7 @@ class PSMT(BaseEstimator):
         self.coder = coder
         self.random_state = random_state
         self.device = device
+        self.dtype = dtype
 
     # Learning from the past
 
@@ -156,18 +160,18 @@ class PSMT(BaseEstimator):
             centred=self.centred,
             ends=self.ends,
             rank_tol=self.rank_tol,
-            device=self.device,
+            device=engine_name(self.device, self.dtype),
         )
 
     def _fitted_coder(self, samples: Array) -> SparseCoder:
+        place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
-            coder = SparseCoder(
-                n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state, device=self.device
-            )
+            coder = SparseCoder(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state, **place)
         elif hasattr(self.coder, "dictionary_"):
-            return self.coder if self.coder.device == self.device else self.coder.to(self.device)
+            same = (self.coder.device, self.coder.dtype) == (self.device, self.dtype)
+            return self.coder if same else self.coder.to(**place)
         else:
-            coder = clone(self.coder).set_params(device=self.device)
+            coder = clone(self.coder).set_params(**place)
         return coder.fit(samples)
 
     # Steps 1 to 5: receive
@@ -235,7 +239,7 @@ class PSMT(BaseEstimator):
 
     @property
     def _engine(self) -> Engine:
-        return engine_for(self.device)
+        return engine_for(self.device, self.dtype)
 
     # The two layers as a transform
 
@@ -279,12 +283,12 @@ class PSMT(BaseEstimator):
         self._start_tracking()  # as the copy does, so that both go on alike
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, device: str = "cpu") -> Self:
+    def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
         """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit."""
-        return load_model(cls, path, device)
+        return load_model(cls, path, device, dtype)
 
     def _check_parameters(self) -> None:
-        engine_for(self.device)
+        engine_for(self.device, self.dtype)
         check_count("window", self.window, minimum=3)
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)

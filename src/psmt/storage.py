@@ -51,12 +51,12 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
     _write(path, type(model), header, arrays)
 
 
-def load_model(cls: type[Model], path: str | PathLike[str], device: str) -> Model:
+def load_model(cls: type[Model], path: str | PathLike[str], device: str, dtype: str) -> Model:
     """The model of class `cls` that `save_model` wrote to `path`."""
-    engine_for(device)
+    engine_for(device, dtype)
     header, arrays = _read(path, cls)
     with _damage_named(path):
-        return _rebuild(cls, header, arrays, device)
+        return _rebuild(cls, header, arrays, {"device": device, "dtype": dtype})
 
 
 def save_frame_model(model: FramePSMT, path: str | PathLike[str]) -> None:
@@ -126,11 +126,11 @@ def _damage_named(path: str | PathLike[str]) -> Iterator[None]:
         raise ModelFileError(f"{fspath(path)} is damaged: its parts do not fit together ({error!r})") from error
 
 
-def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> Model:
+def _rebuild(cls: type[Model], header: dict[str, Any], arrays: dict[str, np.ndarray], place: dict[str, Any]) -> Model:
     _check_numbers(arrays)
-    engine = engine_for(device)
-    coder = SparseCoder.from_dictionary(arrays["dictionary"], device=device).set_params(**header["coder"])
-    model = cls(**header["parameters"], device=device)
+    engine = engine_for(**place)
+    coder = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
+    model = cls(**header["parameters"], **place)
     model._check_parameters()
     model.coder = coder if header["coder_given"] else None
     model.coder_ = coder
@@ -160,10 +160,10 @@ def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON holds them, but for the device: a generator object is state, and is left out as well."""
+    """Parameters as JSON holds them, but for where to compute. A generator object is state, and is left out as well."""
     plain = {}
     for key, value in parameters.items():
-        if key == "device":
+        if key in ("device", "dtype"):
             continue
         if isinstance(value, np.generic):
             value = value.item()

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import wave
 from psmt import PSMT, SparseCoder
-from psmt.engines import engine_for
+from psmt.engines import engine_for, engine_name
 from psmt.errors import DeviceError
 
 GIVEN = {"n_atoms": 16, "window": 60, "alpha": 0.1, "n_components": 6, "lam": 0.02, "random_state": 0}
@@ -51,6 +51,36 @@ def test_a_fitted_coder_comes_from_any_device(engine, film):
     model = PSMT(**GIVEN, coder=coder, device=engine.device).fit(film[:80])
     np.testing.assert_array_equal(model.dictionary_, coder.dictionary_)
     assert coder.device == "cpu"
+
+
+@pytest.mark.parametrize("device", ["torch:cpu", "cuda"])
+def test_single_precision(device, film, tmp_path):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    own = PSMT(**GIVEN, device=device, dtype="float32").fit(film[:80])
+    reference = PSMT(**GIVEN).fit(film[:80])
+    for x in film[80:84]:
+        expected = reference.update(x).predict()
+        assert np.linalg.norm(own.update(x).predict() - expected) < 1e-2 * np.linalg.norm(expected)
+    assert own.coder_.dtype == "float32"
+    own.save(tmp_path / "own")
+    again = PSMT.load(tmp_path / "own", device=device, dtype="float32")
+    np.testing.assert_allclose(again.predict(), own.predict(), atol=1e-6)
+    np.testing.assert_allclose(PSMT.load(tmp_path / "own").predict(), own.predict(), atol=1e-2)
+
+
+def test_an_engine_has_one_name(engine):
+    assert engine_for(engine_name(engine.device)) is engine_for(engine.device)
+    assert engine_name("cuda:1", "float32") == "cuda:1/float32"
+
+
+@pytest.mark.parametrize("model", [PSMT, SparseCoder])
+def test_single_precision_is_for_gpus(model):
+    with pytest.raises(DeviceError, match="dtype='float32' is for GPUs; device='cpu' computes in 'float64'"):
+        model(dtype="float32").fit(np.zeros((10, 2)))
+    with pytest.raises(DeviceError, match="dtype='half' is not known; use 'float64', or 'float32' on a GPU"):
+        model(dtype="half").fit(np.zeros((10, 2)))
 
 
 def test_unknown_devices():

@@ -69,7 +69,7 @@ class Task:
     @property
     def run(self) -> dict[str, Any]:
         """How cells are run."""
-        return {"executor": self.executor, "progress": self.progress, "device": self.options.device}
+        return {"executor": self.executor, "progress": self.progress, "device": self.options.engine}
 
 
 def for_each_film(
@@ -93,7 +93,7 @@ def for_each_film(
     names = files.sub_folders(film.name for film in films)
     workers = options.workers
     if workers is None and options.cluster is None:
-        workers = suggested_workers(largest, options.device)
+        workers = suggested_workers(largest, options.engine)
     with files.folder(out), open_executor(workers, options.cluster, threads=options.device != "cpu") as executor:
         for film, name in zip(films, names, strict=True):
             with files.folder(out / name if len(films) > 1 else out) as target:

@@ -74,16 +74,26 @@ class FilmOptions:
     alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
     seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     device: Annotated[str, Parameter(help="Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")] = "cpu"
+    dtype: Annotated[Literal["float64", "float32"], Parameter(help="Numbers to solve with; float32 on a GPU only.")] = (
+        "float64"
+    )
     frames: Annotated[int, Parameter(help="Use the first so many frames of the film at the most.")] = 10_000
+
+    @property
+    def engine(self) -> str:
+        """Where to compute and with which numbers, in one word."""
+        from psmt.engines import engine_name
+
+        return engine_name(self.device, self.dtype)
 
     def check(self) -> None:
         """Raise for values that no film can make right, before any work is done."""
         from psmt.validation import check_count, check_real
 
-        if self.device != "cpu":
+        if self.engine != "cpu":
             from psmt.engines import engine_for
 
-            engine_for(self.device)
+            engine_for(self.engine)
         check_count("frames", self.frames)
         check_count("seed", self.seed, minimum=0)
         check_real("alpha", self.alpha, open_bound=True)

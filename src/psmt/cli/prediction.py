@@ -70,7 +70,7 @@ def predict_film(source: str, options: PredictOptions) -> Predictions:
                 alpha=options.alpha,
                 lam=options.lam,
                 seed=options.seed,
-                device=options.device,
+                device=options.engine,
                 progress=progress,
                 **extent,
             )
@@ -86,7 +86,7 @@ def _search(patches: NDArray[Any], options: PredictOptions, progress: Bars) -> t
 
     with progress.stage("learn dictionary"):
         coder = SparseCoder(
-            n_atoms=options.atoms, alpha=options.alpha, random_state=options.seed, device=options.device
+            n_atoms=options.atoms, alpha=options.alpha, random_state=options.seed, device=options.engine
         ).fit(patches)
     with progress.stage("reconstruct") as report:
         errors = reconstruct(

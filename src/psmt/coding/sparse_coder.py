@@ -40,6 +40,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+    dtype : {'float64', 'float32'}, default 'float64'
+        Numbers to solve with; 'float32' on a GPU only. Codes come as float64 in any case.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         gap_tol: float = 1e-12,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
+        dtype: str = "float64",
     ) -> None:
         self.n_atoms = n_atoms
         self.alpha = alpha
@@ -82,14 +85,21 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.gap_tol = gap_tol
         self.random_state = random_state
         self.device = device
+        self.dtype = dtype
 
     @classmethod
     def from_dictionary(
-        cls, atoms: ArrayLike, *, alpha: float = 1.0, gap_tol: float = 1e-12, device: str = "cpu"
+        cls,
+        atoms: ArrayLike,
+        *,
+        alpha: float = 1.0,
+        gap_tol: float = 1e-12,
+        device: str = "cpu",
+        dtype: str = "float64",
     ) -> Self:
         """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm."""
         dictionary: Array = check_array(atoms, dtype=np.float64)
-        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device)
+        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device, dtype=dtype)
         coder._check_parameters()
         coder.dictionary_ = dictionary
         coder.n_features_in_ = dictionary.shape[1]
@@ -120,7 +130,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
-            self._statistics = engine_for(self.device).statistics(*self.dictionary_.shape)
+            self._statistics = engine_for(self.device, self.dtype).statistics(*self.dictionary_.shape)
         self._learn(samples)
         return self
 
@@ -128,7 +138,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        engine = engine_for(self.device)
+        engine = engine_for(self.device, self.dtype)
         return engine.numpy(self._atoms.code(engine.array(samples), self.alpha, tol=self.gap_tol))
 
     def follow(self, x: Any, code: Any) -> Any:
@@ -143,9 +153,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Samples (n, n_features) that the codes (n, n_atoms) stand for, as arrays of the engine: step 8."""
         return self._atoms.decode(codes)
 
-    def to(self, device: str) -> Self:
+    def to(self, device: str, dtype: str = "float64") -> Self:
         """The same fitted coder on another device."""
-        other = clone(self).set_params(device=device)
+        other = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
         return other
@@ -167,14 +177,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @dictionary_.setter
     def dictionary_(self, atoms: Array) -> None:
-        self._atoms = engine_for(self.device).atoms(atoms)
+        self._atoms = engine_for(self.device, self.dtype).atoms(atoms)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.dictionary_)
 
     def _check_parameters(self) -> None:
-        engine_for(self.device)
+        engine_for(self.device, self.dtype)
         check_count("n_atoms", self.n_atoms)
         check_real("alpha", self.alpha, open_bound=True)
         check_count("max_epochs", self.max_epochs)
@@ -185,11 +195,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
-        self._statistics = engine_for(self.device).statistics(*self.dictionary_.shape)
+        self._statistics = engine_for(self.device, self.dtype).statistics(*self.dictionary_.shape)
 
     def _learn(self, X: Array) -> None:
         """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
-        engine = engine_for(self.device)
+        engine = engine_for(self.device, self.dtype)
         atoms, samples, total = engine.array(self.dictionary_.copy()), engine.array(X), 0.0
         for start in range(0, len(X), self.batch_size):
             batch = samples[start : start + self.batch_size]

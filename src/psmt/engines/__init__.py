@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from psmt.errors import DeviceError
 
-__all__ = ["Engine", "engine_for"]
+__all__ = ["Engine", "engine_for", "engine_name"]
 
 
 class Engine(Protocol):
@@ -68,12 +68,18 @@ class Engine(Protocol):
         """The code (n_features,) that follows two others: steps 6 and 7. Of several lam, each gives a row."""
 
 
+def engine_name(device: str, dtype: str = "float64") -> str:
+    """A device and a dtype in one, such as 'cuda/float32', for what is told the device only; 'cuda' is in float64."""
+    return device if dtype == "float64" else f"{device}/{dtype}"
+
+
 @lru_cache
 def engine_for(device: str, dtype: str = "float64") -> Engine:
     """The engine of a device: 'cpu' (NumPy and compiled kernels), 'cuda', 'cuda:1', .. (torch on a GPU).
 
     'torch:cpu' is the torch engine without a GPU: slow, but good to test it with. With the dtype 'float32', which torch
     devices know, codes are sought and recovered in single precision; moments and embeddings stay in double precision.
+    An `engine_name` is a device too.
 
     Raises
     ------
@@ -85,6 +91,8 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     >>> engine_for("cpu").device
     'cpu'
     """
+    device, _, given = device.partition("/")
+    dtype = given or dtype
     if dtype not in ("float64", "float32"):
         raise DeviceError(f"dtype={dtype!r} is not known; use 'float64', or 'float32' on a GPU")
     if device == "cpu":
@@ -113,4 +121,4 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
             )
     from psmt.engines.torch_engine import TorchEngine
 
-    return TorchEngine(device, torch.device(name), getattr(torch, dtype))
+    return TorchEngine(engine_name(device, dtype), torch.device(name), getattr(torch, dtype))

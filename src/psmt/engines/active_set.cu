@@ -35,7 +35,7 @@ constexpr real CLOSE = is_double ? (real)1e-4 : (real)1e-2;
 // Steps that leave the objective where it is, after which nothing but rounding is left.
 constexpr int STALE = 32;
 // Rows of W that a thread is at work on: it waits for all of them together.
-constexpr int AT_A_TIME = 4;
+constexpr int AT_A_TIME = 8;
 // Prices of activity that are tried at the most.
 constexpr int CUTS = 200;
 

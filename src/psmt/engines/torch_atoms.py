@@ -47,7 +47,7 @@ class TorchAtoms:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The Gram matrix is larger than the atoms, and quicker made than read.
-        return _atoms_on, (self._device, self._dtype, self.given)
+        return _atoms_on, (self._device, self.given)
 
     @cached_property
     def _gram(self) -> Tensor:
@@ -75,8 +75,8 @@ def _follow(
     return (solve(problem, tol=tol, start=last[None]).coef[0] / norms,)
 
 
-def _atoms_on(device: str, dtype: torch.dtype, given: NDArray[np.float64]) -> TorchAtoms:
-    return engine_for(device, str(dtype).removeprefix("torch.")).atoms(given)
+def _atoms_on(device: str, given: NDArray[np.float64]) -> TorchAtoms:
+    return engine_for(device).atoms(given)
 
 
 class TorchStatistics:

@@ -16,11 +16,11 @@ from psmt.engines import torch_steps
 from psmt.engines.torch_kernels import Kernel, kernel
 from psmt.engines.torch_problems import Bound, LassoResult, Problems, pose
 
-_FEW = 264
-"""Problems up to this number have many threads each: there are not enough of them to keep a GPU busy."""
+_THREADS = ((264, 512), (4096, 256))
+"""Threads for each problem, where there are up to so many: few problems do not keep a GPU busy otherwise."""
 
-_THREADS = {True: 512, False: 128}
-"""Threads for each problem, where they are few and where they are many."""
+_FEWEST_THREADS = 64
+"""Threads for each problem where there are more."""
 
 _NEAR = 40
 """Members of a support whose inverse stays in shared memory where problems are many; few of them take what there is."""
@@ -34,12 +34,11 @@ _BATCH = 1 << 17
 
 def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound: Bound | None = None) -> LassoResult:
     """Solutions to a gap of ``tol * square / 2``, begun with the supports of `start` (n, n_columns) if it is given."""
-    few = len(problems.corr) <= _FEW
     corr = problems.corr
-    compiled = kernel("active_set.cu", "active_set", corr.dtype, corr.device, _THREADS[few])
+    compiled = kernel("active_set.cu", "active_set", corr.dtype, corr.device, _THREADS[0][1])
     if compiled is None:
         return torch_steps.solve(problems, tol=tol, start=start, bound=bound)
-    return _solve_by_kernel(compiled, problems, tol, start, bound, _THREADS[few], None if few else _NEAR)
+    return _solve_by_kernel(compiled, problems, tol, start, bound)
 
 
 def solve_many(
@@ -60,24 +59,18 @@ def solve_many(
 
 
 def _solve_by_kernel(
-    compiled: Kernel,
-    problems: Problems,
-    tol: float,
-    start: Tensor | None,
-    bound: Bound | None,
-    threads: int,
-    near: int | None,
+    compiled: Kernel, problems: Problems, tol: float, start: Tensor | None, bound: Bound | None
 ) -> LassoResult:
-    """`near` is how many rows of an inverse stay in shared memory; None for as many as there is room for."""
     gram, corr, square, penalty = (part.contiguous() for part in problems[:4])
     n, n_columns = corr.shape
+    threads = next((threads for most, threads in _THREADS if n <= most), _FEWEST_THREADS)
     limit, size = max(problems.rank, 1), corr.element_size()
     # Sums over the block; a number for each thread; vectors, if there is room; and the inverse.
     fixed, vectors = 512 + size * threads, size * (7 * limit + n_columns)
     roomy = fixed + vectors <= compiled.shared_bytes
     fixed += vectors * roomy
     most = isqrt((compiled.shared_bytes - fixed) // size)
-    near = min(limit, most if near is None else near, most)
+    near = min(limit, most, most if n <= _THREADS[0][0] else _NEAR)
     shared = fixed + size * near**2
     scratch_size = 15 * limit + n_columns + (limit**2 if limit > near else 0)
     blocks = min(n, compiled.blocks_at_once(threads, shared), max(_SCRATCH // scratch_size, 1))
