@@ -137,12 +137,14 @@ def frames(patches: np.ndarray, dictionary: np.ndarray, count: int = 576, f: int
     )
 
 
-def step(patches: np.ndarray, coder: SparseCoder, window: int, f: int, n_frames: int = 60) -> tuple[Line, str]:
+def step(
+    patches: np.ndarray, coder: SparseCoder, window: int, f: int, dtype: str = "float64", n_frames: int = 160
+) -> tuple[Line, str]:
     """Receive a patch and predict the next; agreement is with the CPU, frame by frame."""
     start = len(patches) - n_frames - 1
     past = patches[start - window : start]
     asked: dict[str, Any] = {"window": window, "n_components": f, "lam": 0.1}
-    model = PSMT(coder=coder, device=DEVICE, **asked).fit(past)
+    model = PSMT(coder=coder, device=DEVICE, dtype=dtype, **asked).fit(past)
     times, predictions = [], []
     for x in patches[start : start + n_frames]:
         torch.cuda.synchronize()
@@ -157,13 +159,13 @@ def step(patches: np.ndarray, coder: SparseCoder, window: int, f: int, n_frames:
         errors.append(np.linalg.norm(predicted - expected) / np.linalg.norm(expected))
     n_atoms = len(coder.dictionary_)
     line = Line(
-        f"whole step M={n_atoms} H={window} f={f}, embedding renewed ({stages})",
-        f"{1 / np.median(times[10:]):.0f} per second",
+        f"whole step M={n_atoms} H={window} f={f}, {dtype}, embedding renewed ({stages})",
+        f"{1 / np.median(times[10:]):.0f} per second; {1 / np.mean(times[10:]):.0f} on average, with closed forms",
         "200" if n_atoms == 2048 else "",
         8.0 * n_atoms * (7 * n_atoms + 2 * f),
         2.0 * n_atoms * (n_atoms * (f + 60) + 2 * f * f),
     )
-    said = f"M={n_atoms}, f={f}: predictions of {len(errors)} frames within {max(errors):.0e} of the CPU's"
+    said = f"M={n_atoms}, f={f}, {dtype}: predictions of {len(errors)} frames within {max(errors):.0e} of the CPU's"
     return line, f"{said}; the closed form was solved {model._tracked.n_solved_} times in {n_frames} frames"
 
 
@@ -221,8 +223,9 @@ def main() -> None:
     line, large = learning(patches)
     add(line)
     add(frames(patches, small.dictionary_))
-    for coder, window, f in ((small, 1536, 64), (large, 6144, 64), (large, 6144, 256)):
-        line, text = step(patches, coder, window, f)
+    steps = ((small, 1536, 64), (large, 6144, 64), (large, 6144, 64, "float32"), (large, 6144, 256))
+    for asked in steps:
+        line, text = step(patches, *asked)
         add(line)
         said.append(text)
         print(text, flush=True)

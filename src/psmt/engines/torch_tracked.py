@@ -37,10 +37,10 @@ class TorchTrackedEmbedding(TrackedEmbedding):
     def _pencil(self, moments: Any, floor: float) -> Any:
         n, centred = len(moments), self.centred
         squares = moments.products.diagonal()
-        still, line = self._limits(squares, moments.total, n=n, centred=centred, rank_tol=self.rank_tol)
+        still, threshold = self._limits(squares, moments.total, n=n, centred=centred, rank_tol=self.rank_tol)
         ends = moments.end_bends() if self.ends else moments.codes[:0]
         sums = moments.products, moments.curvature, moments.total
-        return _Pencil(*sums, ends, still, line, n=n, centred=centred, floor=floor)
+        return _Pencil(*sums, ends, still, threshold, n=n, centred=centred, floor=floor)
 
     def _begin(self, found: Any, wanted: int, whitening: Any, pencil: Any) -> Track:
         return _Track(found, wanted, whitening, pencil)
@@ -56,7 +56,7 @@ class _Pencil:
         total: Tensor,
         ends: Tensor,
         still: Tensor,
-        line: Tensor,
+        threshold: Tensor,
         *,
         n: int,
         centred: bool,
@@ -67,13 +67,21 @@ class _Pencil:
         """Second differences (2, n_features) at the ends of the window, or none (0, n_features)."""
         self.still = still
         """Atoms (n_features,) that do not vary."""
-        self.line = line
+        self.threshold = threshold
         """Variance below which a direction is not determined."""
         self.n, self.centred, self.floor = n, centred, floor
 
     @property
+    def line(self) -> float:
+        """The threshold; that of the noise where there is some, so that the host need not wait for it.
+
+        Where it has become another, the error tells.
+        """
+        return self.floor or float(self.threshold)
+
+    @property
     def parts(self) -> dict[str, Any]:
-        """What recorded work needs to have the same pencil, beside the small tensors `ends`, `still` and `line`."""
+        """What recorded work needs to have the same pencil, beside its small tensors."""
         fixed = self.products, self.curvature, self.total
         return {"fixed": fixed, "n": self.n, "centred": self.centred, "floor": self.floor}
 
@@ -87,7 +95,7 @@ class _Pencil:
     def is_determined(self) -> bool:
         """Whether V has more than the line in every direction."""
         covariance = covariance_of(self.products, self.total, self.n, centred=self.centred)
-        covariance.diagonal().sub_(self.line)
+        covariance.diagonal().sub_(self.threshold)
         return int(torch.linalg.cholesky_ex(covariance).info) == 0
 
     def covariance_times(self, vectors: Tensor) -> Tensor:
@@ -112,7 +120,7 @@ class _Track(Track):
 
     def __init__(self, found: Embedding, wanted: int, whitening: Whitening, pencil: _Pencil) -> None:
         super().__init__(found.matrix.T.contiguous(), found.roughness, wanted, whitening)
-        between = (whitening.variances - whitening.floor <= pencil.line).nonzero()[:, 0]
+        between = (whitening.variances - whitening.floor <= pencil.threshold).nonzero()[:, 0]
         chosen = torch.linspace(0, len(between) - 1, min(WITNESSES, len(between))).long().to(between.device)
         self._witnesses = whitening.directions[:, between[chosen]]
         nodes = (0.5 * wanted * (1.0 - torch.cos(torch.pi * (torch.arange(SHIFTS) + 0.5) / SHIFTS))).long()
@@ -149,7 +157,7 @@ class _Track(Track):
         self, pencil: _Pencil, proposed: Tensor, covariance_change: Tensor, curvature_change: Tensor
     ) -> None:
         known = self.directions, self.roughness
-        small = pencil.ends, pencil.still, pencil.line
+        small = pencil.ends, pencil.still, pencil.threshold
         inner, white, proposed = self._reduced(
             proposed, covariance_change, curvature_change, *known, *small, **pencil.parts
         )
@@ -172,7 +180,7 @@ class _Track(Track):
         self._matrix = None
 
     def _estimate_error(self, pencil: _Pencil) -> float:
-        small = pencil.ends, pencil.still, pencil.line
+        small = pencil.ends, pencil.still, pencil.threshold
         parts = pencil.parts
         parts["fixed"] = (*parts["fixed"], self._inverses[-1])
         return float(self._error(self.directions, self.roughness, self._few, self._witnesses, *small, **parts)[0])
@@ -279,16 +287,16 @@ def _error(
     error = (wanted * outside.clamp_min(0.0) / size).sqrt() + drift
     if own.floor:
         variances = (witnesses * images[:, 4:]).sum(0) - own.floor
-        between = ((variances > NULL * own.line) & (variances < own.line)).any()
-        error = torch.where(between, error, torch.inf)
+        between = ((variances > NULL * own.floor) & (variances < own.floor)).any()
+        error = torch.where(between & (own.threshold == own.floor), error, torch.inf)
     return (error,)
 
 
 def _pencil_of(
-    ends: Tensor, still: Tensor, line: Tensor, products: Tensor, curvature: Tensor, total: Tensor, **settings: Any
+    ends: Tensor, still: Tensor, threshold: Tensor, products: Tensor, curvature: Tensor, total: Tensor, **settings: Any
 ) -> _Pencil:
     """The pencil of tensors in the order in which recorded work gets them."""
-    return _Pencil(products, curvature, total, ends, still, line, **settings)
+    return _Pencil(products, curvature, total, ends, still, threshold, **settings)
 
 
 def _orthonormal(covariance: Tensor) -> Tensor:
