@@ -40,7 +40,7 @@ __all__ = ["CELL_VERSION", "Cell", "CellError", "Result", "RunStage", "clear_sta
 Result = dict[str, NDArray[Any]]
 """What a cell gives: arrays by name."""
 
-CELL_VERSION = 3
+CELL_VERSION = 4
 """Part of every key: a new number when the same inputs come to mean another result."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")

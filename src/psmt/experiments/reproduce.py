@@ -14,7 +14,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from psmt.evaluation import Score
 from psmt.experiments.cells import Cell, Result, on_device, run_cells, stages
@@ -26,6 +25,7 @@ from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import Phase, find_phases
 from psmt.experiments.sweep import SweepResult, reconstruct_window, sweep
 from psmt.experiments.topology import TopologyResult, topology
+from psmt.threads import one_blas_thread
 from psmt.validation import check_series
 
 Array = NDArray[np.float64]
@@ -82,7 +82,7 @@ def reproduce(
     swept = graphs = errors = None
     results: list[PhaseResult] = []
     # What is computed between cells must not depend on the number of this machine's cores either.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if plan.sweep is not None:
             swept = sweep(film, folder, settings=plan.sweep, **run)
         if plan.topology is not None:

@@ -11,12 +11,12 @@ from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.storage import load_frame_model, save_frame_model
+from psmt.threads import one_blas_thread
 from psmt.validation import check_choice, check_count, check_levels, check_real
 from psmt.whole_frames.cells import Array, Cells
 from psmt.whole_frames.content import Content, tile_coder
@@ -177,7 +177,7 @@ class FramePSMT(BaseEstimator):
         if _OFFERS[self.extrapolation].share is None:
             coder, scale = tile_coder(past, cells, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
         self._assemble(cells, coder, scale, past[0].copy())
-        with _one_thread():
+        with one_blas_thread():
             for frame in past[1:]:
                 self._receive(frame.copy())
         return self
@@ -188,7 +188,7 @@ class FramePSMT(BaseEstimator):
         received = check_levels(frame, name="frame", n_axes=2)
         if received.shape != self.shape_:
             raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {self.shape_}")
-        with _one_thread():
+        with one_blas_thread():
             # The caller may read the next frame into the same array.
             self._receive(received.copy())
         return self
@@ -217,7 +217,7 @@ class FramePSMT(BaseEstimator):
         for step in range(n_steps):
             if step:
                 scene = self._follow(scene, frames[-1])
-                with _one_thread():
+                with one_blas_thread():
                     change = self._foretell(self._outlook(scene))
                 # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
                 believed = believed * gains
@@ -308,7 +308,7 @@ class FramePSMT(BaseEstimator):
         angles = (Angles(p.start(current).now, tuple(state[f"turns{k}"])) for k, p in enumerate(self._planes))
         self._scene = _Scene(state["previous"], current, tuple(angles))
         if state["looks_ahead"]:
-            with _one_thread():
+            with one_blas_thread():
                 self._look_ahead()
 
     def _receive(self, frame: Array) -> None:
@@ -375,11 +375,6 @@ class FramePSMT(BaseEstimator):
     def _foretell(self, outlook: _Outlook) -> Array:
         """The change (height, width) that the candidates amount to, before it is asked whether to believe it."""
         return self._trust.cells.weighted(outlook.candidates, self._weights)
-
-
-def _one_thread() -> threadpool_limits:
-    """Matrices here are many and small: a second BLAS thread waits more than it works."""
-    return threadpool_limits(1, user_api="blas")
 
 
 def _mse(one: Array, other: Array) -> float:
