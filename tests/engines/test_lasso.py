@@ -77,6 +77,21 @@ def test_columns_that_depend_on_each_other(on, rng, price):
     assert (coef[:, 29] == 0).all()
 
 
+@pytest.mark.parametrize("seed", [132, 245, 302])
+def test_members_that_reach_zero_leave_for_good(on, seed):
+    """Rounding left a little of a member that had reached zero, and no step went on from there."""
+    rng = np.random.default_rng(seed)
+    n_columns, n_features = rng.integers(4, 60), rng.integers(2, 20)
+    columns = rng.standard_normal((n_columns, n_features)) + rng.choice([0, 1, 3]) * rng.standard_normal(n_features)
+    columns = unit_columns(columns)[0]
+    if seed % 3 == 0:
+        columns[n_columns // 2 : n_columns // 2 + n_columns // 4] = columns[: n_columns // 4]
+    targets, price = rng.standard_normal((40, n_features)), rng.choice([0.5, 0.1, 0.01])
+    best = objective(columns, targets, price, solve_many(columns, targets, price).coef)
+    found = solve(pose(on(columns), on(targets), on(np.full(n_columns, price))), tol=1e-12).coef.cpu().numpy()
+    np.testing.assert_allclose(objective(columns, targets, price, found), best, rtol=1e-11)
+
+
 def test_nothing_to_explain(on, rng):
     problems = pose(on(units(rng, 9, 4)), on(np.zeros((3, 4))), on(np.full(9, 0.1)))
     found = solve(problems, tol=1e-12, start=on(rng.random((3, 9))))

@@ -158,15 +158,17 @@ class ActiveSets:
         change = torch.linalg.solve_triangular(factor.mT, halfway, upper=True)[..., 0]
         # The line is bent where a member reaches zero. It is followed to the first such place at least.
         falling = held & (self.values + change <= 0)
-        first = torch.where(falling & (change < 0), -self.values / change, torch.where(falling, 0.0, 1.0)).amin(1)
+        reach = torch.where(falling & (change < 0), -self.values / change, torch.where(falling, 0.0, torch.inf))
+        first = reach.amin(1).clamp_max(1.0)
         lengths = torch.cat([first[:, None], self._lengths.expand(len(first), -1)], 1)
         moves = (self.values[:, None] + lengths[..., None] * change[:, None]).clamp_min(0.0) - self.values[:, None]
         gain = (moves * (missing[:, None] - 0.5 * (moves @ inner))).sum(2)
         length = lengths.gather(1, gain.argmax(1, keepdim=True))
         values = self.values + length * change
-        gone = falling & (values <= 0)
+        # Who is reached leaves, even if rounding left a little of it: else it would be in the way for ever.
+        gone = falling & ((values <= 0) | (reach <= length))
         going = ~self.done[:, None]
-        self.values.copy_(torch.where(going, values.clamp_min(0.0), self.values))
+        self.values.copy_(torch.where(going, values.clamp_min(0.0).masked_fill(gone, 0.0), self.values))
         self.support.masked_fill_(gone & going, self._empty)
         self.moved.copy_(length[:, 0] > 0)
         whole = (length[:, 0] == 1) & ~gone.any(1)
