@@ -97,6 +97,21 @@ def test_directions_that_have_drifted_are_mended():
     assert tracked.n_solved_ == solved
 
 
+def test_an_inverse_that_came_to_grief_is_made_afresh():
+    codes = sparse_codes(H + 12)
+    tracked, moments = TrackedEmbedding(F), WindowMoments.of(codes[:H])
+    run(tracked, moments, codes[H:-3])
+    solved = tracked.n_solved_
+    inverses = tracked._track._inverses
+    inverses._matrices[-2:] *= 1.0 + np.random.default_rng(0).standard_normal((M, M))
+    assert run(tracked, moments, codes[-3:]) < 1e-4
+    assert tracked.n_solved_ == solved
+    pencil = tracked._pencil(moments, tracked._track.floor)
+    probe = np.ones((M, 1))
+    for i, shift in enumerate(inverses.shifts):
+        assert np.allclose(pencil.shifted(shift) @ inverses.times(i, probe), probe, atol=1e-4)
+
+
 def test_a_film_that_stands_still_and_atoms_that_come_and_go(operations):
     codes = sparse_codes(H + 20)
     codes[H + 3 : H + 8] = codes[H + 2]

@@ -8,10 +8,11 @@ window before it, leaves nothing but b's::
 
 What x has of the directions known before, the wanted ones and some guards beside them, is taken from these. The rest
 has no pole near the wanted r, so a few fixed ones (the shifts) tell it for all of them. A Rayleigh-Ritz step on the
-known directions and those handful of others then finds the embedding to many digits, however far a single direction has
-turned. The inverses at the shifts change by the same outer products and are never rebuilt. They only propose where to
-look: the step itself works with V and S as they are, and the error that it leaves is measured. Where the error is too
-large, or the window does what cannot be followed, the closed form is solved afresh.
+known directions and those handful of others then finds the embedding to many digits, however far a single direction
+has turned. The inverses at the shifts change by the same outer products, and are made afresh only when rounding has
+piled up in them. They only propose where to look: the step itself works with V and S as they are, and the error that
+it leaves is measured. Where the error is too large, or the window does what cannot be followed, the closed form is
+solved afresh.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _FEWEST = 256
 _MOST = 0.85
 """Fraction of all directions beyond which following takes as long as the closed form."""
 
-WITNESSES = 4
+WITNESSES = 16
 """Directions that are looked at to see that V is still as it was: determined or not."""
 
 _SLIDES = 500
@@ -55,8 +56,11 @@ _SLIDES = 500
 _CORRECTIONS = 2
 """Further steps, from the residuals, before the closed form is solved."""
 
-_WORN = 16
-"""Such steps after which the closed form is solved: inverses that propose badly time and again are full of rounding."""
+_PATIENCE = 50
+"""Such steps in all, after which the closed form is solved."""
+
+WORN = 1e-4
+"""Relative residual of an inverse that is too full of rounding to propose well: it is made afresh."""
 
 MIXED = 8
 """Mixtures of residuals that such a step takes from each inverse."""
@@ -227,7 +231,7 @@ class _Inverses:
     def __init__(self, pencil: _Pencil, shifts: Array) -> None:
         self.shifts = shifts
         self._centred = pencil.centred
-        self._matrices = np.linalg.inv(np.stack([pencil.shifted(shift) for shift in shifts]))
+        self._matrices = np.stack([np.linalg.inv(pencil.shifted(shift)) for shift in shifts])
         # Changes that have not been put into the matrices yet: less left' right.
         self._left = np.empty((len(shifts), _FOLD, self._matrices.shape[-1]))
         self._right = np.empty_like(self._left)
@@ -238,6 +242,18 @@ class _Inverses:
         """One of the inverses times the columns of `vectors` (n_features, n)."""
         left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
         return self._matrices[which] @ vectors - left.T @ (right @ vectors)
+
+    def mend(self, pencil: _Pencil, shifts: Array) -> None:
+        """Make those afresh that have come to grief, at new shifts (n_shifts,)."""
+        probe = np.random.default_rng(0).standard_normal((self._matrices.shape[-1], 1))
+        for i, shift in enumerate(self.shifts):
+            image = self.times(i, probe)
+            residual = pencil.curvature_times(image) - shift * pencil.covariance_times(image) - probe
+            if not np.linalg.norm(residual) <= WORN * np.linalg.norm(probe):
+                self.shifts[i] = shifts[i]
+                self._matrices[i] = np.linalg.inv(pencil.shifted(shifts[i]))
+                self._left[i] = self._right[i] = 0.0
+                self._totals[i] = self._matrices[i] @ pencil.moments.total
 
     def follow(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the n vectors of a slide under the inverses before it.
@@ -303,7 +319,7 @@ class Track(ABC):
     def follow(self, pencil: Any, change: Any, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
         self._slides += 1
-        if self._slides > _SLIDES or self._corrected >= _WORN:
+        if self._slides > _SLIDES or self._corrected >= _PATIENCE:
             return False
         if not (self.floor == float(pencil.line) if self.floor else pencil.is_determined()):
             return False
@@ -325,6 +341,12 @@ class Track(ABC):
         except self.lost:
             return False
         return self.error <= tol
+
+    def _good_shifts(self) -> Any:
+        """Where shifts (SHIFTS,) should be now."""
+        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
+        nodes = (0.5 * self.wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))).astype(int)
+        return 0.5 * (self.roughness[nodes] + self.roughness[nodes + 1])
 
     def _residuals(self, pencil: Any, mixing: Any) -> Any:
         """``S x - r V x`` (n_features, n) of the wanted directions, mixed by (wanted, n)."""
@@ -370,9 +392,7 @@ class _Track(Track):
         between = np.flatnonzero(whitening.variances - whitening.floor <= pencil.line)
         chosen = between[np.linspace(0, len(between) - 1, min(WITNESSES, len(between))).astype(int)]
         self._witnesses = whitening.directions[:, chosen]
-        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
-        nodes = (0.5 * wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))).astype(int)
-        self._inverses = _Inverses(pencil, 0.5 * (found.roughness[nodes] + found.roughness[nodes + 1]))
+        self._inverses = _Inverses(pencil, self._good_shifts())
         self._random = np.random.default_rng(0)
 
     @property
@@ -388,6 +408,7 @@ class _Track(Track):
         return proposed.reshape(-1, len(self.directions)).T
 
     def _corrections(self, pencil: _Pencil) -> Array:
+        self._inverses.mend(pencil, self._good_shifts())
         shifts = self._inverses.shifts
         nearest = np.abs(self.roughness[: self.wanted, None] - shifts).argmin(axis=1)
         mixing = self._random.standard_normal((self.wanted, len(shifts), MIXED))

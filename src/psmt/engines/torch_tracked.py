@@ -14,7 +14,7 @@ from torch import Tensor
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.policy import NULL
-from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, Track, TrackedEmbedding
+from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, WORN, Track, TrackedEmbedding
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
 from psmt.engines.torch_graphs import Recorded
 from psmt.engines.torch_moments import covariance_of, covariance_times, variances_of
@@ -123,9 +123,7 @@ class _Track(Track):
         between = (whitening.variances - whitening.floor <= pencil.threshold).nonzero()[:, 0]
         chosen = torch.linspace(0, len(between) - 1, min(WITNESSES, len(between))).long().to(between.device)
         self._witnesses = whitening.directions[:, between[chosen]]
-        nodes = (0.5 * wanted * (1.0 - torch.cos(torch.pi * (torch.arange(SHIFTS) + 0.5) / SHIFTS))).long()
-        nodes = nodes.to(self.roughness.device)
-        self._shifts = 0.5 * (self.roughness[nodes] + self.roughness[nodes + 1])
+        self._shifts = self._good_shifts()
         self._inverses = torch.linalg.inv(pencil.shifted(self._shifts))
         random = np.random.default_rng(0)
         self._few = torch.from_numpy(random.standard_normal((wanted, 2))).to(self._shifts)
@@ -147,7 +145,19 @@ class _Track(Track):
             0
         ]
 
+    def _mend(self, pencil: _Pencil) -> None:
+        """Make the inverses afresh that have come to grief."""
+        probe = torch.from_numpy(np.random.default_rng(0).standard_normal((len(self.directions), 1)))
+        probe = probe.to(self._shifts)
+        images = (self._inverses @ probe)[..., 0].T
+        residuals = pencil.curvature_times(images) - self._shifts * pencil.covariance_times(images) - probe
+        worn = ~(residuals.norm(dim=0) <= WORN * probe.norm())
+        if bool(worn.any()):
+            self._shifts = torch.where(worn, self._good_shifts(), self._shifts)
+            self._inverses[worn] = torch.linalg.inv(pencil.shifted(self._shifts[worn]))
+
     def _corrections(self, pencil: _Pencil) -> Tensor:
+        self._mend(pencil)
         nearest = (self.roughness[: self.wanted, None] - self._shifts).abs().argmin(1)
         mixing = self._many * (nearest[:, None] == torch.arange(SHIFTS, device=nearest.device))[..., None]
         residuals = self._residuals(pencil, mixing.flatten(1)).unflatten(1, mixing.shape[1:])
