@@ -25,7 +25,7 @@ FALL = 1e-2
 STILL = 1e-12
 """An atom whose variance is below this fraction of its mean square stands still: the difference is rounding."""
 
-_ENTRY = 8
+_ENTRY = 15
 """What an entry of a sparse code costs in a product, in entries of a dense matrix."""
 
 
