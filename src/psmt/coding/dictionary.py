@@ -20,6 +20,9 @@ FADING = 2.0
 MEMORY = 8
 """Samples per atom that are remembered. More of them hold the dictionary back, fewer make its atoms noisy."""
 
+_BLOCK = 32
+"""Atoms whose dependence on all others is worked out in one product."""
+
 PATIENCE = 4
 """An atom that served no code in this many samples per atom is dead."""
 
@@ -60,25 +63,23 @@ def _add_codes(codes, samples, code_code, code_sample):
 
 
 @njit(cache=True, nogil=True)
-def _sweep(code_code, code_sample, order, atoms):
-    """Set each atom of `order` to the best unit-norm one, given the others."""
-    n_atoms, n_features = atoms.shape
-    wish = np.empty(n_features)
-    others, shares = np.empty(n_atoms, dtype=np.int64), np.empty(n_atoms)
-    for j in order:
-        n = 0
-        for k in range(n_atoms):
-            # Many pairs of atoms never serve the same code.
-            if code_code[j, k] != 0.0 and k != j:
-                others[n], shares[n] = k, code_code[j, k]
-                n += 1
-        for i in range(n_features):
-            wish[i] = code_sample[j, i]
-        subtract_rows(atoms, others, shares, n, wish)
+def _improve_block(wishes, shared, block, atoms):
+    """Set each atom of a block to the best unit-norm one, given the others.
+
+    `wishes` (n, n_features) are what the samples ask of the atoms, less what all atoms gave before any of these n has
+    changed; `shared` (n, n) are the products of their codes.
+    """
+    moved, index = np.empty_like(wishes), np.arange(len(block))
+    for i in range(len(block)):
+        wish, atom, own = wishes[i], atoms[block[i]], shared[i, i]
+        for k in range(atom.size):
+            wish[k] += own * atom[k]
+        subtract_rows(moved, index, shared[i], i, wish)
         norm = np.sqrt(np.sum(wish * wish))
-        if code_code[j, j] > 0.0 and norm > 0.0:
-            for i in range(n_features):
-                atoms[j, i] = wish[i] / norm
+        for k in range(atom.size):
+            best = wish[k] / norm if own > 0.0 and norm > 0.0 else atom[k]
+            moved[i, k] = best - atom[k]
+            atom[k] = best
 
 
 class DictionaryStatistics:
@@ -101,8 +102,16 @@ class DictionaryStatistics:
         self.idle[codes.any(axis=0)] = 0
 
     def improve(self, atoms: Array) -> None:
-        """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used."""
-        _sweep(self.code_code, self.code_sample, np.flatnonzero(self.idle == 0), atoms)
+        """One sweep of exact coordinate descent, in place, over the unit-norm atoms that the last batch used.
+
+        What a block of atoms asks of all others is one product; what they change for each other is minded one by one.
+        """
+        order = np.flatnonzero(self.idle == 0)
+        for first in range(0, len(order), _BLOCK):
+            block = order[first : first + _BLOCK]
+            shared = self.code_code[block]
+            wishes = self.code_sample[block] - shared @ atoms
+            _improve_block(wishes, shared[:, block], block, atoms)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""

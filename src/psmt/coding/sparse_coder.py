@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from psmt.coding.dictionary import first_atoms
 from psmt.engines import engine_for
 from psmt.lasso import unit_columns
+from psmt.threads import one_blas_thread
 from psmt.validation import check_count, check_real
 
 Array = NDArray[np.float64]
@@ -201,13 +202,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
         engine = engine_for(self.device, self.dtype)
         atoms, samples, total = engine.array(self.dictionary_.copy()), engine.array(X), 0.0
-        for start in range(0, len(X), self.batch_size):
-            batch = samples[start : start + self.batch_size]
-            codes = engine.code(atoms, batch, self.alpha, tol=self.gap_tol)
-            residuals = batch - codes @ atoms
-            total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()
-            self._statistics.update(codes, batch)
-            self._statistics.improve(atoms)
-            self._statistics.replace_dead(atoms, batch, residuals)
+        with one_blas_thread():  # more would be in the way of those that code
+            for start in range(0, len(X), self.batch_size):
+                batch = samples[start : start + self.batch_size]
+                codes = engine.code(atoms, batch, self.alpha, tol=self.gap_tol)
+                residuals = batch - codes @ atoms
+                total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()
+                self._statistics.update(codes, batch)
+                self._statistics.improve(atoms)
+                self._statistics.replace_dead(atoms, batch, residuals)
         self.dictionary_ = engine.numpy(atoms)
         self.objective_.append(float(total) / len(X))
