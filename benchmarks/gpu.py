@@ -182,14 +182,13 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
 
 def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
-    from psmt.experiments.executors import open_executor
-    from psmt.experiments.reproduce import SHARING, reproduce
+    from psmt.experiments.reproduce import reproduce
     from psmt.experiments.timings import StageClock
 
-    with tempfile.TemporaryDirectory() as folder, open_executor(SHARING, threads=True) as executor:
+    with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)
         began = time.perf_counter()
-        reproduce(patches, folder, device=DEVICE, executor=executor, progress=stages)
+        reproduce(patches, folder, device=DEVICE, progress=stages)
         seconds = time.perf_counter() - began
     parts = ", ".join(f"{name} {value:.1f} s" for name, value in stages.seconds.items())
     return Line(f"`psmt reproduce`, {len(patches):,} frames ({parts})", f"{seconds:.0f} s", "< 60 s", 0.0, 0.0)
