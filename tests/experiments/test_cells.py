@@ -6,7 +6,6 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Timer
 
 import numba
 import numpy as np
@@ -17,7 +16,7 @@ import psmt
 from experiments import example_cells as example
 from psmt.experiments import cells as cells_module
 from psmt.experiments.cells import Cell, CellError, clear_stale, run_cells
-from psmt.experiments.executors import ProcessExecutor, SerialExecutor, ThreadExecutor, open_executor, worker_count
+from psmt.experiments.executors import ProcessExecutor, SerialExecutor, open_executor, worker_count
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -342,29 +341,12 @@ def test_open_executor_takes_as_many_as_it_is_told():
         assert isinstance(executor, SerialExecutor) and worker_count(executor) == 1
     with open_executor(3) as executor:
         assert isinstance(executor, ProcessExecutor) and worker_count(executor) == 3
-    with open_executor(3, threads=True) as executor:
-        assert isinstance(executor, ThreadExecutor) and worker_count(executor) == 3
     with ThreadPoolExecutor(5) as threads:
         assert worker_count(threads) == 5
     with pytest.raises(ValueError, match="workers=0 is too small"), open_executor(0):
         pass
     with pytest.raises(ValueError, match="leave out one"), open_executor(2, cluster="tcp://host:1"):
         pass
-
-
-def test_threads_that_are_left_by_an_exception_begin_nothing_more():
-    begun, go_on = [], Event()
-
-    def work(i):
-        begun.append(i)
-        go_on.wait(5)
-
-    with pytest.raises(KeyboardInterrupt), open_executor(2, threads=True) as executor:
-        for i in range(8):
-            executor.submit(work, i)
-        Timer(0.2, go_on.set).start()
-        raise KeyboardInterrupt
-    assert sorted(begun) == [0, 1]
 
 
 def test_the_archive_is_not_compressed(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.executors import open_executor
 from psmt.experiments.plan import PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
 from psmt.experiments.prediction import predict_phase
 from psmt.experiments.reconstruction import Phase, least_error, reconstruct
@@ -16,13 +15,10 @@ from psmt.experiments.reproduce import (
     choose_phases,
     predict_film,
     reconstruct_film,
-    reproduce,
     run_key,
     suggested_workers,
 )
-from psmt.experiments.sweep import SweepSettings
 from psmt.experiments.timings import StageClock
-from psmt.experiments.topology import TopologySettings
 
 # What fits
 
@@ -78,7 +74,6 @@ def test_a_start_outside_the_film_is_refused_not_shrunk():
 def test_workers_stay_below_four_gibibytes(monkeypatch, atoms, cpus, workers):
     monkeypatch.setattr("psmt.experiments.reproduce.cpu_count", lambda: cpus)
     assert suggested_workers(atoms) == workers
-    assert suggested_workers(atoms, "cuda") == min(cpus, 3)
 
 
 # Cells
@@ -111,26 +106,6 @@ def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
     before = set((tmp_path / "cells").iterdir())
     predict_film(changed, [phase], tmp_path, settings)
     assert set((tmp_path / "cells").iterdir()) == before
-
-
-def test_threads_share_an_engine(engine, glide, tmp_path):
-    """As cells do that share a GPU: all four experiments, with the results of one after the other."""
-    settings = ReproduceSettings(
-        sweep=SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3),
-        topology=TopologySettings(n_atoms=12, window=60, overlap=0.5, max_epochs=1, alpha=0.3, n_permutations=9),
-        reconstruction=ReconstructionSettings(n_atoms=12, max_epochs=1, alpha=0.3),
-        prediction=PredictionSettings(n_atoms=12, window=60, horizon=3, n_components=4, alpha=0.3, lam=0.1),
-    )
-    alone = reproduce(glide[:150], tmp_path / "alone", settings=settings, device=engine.device)
-    with open_executor(3, threads=True) as executor:
-        found = reproduce(glide[:150], tmp_path, settings=settings, device=engine.device, executor=executor)
-    assert list(found.sweep.errors) == list(alone.sweep.errors)
-    for key, errors in alone.sweep.errors.items():
-        np.testing.assert_allclose(found.sweep.errors[key], errors, rtol=1e-9)
-    assert list(found.topology.rows()) == list(alone.topology.rows())
-    np.testing.assert_allclose(found.reconstruction, alone.reconstruction, rtol=1e-9)
-    for phase, expected in zip(found.phases, alone.phases, strict=True):
-        np.testing.assert_allclose(phase.scores["psmt"].predicted, expected.scores["psmt"].predicted, atol=1e-9)
 
 
 def test_phases_are_those_given_or_found():

@@ -93,8 +93,9 @@ def for_each_film(
     names = files.sub_folders(film.name for film in films)
     workers = options.workers
     if workers is None and options.cluster is None:
-        workers = suggested_workers(largest, options.engine)
-    with files.folder(out), open_executor(workers, options.cluster, threads=options.device != "cpu") as executor:
+        # A GPU is kept busy by one process; torch and CUDA graphs do not bear several threads.
+        workers = suggested_workers(largest) if options.device == "cpu" else 1
+    with files.folder(out), open_executor(workers, options.cluster) as executor:
         for film, name in zip(films, names, strict=True):
             with files.folder(out / name if len(films) > 1 else out) as target:
                 if options.force:

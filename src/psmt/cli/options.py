@@ -243,9 +243,7 @@ class CellOptions(PatchOptions):
     workers: Annotated[
         int | None,
         Parameter(
-            help="Processes; on a GPU, threads. Left out: one per CPU, as many as 4 GiB of memory hold; on a GPU, 3.",
-            metavar="INT",
-            show_default=False,
+            help="Processes. Left out: one per CPU, as many as 4 GiB of memory hold.", metavar="INT", show_default=False
         ),
     ] = None
     cluster: Annotated[

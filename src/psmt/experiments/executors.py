@@ -1,6 +1,6 @@
-"""Where cells run: in this process, in its threads, in processes of this machine, or on a Dask cluster.
+"""Where cells run: in this process, in processes of this machine, or on a Dask cluster.
 
-All have the interface of `concurrent.futures`, and on the CPU all give the same results, byte for byte.
+All three have the interface of `concurrent.futures`, and all give the same results, byte for byte.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -26,7 +26,6 @@ __all__ = [
     "ClusterExecutor",
     "ProcessExecutor",
     "SerialExecutor",
-    "ThreadExecutor",
     "cpu_count",
     "open_executor",
     "worker_count",
@@ -50,9 +49,7 @@ class ClusterError(PSMTError, OSError):
 
 
 @contextmanager
-def open_executor(
-    workers: int | None = None, cluster: str | None = None, *, threads: bool = False
-) -> Iterator[Executor]:
+def open_executor(workers: int | None = None, cluster: str | None = None) -> Iterator[Executor]:
     """Executor for `run_cells`, closed at the end; leaving by an exception stops what is still running.
 
     Parameters
@@ -61,8 +58,6 @@ def open_executor(
         Processes on this machine, one thread each; None is one per CPU. With 1, all runs in this process.
     cluster : str, optional
         Address of a Dask scheduler, such as ``tcp://host:8786``, whose workers are used instead.
-    threads : bool
-        Threads of this process in the place of processes, for cells that share a GPU.
 
     Raises
     ------
@@ -75,7 +70,7 @@ def open_executor(
     ...     executor.submit(max, 2, 3).result()
     3
     """
-    executor: SerialExecutor | ThreadExecutor | ProcessExecutor | ClusterExecutor
+    executor: SerialExecutor | ProcessExecutor | ClusterExecutor
     if cluster is not None:
         if workers is not None:
             raise ValueError(
@@ -85,7 +80,7 @@ def open_executor(
     elif (count := cpu_count() if workers is None else check_count("workers", workers)) == 1:
         executor = SerialExecutor()
     else:
-        executor = ThreadExecutor(count) if threads else ProcessExecutor(count)
+        executor = ProcessExecutor(count)
     try:
         yield executor
     except BaseException:
@@ -117,18 +112,6 @@ class SerialExecutor(Executor):
 
     def stop(self) -> None:
         """Nothing runs on."""
-
-
-class ThreadExecutor(ThreadPoolExecutor):
-    """Runs calls in threads of this process, which share its GPU: while one computes on the host, others use it."""
-
-    def __init__(self, workers: int) -> None:
-        super().__init__(workers)
-        self.workers = workers
-
-    def stop(self) -> None:
-        """Close; what is running cannot be stopped."""
-        self.shutdown(cancel_futures=True)
 
 
 class ProcessExecutor(Executor):

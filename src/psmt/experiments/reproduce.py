@@ -34,9 +34,6 @@ Mode = Literal["scores", "rollouts"]
 MEMORY = 3.2
 """GiB that worker processes may take together by default; the run itself needs the rest of 4."""
 
-SHARING = 3
-"""Threads that share a GPU by default. Most cells keep it busy for a part of their time only."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
@@ -107,13 +104,11 @@ def run_key(patches: Array, settings: ReproduceSettings) -> str:
     return sha256(np.ascontiguousarray(patches).tobytes() + repr(asdict(settings)).encode()).hexdigest()[:16]
 
 
-def suggested_workers(n_atoms: int, device: str = "cpu") -> int:
-    """Processes for cells of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold. On a GPU, threads.
+def suggested_workers(n_atoms: int) -> int:
+    """Processes for cells of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold.
 
     A worker takes 0.2 GiB, and at M = 2048 0.8 GiB, most of it in matrices of M x M.
     """
-    if device != "cpu":
-        return min(cpu_count(), SHARING)
     each = 0.25 + 0.65 * (n_atoms / 2048) ** 2
     return max(1, min(cpu_count(), int(MEMORY / each)))
 
