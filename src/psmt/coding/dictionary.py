@@ -20,7 +20,7 @@ FADING = 2.0
 MEMORY = 8
 """Samples per atom that are remembered. More of them hold the dictionary back, fewer make its atoms noisy."""
 
-_BLOCK = 32
+_BLOCK = 128
 """Atoms whose dependence on all others is worked out in one product."""
 
 PATIENCE = 4
@@ -116,6 +116,8 @@ class DictionaryStatistics:
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
         """Number of dead atoms that were set, in place, to the samples that are explained worst."""
         dead = np.flatnonzero(self.idle > PATIENCE * len(atoms))
+        if not len(dead):
+            return 0
         worst = np.argsort(-np.einsum("ij,ij->i", residuals, residuals))[: len(dead)]
         worst = worst[np.linalg.norm(samples[worst], axis=1) > 0]
         dead = dead[: len(worst)]

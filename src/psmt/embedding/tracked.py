@@ -134,10 +134,7 @@ class TrackedEmbedding:
         track, self._track = self._track, None
         if track is not None:
             pencil = self._pencil(moments, track.floor)
-            # The matrices are small or thin: more threads would wait for each other longer than they work.
-            with one_blas_thread():
-                followed = stays or (change is not None and track.follow(pencil, change, self.tol))
-            if followed:
+            if stays or (change is not None and track.follow(pencil, change, self.tol)):
                 self._track, self.error_ = track, track.error
                 return track.embedding
         return self._solve(moments)
@@ -399,6 +396,11 @@ class _Track(Track):
     def embedding(self) -> Embedding:
         matrix = fix_signs(np.ascontiguousarray(self.directions[:, : self.wanted].T))
         return Embedding(matrix, np.maximum(self.roughness[: self.wanted], 0.0), self.rank)
+
+    def follow(self, pencil: _Pencil, change: Change, tol: float) -> bool:
+        # The matrices are small or thin: more threads would wait for each other longer than they work.
+        with one_blas_thread():
+            return super().follow(pencil, change, tol)
 
     def _propose(self, change: Change, along: Array) -> Array:
         # Less what the known directions have of it: for an eigenvector, known without a product.
