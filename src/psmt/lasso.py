@@ -14,6 +14,7 @@ them by the residual and never forms a Gram matrix.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -369,14 +370,8 @@ def _solve_single(columns, gram, target, penalty, tol, start, coef):
 
 def gram_matrix(columns: Array) -> Array:
     """Inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
-    columns = _as_rows(columns)
-    gram = np.empty((len(columns), len(columns)))
-
-    def multiply(part: slice) -> None:
-        np.matmul(columns[part], columns.T, out=gram[part])
-
-    _in_threads(multiply, len(columns))
-    return gram
+    with one_blas_thread():
+        return np.asarray(columns @ columns.T)
 
 
 def solve_many(
@@ -449,20 +444,31 @@ def unit_columns(columns: Array) -> tuple[Array, Array]:
 
 
 def _in_threads(work: Callable[[slice], None], size: int) -> None:
-    """Call `work` with each chunk of `size` things.
+    """Call `work` with each chunk of `size` things, in this thread and others.
 
     The kernels and BLAS release the GIL, so plain threads serve. Numba's own would add to the compile time, and those
     of BLAS would compete with ours for the cores.
     """
-    chunks = [slice(first, first + _CHUNK) for first in range(0, size, _CHUNK)]
-    threads = min(get_num_threads(), len(chunks))
+    chunks = deque(slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
+    helpers = min(get_num_threads(), len(chunks)) - 1
+
+    def take() -> None:
+        while True:
+            try:
+                chunk = chunks.popleft()
+            except IndexError:
+                return
+            work(chunk)
+
     with one_blas_thread():
-        if threads > 1:
-            with ThreadPoolExecutor(threads, initializer=one_blas_thread) as pool:
-                list(pool.map(work, chunks))
+        if helpers > 0:
+            with ThreadPoolExecutor(helpers, initializer=one_blas_thread) as pool:
+                others = [pool.submit(take) for _ in range(helpers)]
+                take()
+                for other in others:
+                    other.result()
         else:
-            for chunk in chunks:
-                work(chunk)
+            take()
 
 
 def _as_rows(values: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import scipy.linalg  # noqa: F401  which has a BLAS of its own, beside NumPy's: the controller knows what is loaded
 from threadpoolctl import ThreadpoolController
 
 
