@@ -108,8 +108,8 @@ def test_an_inverse_that_came_to_grief_is_made_afresh():
     assert tracked.n_solved_ == solved
     pencil = tracked._pencil(moments, tracked._track.floor)
     probe = np.ones((M, 1))
-    for i, shift in enumerate(inverses.shifts):
-        assert np.allclose(pencil.shifted(shift) @ inverses.times(i, probe), probe, atol=1e-4)
+    for i, matrix in enumerate(pencil.shifted(inverses.shifts)):
+        assert np.allclose(matrix @ inverses.times(i, probe), probe, atol=1e-4)
 
 
 def test_a_film_that_stands_still_and_atoms_that_come_and_go(operations):

@@ -201,12 +201,13 @@ class _Pencil:
         noise = noise_curvature(len(self.moments)) * self.floor
         return self.moments.second_differences_times(vectors, ends=self.ends) + noise * vectors
 
-    def shifted(self, shift: float) -> Array:
-        """S - shift V, as a matrix (n_features, n_features)."""
+    def shifted(self, shifts: Array) -> Array:
+        """S - shift V for each shift (n,), as matrices (n, n_features, n_features)."""
         covariance = self.moments.covariance(centred=self.centred)
-        matrix = self.moments.second_differences(ends=self.ends) - shift * covariance
-        matrix[np.diag_indices_from(matrix)] += (noise_curvature(len(self.moments)) - shift) * self.floor
-        return matrix
+        matrices = self.moments.second_differences(ends=self.ends) - shifts[:, None, None] * covariance
+        noise = (noise_curvature(len(self.moments)) - shifts) * self.floor
+        np.einsum("ijj->ij", matrices)[:] += noise[:, None]
+        return matrices
 
     def is_determined(self) -> bool:
         """Whether V has more than the line in every direction."""
@@ -228,7 +229,7 @@ class _Inverses:
     def __init__(self, pencil: _Pencil, shifts: Array) -> None:
         self.shifts = shifts
         self._centred = pencil.centred
-        self._matrices = np.stack([np.linalg.inv(pencil.shifted(shift)) for shift in shifts])
+        self._matrices = np.linalg.inv(pencil.shifted(shifts))
         # Changes that have not been put into the matrices yet: less left' right.
         self._left = np.empty((len(shifts), _FOLD, self._matrices.shape[-1]))
         self._right = np.empty_like(self._left)
@@ -243,14 +244,14 @@ class _Inverses:
     def mend(self, pencil: _Pencil, shifts: Array) -> None:
         """Make those afresh that have come to grief, at new shifts (n_shifts,)."""
         probe = np.random.default_rng(0).standard_normal((self._matrices.shape[-1], 1))
-        for i, shift in enumerate(self.shifts):
-            image = self.times(i, probe)
-            residual = pencil.curvature_times(image) - shift * pencil.covariance_times(image) - probe
-            if not np.linalg.norm(residual) <= WORN * np.linalg.norm(probe):
-                self.shifts[i] = shifts[i]
-                self._matrices[i] = np.linalg.inv(pencil.shifted(shifts[i]))
-                self._left[i] = self._right[i] = 0.0
-                self._totals[i] = self._matrices[i] @ pencil.moments.total
+        images = np.hstack([self.times(i, probe) for i in range(len(shifts))])
+        residuals = pencil.curvature_times(images) - self.shifts * pencil.covariance_times(images) - probe
+        worn = ~(np.linalg.norm(residuals, axis=0) <= WORN * np.linalg.norm(probe))
+        if worn.any():
+            self.shifts = np.where(worn, shifts, self.shifts)
+            self._matrices[worn] = np.linalg.inv(pencil.shifted(shifts[worn]))
+            self._left[worn] = self._right[worn] = 0.0
+            self._totals[worn] = self._matrices[worn] @ pencil.moments.total
 
     def follow(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the n vectors of a slide under the inverses before it.
