@@ -1,4 +1,4 @@
-"""Cells of the frame that have weights of their own: moments by cell, shrunk least squares, weighted sums."""
+"""Cells of the frame that have weights of their own: moments, what was learned, shrunk least squares, weighted sums."""
 
 from __future__ import annotations
 
@@ -44,6 +44,35 @@ class Cells:
         Weights hold at the centres of cells and are interpolated between them.
         """
         return _weighted(candidates, weights, np.zeros(self.shape, np.float32))
+
+
+class Evidence:
+    """How candidate changes did so far: their moments with each other and with the changes that came, by group.
+
+    Parameters
+    ----------
+    groups : tuple of int
+        Shape of the groups that have weights of their own: cells of the frame, or atoms.
+    n_candidates : int
+    """
+
+    def __init__(self, groups: tuple[int, ...], n_candidates: int) -> None:
+        self.gram = np.zeros((*groups, n_candidates, n_candidates), np.float32)
+        self.match = np.zeros((*groups, n_candidates), np.float32)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """What was learned."""
+        return {"gram": self.gram, "match": self.match}
+
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self.gram, self.match = state["gram"], state["match"]
+
+    def forget(self, kept: float) -> None:
+        """Let what was learned count for a fraction of what it did."""
+        self.gram *= np.float32(kept)
+        self.match *= np.float32(kept)
 
 
 def shrunk_weights(gram: Array, match: Array, ridge: float) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.coding import SparseCoder
-from psmt.whole_frames.cells import CELL, Array, Cells, shrunk_weights
+from psmt.whole_frames.cells import CELL, Array, Cells, Evidence, shrunk_weights
 from psmt.whole_frames.tiling import Tiling
 
 _MEMORY = 60.0
@@ -23,7 +23,7 @@ _SAMPLES = 4000
 """Tiles that the dictionary is learned from."""
 
 
-class Content:
+class Content(Evidence):
     """Weights of candidate changes by sparse code.
 
     Parameters
@@ -37,21 +37,10 @@ class Content:
     """
 
     def __init__(self, cells: Cells, n_candidates: int, coder: SparseCoder, scale: float) -> None:
+        super().__init__((len(coder.dictionary_),), n_candidates)
         self.cells = cells
         self.coder, self.scale = coder, scale
         self._tiling = _tiling(cells)
-        n_atoms = len(coder.dictionary_)
-        self.gram = np.zeros((n_atoms, n_candidates, n_candidates), np.float32)
-        self.match = np.zeros((n_atoms, n_candidates), np.float32)
-
-    @property
-    def state(self) -> dict[str, Array]:
-        """What was learned."""
-        return {"gram": self.gram, "match": self.match}
-
-    @state.setter
-    def state(self, state: dict[str, Array]) -> None:
-        self.gram, self.match = state["gram"], state["match"]
 
     def activity(self, frame: Array) -> Array:
         """Codes (rows, columns, n_atoms) of the cells of a frame: the mean of those of the four tiles around each."""
@@ -64,9 +53,7 @@ class Content:
         """Take in candidates (n_candidates, height, width), the change (height, width) that came, and the codes."""
         gram, match = self.cells.moments(candidates, change)
         active = activity.reshape(-1, activity.shape[-1])
-        kept = np.float32(np.exp(-1.0 / _MEMORY))
-        self.gram *= kept
-        self.match *= kept
+        self.forget(np.exp(-1.0 / _MEMORY))
         self.gram += np.tensordot(active, gram.reshape(len(active), *gram.shape[2:]), axes=(0, 0))
         self.match += active.T @ match.reshape(len(active), -1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.whole_frames.cells import Array, Cells, pooled, shrunk_weights
+from psmt.whole_frames.cells import Array, Cells, Evidence, pooled, shrunk_weights
 
 _MEMORY = 30.0
 """Frames after which old ones have faded to 1/e."""
@@ -13,7 +13,7 @@ _RIDGE = 0.01
 """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
 
 
-class Places:
+class Places(Evidence):
     """Weights of candidate changes by place, learned from how well they foretold the changes that came.
 
     Parameters
@@ -23,18 +23,8 @@ class Places:
     """
 
     def __init__(self, cells: Cells, n_candidates: int) -> None:
+        super().__init__(cells.grid, n_candidates)
         self.cells = cells
-        self.gram = np.zeros((*cells.grid, n_candidates, n_candidates), np.float32)
-        self.match = np.zeros((*cells.grid, n_candidates), np.float32)
-
-    @property
-    def state(self) -> dict[str, Array]:
-        """What was learned."""
-        return {"gram": self.gram, "match": self.match}
-
-    @state.setter
-    def state(self, state: dict[str, Array]) -> None:
-        self.gram, self.match = state["gram"], state["match"]
 
     def learn(self, candidates: Array, change: Array) -> None:
         """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came."""
@@ -42,11 +32,6 @@ class Places:
         self.forget(np.exp(-1.0 / _MEMORY))
         self.gram += gram
         self.match += match
-
-    def forget(self, kept: float) -> None:
-        """Let what was learned count for a fraction of what it did."""
-        self.gram *= np.float32(kept)
-        self.match *= np.float32(kept)
 
     def weights(self) -> Array:
         """Weights (rows, columns, n_candidates)."""
