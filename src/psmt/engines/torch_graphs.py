@@ -39,12 +39,9 @@ class Recorded:
         self._kept: dict[tuple[object, ...], _Recording] = {}
         self._busy = Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[type[Recorded], tuple[Callable[..., tuple[Tensor, ...]]]]:
         # What was recorded can be neither copied nor written down.
-        return {"work": self._work}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["work"])  # type: ignore[misc]
+        return Recorded, (self._work,)
 
     def __call__(self, *given: Tensor, fixed: tuple[Tensor, ...] = (), **settings: Any) -> tuple[Tensor, ...]:
         """What the work makes of the given tensors, which are copied, and the fixed ones, which stay in their place."""

@@ -82,9 +82,7 @@ class TorchMoments(SlidingWindow):
         self._vectors, fallen = self._slide_sums(oldest, youngest, fixed=sums)
         self._fallen.copy_(fallen, non_blocking=True)
         self._append(code)
-        self._first += 1
-        self._n -= 1
-        self._reverted += 1
+        self._drop_oldest()
         self.changes += 1
         self._slide = Slide(oldest, youngest, self._vectors[-1])
         if self._reverted >= self._n:
@@ -133,11 +131,7 @@ class TorchMoments(SlidingWindow):
 
     def second_differences_times(self, vectors: Tensor, *, ends: bool = False) -> Tensor:
         """S times the columns of `vectors` (n_features, n)."""
-        products = self.curvature @ vectors
-        if ends:
-            bends = self.end_bends()
-            products += bends.T @ (bends @ vectors)
-        return products
+        return second_differences_times(vectors, self.curvature, self.end_bends() if ends else self.codes[:0])
 
     def end_bends(self) -> Tensor:
         """Second differences (2, n_features) at the two ends."""
@@ -182,6 +176,11 @@ class TorchMoments(SlidingWindow):
         self._activity[self._first + self._n] = code.sum()
         self._n += 1
 
+    def _drop_oldest(self) -> None:
+        self._first += 1
+        self._n -= 1
+        self._reverted += 1
+
     def _take(self, code: Tensor) -> None:
         self._append(code)
         _add(code, self.latest(3), self.total, self.uses, self.products, self.curvature)
@@ -190,9 +189,7 @@ class TorchMoments(SlidingWindow):
     def _release(self) -> None:
         code = self.codes[0].clone()
         _subtract(code, self.codes[:3], self.total, self.uses, self.products, self.curvature)
-        self._first += 1
-        self._n -= 1
-        self._reverted += 1
+        self._drop_oldest()
         fallen = (_energy(self.products, self.curvature) < FALL * self._peak).any()
         if self._reverted >= max(self._n, 1) or bool(fallen):
             self._refresh()
@@ -230,6 +227,14 @@ def covariance_times(vectors: Tensor, products: Tensor, total: Tensor, n: int, *
     if not centred:
         return images.div_(n)
     return images.addr_(total, total @ vectors, alpha=-1.0 / n).div_(n - 1)
+
+
+def second_differences_times(vectors: Tensor, curvature: Tensor, ends: Tensor) -> Tensor:
+    """S times the columns of `vectors` (n_features, n), with second differences (2 or 0, n_features) at the ends."""
+    products = curvature @ vectors
+    if len(ends):
+        products += ends.T @ (ends @ vectors)
+    return products
 
 
 def _add(code: Tensor, latest: Tensor, total: Tensor, uses: Tensor, products: Tensor, curvature: Tensor) -> None:

@@ -17,7 +17,7 @@ from psmt.embedding.policy import NULL
 from psmt.embedding.tracked import DEPENDENT, MIXED, SHIFTS, WITNESSES, WORN, Track, TrackedEmbedding
 from psmt.engines.torch_embedding import Embedding, Whitening, fix_signs, moving, noise_line, straightest_in, whiten
 from psmt.engines.torch_graphs import Recorded
-from psmt.engines.torch_moments import covariance_of, covariance_times, variances_of
+from psmt.engines.torch_moments import covariance_of, covariance_times, second_differences_times, variances_of
 from psmt.moments import Change
 
 _RIDGE = 1e-10
@@ -103,9 +103,7 @@ class _Pencil:
         return images.add_(vectors, alpha=self.floor)
 
     def curvature_times(self, vectors: Tensor) -> Tensor:
-        products = self.curvature @ vectors
-        if len(self.ends):
-            products += self.ends.T @ (self.ends @ vectors)
+        products = second_differences_times(vectors, self.curvature, self.ends)
         return products.add_(vectors, alpha=noise_curvature(self.n) * self.floor)
 
 
@@ -141,9 +139,8 @@ class _Track(Track):
         return Embedding(self._matrix, self.roughness[: self.wanted].clamp_min(0.0), self.rank)
 
     def _propose(self, change: Change, along: Tensor) -> Tensor:
-        return self._proposals(along, *change, self.directions, self.roughness, self._shifts, fixed=(self._inverses,))[
-            0
-        ]
+        known = self.directions, self.roughness, self._shifts
+        return self._proposals(along, *change, *known, fixed=(self._inverses,))[0]
 
     def _mend(self, pencil: _Pencil) -> None:
         """Make the inverses afresh that have come to grief."""
