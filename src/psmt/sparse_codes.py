@@ -76,9 +76,14 @@ class SparseCodes:
         return code
 
     @property
+    def _held(self) -> NDArray[np.int64]:
+        """Bounds (n + 1,) of the codes."""
+        return self._bounds[self._first : self._last + 1]
+
+    @property
     def matrix(self) -> csr_array:
         """All codes (n, n_features)."""
-        bounds = self._bounds[self._first : self._last + 1]
+        bounds = self._held
         entries = slice(bounds[0], bounds[-1])
         shape = (len(self), self.n_features)
         return csr_array((self._values[entries], self._atoms[entries], bounds - bounds[0]), shape=shape)
@@ -86,15 +91,13 @@ class SparseCodes:
     def times(self, vectors: Array) -> Array:
         """All codes times the columns of `vectors` (n_features, n): rows (n_codes, n)."""
         rows = np.zeros((len(self), vectors.shape[1]))
-        bounds = self._bounds[self._first : self._last + 1]
-        _times(bounds, self._atoms, self._values, np.ascontiguousarray(vectors), rows)
+        _times(self._held, self._atoms, self._values, np.ascontiguousarray(vectors), rows)
         return rows
 
     def transposed_times(self, rows: Array) -> Array:
         """Sum over all codes of each times its row of `rows` (n_codes, n): (n_features, n)."""
         vectors = np.zeros((self.n_features, rows.shape[1]))
-        bounds = self._bounds[self._first : self._last + 1]
-        _transposed_times(bounds, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
+        _transposed_times(self._held, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
         return vectors
 
     @property
@@ -120,10 +123,10 @@ class SparseCodes:
 
     def _make_room(self, coming: int) -> None:
         """Move what is left of the codes to the front of arrays of twice the size, for one with so many entries."""
-        atoms, values, bounds = self.matrix.indices, self.matrix.data, self.matrix.indptr
-        room = 2 * (len(values) + coming)
+        held = self.matrix
+        n, room = held.nnz, 2 * (held.nnz + coming)
         self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)
-        self._atoms[: len(values)], self._values[: len(values)] = atoms, values
+        self._atoms[:n], self._values[:n] = held.indices, held.data
         self._bounds = np.zeros(2 * (len(self) + 1) + 1, dtype=np.int64)
-        self._bounds[: len(bounds)] = bounds
-        self._first, self._last = 0, len(bounds) - 1
+        self._first, self._last = 0, len(self)
+        self._bounds[: self._last + 1] = held.indptr
