@@ -16,7 +16,7 @@ from oracles.solvers import nonnegative_least_squares, recover_code
 from psmt import SparseCoder, read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments import sweep as sweep_module
-from psmt.experiments.codes import code_patches, dictionary_cell, learn_dictionary, sparse_codes
+from psmt.experiments.codes import code_patches, dictionary_cell, learn_dictionary, unpack_codes
 from psmt.experiments.sweep import (
     SweepResult,
     SweepSettings,
@@ -116,7 +116,7 @@ def test_each_window_is_its_own_stretch_of_the_film(patches, unbroken, tmp_path)
     codes = code_patches(**given, alpha=0.3)
     window = reconstruct_window(**given, **codes, n_components=3, lam=0.1)
     np.testing.assert_allclose(result.errors[12, 24][2], window["mse"], rtol=1e-9)
-    coded = sparse_codes(**codes, n_atoms=12).toarray()
+    coded = unpack_codes(**codes, n_atoms=12).toarray()
     np.testing.assert_allclose(result.coding_errors[12, 24][2], np.mean((coded @ dictionary - patches[12:36]) ** 2, 1))
 
 

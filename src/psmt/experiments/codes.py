@@ -111,6 +111,6 @@ def slice_codes(packed: Result, start: int, stop: int) -> Result:
     }
 
 
-def sparse_codes(values: Array, columns: NDArray[Any], offsets: NDArray[Any], n_atoms: int) -> csr_array:
+def unpack_codes(values: Array, columns: NDArray[Any], offsets: NDArray[Any], n_atoms: int) -> csr_array:
     """Packed codes as a sparse array (time, n_atoms)."""
     return csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms))

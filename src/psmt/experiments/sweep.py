@@ -16,7 +16,7 @@ from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.cells import Cell, Result, clear_stale, on_device, stages
-from psmt.experiments.codes import code_film, slice_codes, sparse_codes
+from psmt.experiments.codes import code_film, slice_codes, unpack_codes
 from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import components_for, through_embedding
 from psmt.experiments.tables import to_csv
@@ -261,7 +261,7 @@ def sweep(
     for (combination, _), result in zip(cells, results, strict=True):
         grouped.setdefault(combination, []).append(result["mse"])
     alone = {
-        len(dictionary): mse(sparse_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
+        len(dictionary): mse(unpack_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
         for dictionary, codes in coded
     }
     order = [
@@ -322,6 +322,6 @@ def reconstruct_window(
 
     Their packed codes come with them, see `psmt.experiments.codes`.
     """
-    codes = engine_for(device).dense(sparse_codes(values, columns, offsets, len(dictionary)))
+    codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
     frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
     return {"mse": mse(frames, patches), "rank": np.array(rank)}

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from psmt.embedding.policy import RANK_TOL
 from psmt.engines import Engine, engine_for
 from psmt.experiments.cells import Result
-from psmt.experiments.codes import sparse_codes
+from psmt.experiments.codes import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ def embed(
 ) -> Any:
     """P (n_components, n_atoms) of packed codes, as an array of the engine."""
     engine = engine_for(device)
-    moments = engine.moments(engine.dense(sparse_codes(values, columns, offsets, n_atoms)))
+    moments = engine.moments(engine.dense(unpack_codes(values, columns, offsets, n_atoms)))
     return engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol).matrix
 
 
