@@ -25,8 +25,8 @@ from psmt import open_frames
 from psmt.evaluation import FrameRow, RolloutRow, follow, mse
 from psmt.experiments.predict_video import FRAME_METHODS, LEARN, SLOW_PEERS, VideoSettings, summarise_frames
 from psmt.patches import PatchCutter, standardise
-from psmt.whole_frames.colour import FrameReader
-from psmt.whole_frames.peers import FramePredictor
+from psmt.video.baselines import FramePredictor
+from psmt.video.reader import FrameReader
 
 SCORED, ROLLOUT, EVERY = 60, 10, 10
 STARTS = (1500, 4500, 7500)
@@ -67,7 +67,7 @@ class DMD:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Stretch:
     """What one start of one film at one size gave."""
 
     film: str
@@ -84,7 +84,7 @@ class Cell:
         return {summary.method: summary.ratio for summary in summarise_frames(self.rows)}
 
 
-def run(film: str, path: str, size: int, start: int) -> Cell:
+def run(film: str, path: str, size: int, start: int) -> Stretch:
     """Predict the frames after one start."""
     frames = []
     for index, frame in enumerate(FrameReader(size).read(open_frames(path, stop=start + SCORED + 1))):
@@ -106,7 +106,7 @@ def run(film: str, path: str, size: int, start: int) -> Cell:
         # Each patch is standardised by itself: no statistics of the target are used.
         patches = standardise([centre.cut(frame) for frame in (step.frame, *step.predicted.values())]).values
         patch_errors.append(mse(patches[1:], patches[0]).tolist())
-    return Cell(
+    return Stretch(
         film,
         size,
         start,
@@ -118,37 +118,37 @@ def run(film: str, path: str, size: int, start: int) -> Cell:
     )
 
 
-def next_frame_table(cells: Sequence[Cell]) -> str:
+def next_frame_table(stretches: Sequence[Stretch]) -> str:
     """MSE divided by that of copying at each start, and PSNR, SSIM and time over all, best first."""
-    summaries = summarise_frames([row for cell in cells for row in cell.rows])
-    means = {s.method: float(np.mean([cell.ratios()[s.method] for cell in cells])) for s in summaries}
+    summaries = summarise_frames([row for stretch in stretches for row in stretch.rows])
+    means = {s.method: float(np.mean([stretch.ratios()[s.method] for stretch in stretches])) for s in summaries}
     lines = []
     for summary in sorted(summaries, key=lambda s: means[s.method]):
         name = summary.method
         lines.append(
             [
                 f"**{FRAME_METHODS[name]}**" if name == "psmt" else FRAME_METHODS[name],
-                *(_marked(cell.ratios()[name]) for cell in cells),
+                *(_marked(stretch.ratios()[name]) for stretch in stretches),
                 _marked(means[name]),
                 f"{summary.psnr:.2f}",
                 f"{summary.ssim:.4f}",
-                f"{1000 * np.mean([cell.seconds[name] for cell in cells]):.0f}",
+                f"{1000 * np.mean([stretch.seconds[name] for stretch in stretches]):.0f}",
             ]
         )
-    starts = [f"start {cell.start}" for cell in cells]
+    starts = [f"start {stretch.start}" for stretch in stretches]
     return table(["MSE ÷ copying", *starts, "mean", "PSNR, dB", "SSIM", "CPU ms per frame"], lines)
 
 
-def rollout_ratios(cells: Sequence[Cell], method: str) -> list[float]:
+def rollout_ratios(stretches: Sequence[Stretch], method: str) -> list[float]:
     """Mean over the starts of the MSE divided by that of copying, (ROLLOUT,) by step."""
     return [
         float(
             np.mean(
                 [
-                    summarise_frames([row for row in cell.rollouts if (row.method, row.step) == (method, step)])[
+                    summarise_frames([row for row in stretch.rollouts if (row.method, row.step) == (method, step)])[
                         0
                     ].ratio
-                    for cell in cells
+                    for stretch in stretches
                 ]
             )
         )
@@ -156,30 +156,32 @@ def rollout_ratios(cells: Sequence[Cell], method: str) -> list[float]:
     ]
 
 
-def rollout_table(cells: Sequence[Cell]) -> str:
+def rollout_table(stretches: Sequence[Stretch]) -> str:
     """Rollouts by step, all methods."""
-    names = [summary.method for summary in summarise_frames([row for cell in cells for row in cell.rows])]
-    lines = [[FRAME_METHODS[name], *map(_marked, rollout_ratios(cells, name))] for name in names if name != "copy"]
+    names = [summary.method for summary in summarise_frames([row for stretch in stretches for row in stretch.rows])]
+    lines = [[FRAME_METHODS[name], *map(_marked, rollout_ratios(stretches, name))] for name in names if name != "copy"]
     return table(["MSE ÷ copying, frames ahead", *range(1, ROLLOUT + 1)], lines)
 
 
-def target_table(found: dict[tuple[str, int], list[Cell]]) -> str:
+def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
     """The figures that were aimed at, and what was reached."""
     lines = []
     for size in (200, 100):
-        cells = found["highway", size]
-        own, fourier = (float(np.mean([cell.ratios()[name] for cell in cells])) for name in ("psmt", "fourier"))
+        stretches = found["highway", size]
+        own, fourier = (
+            float(np.mean([stretch.ratios()[name] for stretch in stretches])) for name in ("psmt", "fourier")
+        )
         lines += [
             [f"{size} x {size}: ÷ Fourier phase advance", "≤ 0.8", *_held(own / fourier, 0.8)],
             [f"{size} x {size}: MSE ÷ copying", "< 0.5", *_held(own, 0.5)],
             [
                 f"{size} x {size}: rollouts of 5 frames, worst step ÷ copying",
                 "< 1",
-                *_held(max(rollout_ratios(cells, "psmt")[:5]), 1),
+                *_held(max(rollout_ratios(stretches, "psmt")[:5]), 1),
             ],
         ]
     patches = [
-        sum(cell.patch_errors[name] for cell in found["highway", 200]) / len(STARTS) for name in ("psmt", "copy")
+        sum(stretch.patch_errors[name] for stretch in found["highway", 200]) / len(STARTS) for name in ("psmt", "copy")
     ]
     lines.append(
         [
@@ -189,9 +191,9 @@ def target_table(found: dict[tuple[str, int], list[Cell]]) -> str:
         ]
     )
     for film, size in (("ocean", 100), ("carphone", 144)):
-        worst = max(cell.ratios()["psmt"] for cell in found[film, size])
+        worst = max(stretch.ratios()["psmt"] for stretch in found[film, size])
         lines.append([f"{film}, {size} x {size}: MSE ÷ copying, worst start", "≤ 1.02", *_held(worst, 1.02)])
-    rate = 1 / np.mean([cell.seconds["psmt"] for cell in found["highway", 200]])
+    rate = 1 / np.mean([stretch.seconds["psmt"] for stretch in found["highway", 200]])
     lines.append(
         [
             "frames per second of processor time at 200 x 200, PSMT alone",
@@ -216,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=FILM.parent)
     folder = parser.parse_args().folder
-    found: dict[tuple[str, int], list[Cell]] = {}
+    found: dict[tuple[str, int], list[Stretch]] = {}
     for (film, size), starts in FILMS.items():
         path = folder / f"{film}.mp4"
         source = str(path) if path.exists() else "builtin:glide"
@@ -226,7 +228,7 @@ def main() -> None:
     write_section("frames", section(found))
 
 
-def section(found: dict[tuple[str, int], list[Cell]]) -> str:
+def section(found: dict[tuple[str, int], list[Stretch]]) -> str:
     """What benchmarks/README.md says of whole frames."""
     parts = [
         "## Whole frames",
@@ -236,8 +238,8 @@ def section(found: dict[tuple[str, int], list[Cell]]) -> str:
         f"Rollouts begin at every {EVERY}th of the scored frames; copying is then the frame they begin at.",
         target_table(found),
     ]
-    for (film, size), cells in found.items():
-        parts += [f"### {film}, {size} x {size}", next_frame_table(cells), rollout_table(cells)]
+    for (film, size), stretches in found.items():
+        parts += [f"### {film}, {size} x {size}", next_frame_table(stretches), rollout_table(stretches)]
     return "\n\n".join([*parts, machine("pydmd")])
 
 

@@ -21,7 +21,7 @@ import torch
 from benchmarks.page import PAGE, default_film, table, write_section
 from psmt import PSMT, SparseCoder
 from psmt.engines import engine_for
-from psmt.engines.torch_lasso import pose, solve
+from psmt.engines.torch.lasso import pose, solve
 
 DEVICE = "cuda"
 BANDWIDTH = 4.3e12
@@ -183,7 +183,7 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
 def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
     from psmt.experiments.reproduce import reproduce
-    from psmt.experiments.timings import StageClock
+    from psmt.experiments.running.timings import StageClock
 
     with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)

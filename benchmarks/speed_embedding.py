@@ -13,9 +13,9 @@ from benchmarks.measure import ALPHA, Row, dictionary, medians, oracles, patches
 from psmt import PSMT, SparseCoder
 from psmt.embedding import TrackedEmbedding, straightest
 from psmt.embedding.closed_form import noise_curvature
-from psmt.embedding.policy import RANK_TOL, moving, noise_line
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
+from psmt.numerics.rank import RANK_TOL, moving, noise_line
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 LAMBDA = 0.1

@@ -20,8 +20,8 @@ from psmt.figures.film import error_colours
 from psmt.figures.frames import FRAME_STYLES
 from psmt.figures.panels import WIDTH, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
-from psmt.frames import GlideFilm
-from psmt.whole_frames.colour import ColourFrame, FrameReader
+from psmt.sources import GlideFilm
+from psmt.video.reader import ColourFrame, FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4
 ACTS = ("steady motion", "shaking camera", "only noise", "a cut, then steady motion")

@@ -25,7 +25,7 @@ from psmt.cli.files import start_over
 from psmt.experiments.plan import PredictionSettings, ReconstructionSettings, ReproduceSettings
 from psmt.experiments.sweep import SweepSettings
 from psmt.experiments.topology import TopologySettings
-from psmt.frames import open_frames
+from psmt.sources import open_frames
 
 FILM = "builtin:glide?frames=90&noise=0.02&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
@@ -61,7 +61,7 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file that must be the same in every run, cells and all."""
+    """Every file that must be the same in every run, tasks and all."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -79,7 +79,7 @@ def unbroken(tmp_path_factory):
 
 def test_all_files_are_written_and_the_last_line_is_the_report(unbroken):
     assert unbroken.code == 0
-    assert {path.name for path in unbroken.out.iterdir()} == FILES | {"cells", "timings.json"}
+    assert {path.name for path in unbroken.out.iterdir()} == FILES | {"tasks", "timings.json"}
     assert unbroken.stdout.splitlines()[-1] == str(unbroken.out / "report.html")
     for claim in unbroken.summary["claims"].values():
         assert re.search(rf"^  {claim['verdict']} +{re.escape(claim['claim'])}$", unbroken.stdout, re.MULTILINE)
@@ -95,12 +95,12 @@ def test_a_log_line_per_stage(unbroken):
 
 
 def begin(out: Path, until: str, count: int = 1) -> None:
-    """Start a run in a process of its own, and kill it as soon as so many cells of that name are on disk."""
+    """Start a run in a process of its own, and kill it as soon as so many tasks of that name are on disk."""
     arguments = ["reproduce", FILM, *TINY, "--horizon", "4", "--workers", "1", "--out", str(out)]
     code = f"import sys; from psmt.cli import main; sys.exit(main({arguments!r}))"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while len(list((out / "cells").glob(f"{until}*.npz"))) < count:
+        while len(list((out / "tasks").glob(f"{until}*.npz"))) < count:
             assert process.poll() is None, "it ended before it could be killed"
             time.sleep(0.002)
     finally:
@@ -112,8 +112,8 @@ def test_a_run_that_was_killed_goes_on_and_ends_the_same(unbroken, tmp_path):
     for until, count in (("sweep", 2), ("topology", 5), ("prediction-calm", 1)):
         begin(tmp_path, until, count)
         assert not (tmp_path / "summary.json").exists()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").glob("*.npz")}
-    assert 0 < len(kept) < len(list((unbroken.out / "cells").iterdir()))
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "tasks").glob("*.npz")}
+    assert 0 < len(kept) < len(list((unbroken.out / "tasks").iterdir()))
     (tmp_path / ".summary.json.4194305.tmp").write_bytes(b"half")  # as a killed writer leaves it
     (tmp_path / "prediction.csv").write_bytes(b"of an older run")
     earlier = json.loads((tmp_path / "timings.json").read_bytes())["seconds"]
@@ -128,8 +128,8 @@ def test_a_run_that_was_killed_goes_on_and_ends_the_same(unbroken, tmp_path):
 def test_starting_over_removes_what_could_be_continued(unbroken, tmp_path):
     shutil.copytree(unbroken.out, tmp_path, dirs_exist_ok=True)
     start_over(tmp_path)
-    assert not list((tmp_path / "cells").iterdir())
-    assert {path.name for path in tmp_path.iterdir()} == FILES | {"cells"}
+    assert not list((tmp_path / "tasks").iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == FILES | {"tasks"}
 
 
 # The numbers
@@ -188,13 +188,13 @@ def test_report_carries_its_pictures_and_says_how_long_it_took(unbroken):
 
 
 def test_each_command_writes_the_same_and_shares_the_cells(unbroken, tmp_path):
-    shutil.copytree(unbroken.out / "cells", tmp_path / "cells")
-    before = set((tmp_path / "cells").iterdir())
+    shutil.copytree(unbroken.out / "tasks", tmp_path / "tasks")
+    before = set((tmp_path / "tasks").iterdir())
     common = ["--workers", 1, "--out", tmp_path]
     topology = run("topology", FILM, *PATCHES, "--atoms", 12, "--components", 4, *common)
     reconstruct = run("reconstruct", FILM, *TINY, "--horizon", 4, *common)
     assert (topology.code, reconstruct.code) == (0, 0)
-    assert set((tmp_path / "cells").iterdir()) == before
+    assert set((tmp_path / "tasks").iterdir()) == before
     for name in ("topology.csv", "topology.png", "atom_map.png", "reconstruction.csv", "reconstruction.png"):
         assert (tmp_path / name).read_bytes() == (unbroken.out / name).read_bytes()
     assert "Clusters persist across time" in topology.stdout
@@ -252,7 +252,7 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
     for claim in short["claims"].values():
         assert "34 frames" in " ".join(claim["notes"])
     assert {path.name for path in (out / "short").iterdir()} == {
-        "cells",
+        "tasks",
         "timings.json",
         "summary.json",
         "report.html",

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from psmt import films, open_frames
+from psmt import open_frames
 from psmt.cli import main
 from psmt.evaluation import FrameRow, RolloutRow
 from psmt.experiments.predict_video import VideoSettings
 from psmt.patches import PatchCutter
-from psmt.whole_frames.peers import CopyFrames, LinearPixels
+from psmt.sources import film_writer as films
+from psmt.video.baselines import CopyFrames, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"
 TINY = ["--size", "32", "--atoms", "32", "--start", "40"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psmt.errors import FrameSourceError
-from psmt.frames import FrameSource, GlideFilm, open_frames
 from psmt.patches import PatchCutter, Patches, destandardise, iter_patches, read_patches, standardise
+from psmt.sources import FrameSource, GlideFilm, open_frames
 
 
 def box_average(square, size):

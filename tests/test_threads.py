@@ -5,7 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from psmt import SparseCoder
-from psmt.lasso import _in_threads
+from psmt.engines.numba.lasso import _in_threads
 from psmt.threads import one_blas_thread
 
 

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psmt.coding import SparseCoder
     from psmt.embedding import TemporalEmbedding
-    from psmt.frames import open_frames
     from psmt.model import PSMT
     from psmt.patches import read_patches
-    from psmt.whole_frames.frame_model import FramePSMT
+    from psmt.sources import open_frames
+    from psmt.video.model import FramePSMT
 
 __all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "open_frames", "read_patches"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "FramePSMT": "psmt.whole_frames.frame_model",
+    "FramePSMT": "psmt.video.model",
     "PSMT": "psmt.model",
     "SparseCoder": "psmt.coding",
     "TemporalEmbedding": "psmt.embedding",
-    "open_frames": "psmt.frames",
+    "open_frames": "psmt.sources",
     "read_patches": "psmt.patches",
 }
 

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
-from psmt.embedding.policy import RANK_TOL
 from psmt.engines import Engine, engine_for, engine_name
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import make_extrapolation
+from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import load_model, save_model

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.sparse_codes import SparseCodes
+from psmt.engines.numba.sparse_codes import SparseCodes
 
 Array = NDArray[np.float64]
 

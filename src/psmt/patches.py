@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from psmt.errors import FrameSourceError
-from psmt.frames import FrameSource, open_frames
+from psmt.sources import FrameSource, open_frames
 from psmt.validation import check_count, check_real
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "standardise"]
@@ -223,7 +223,7 @@ def read_patches(
     Parameters
     ----------
     source : path, str, array or FrameSource
-        Anything `psmt.frames.open_frames` takes.
+        Anything `psmt.sources.open_frames` takes.
     frame_size, patch_size, position
         As for `PatchCutter`.
     start, stop : int

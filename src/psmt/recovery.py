@@ -21,8 +21,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.engines.numba.lasso import solve_many, solve_one, unit_columns
 from psmt.extrapolation import Extrapolation
-from psmt.lasso import solve_many, solve_one, unit_columns
 from psmt.validation import check_real
 
 Array = NDArray[np.float64]

@@ -17,11 +17,11 @@ from psmt.errors import ModelFileError
 from psmt.extrapolation import make_extrapolation
 from psmt.files import writing
 from psmt.selection import Choice
-from psmt.whole_frames.cells import Cells
+from psmt.video.grid import Cells
 
 if TYPE_CHECKING:
     from psmt.model import PSMT
-    from psmt.whole_frames.frame_model import FramePSMT
+    from psmt.video.model import FramePSMT
 
 _FORMAT = "psmt-model"
 _VERSION = 1

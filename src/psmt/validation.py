@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -35,6 +36,60 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
     return str(value)
+
+
+# Parameters declare their constraints, as in scikit-learn, and one function checks them all.
+
+Constraint = Callable[[str, object], object]
+"""Called with the name and the value of a parameter, it raises unless the value is allowed."""
+
+
+def count(minimum: int = 1) -> Constraint:
+    """A whole number of at least `minimum`."""
+    return lambda name, value: check_count(name, value, minimum=minimum)
+
+
+def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
+    """A finite number of at least (`open_bound`: above) `minimum`."""
+    return lambda name, value: check_real(name, value, minimum=minimum, open_bound=open_bound)
+
+
+def choice(*choices: str) -> Constraint:
+    """One of these words."""
+    return lambda name, value: check_choice(name, value, choices)
+
+
+def allowing(special: object, constraint: Constraint) -> Constraint:
+    """As another constraint, or this one special value, such as None or 'auto'.
+
+    >>> allowing("auto", real())("lam", "auto")
+    """
+    return lambda name, value: None if value is special or value == special else constraint(name, value)
+
+
+def each(constraint: Constraint) -> Constraint:
+    """A sequence whose every item is as the constraint says."""
+
+    def check(name: str, value: object) -> None:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise TypeError(f"{name}={value!r} is not a sequence; give a tuple")
+        for item in value:
+            constraint(name, item)
+
+    return check
+
+
+def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> None:
+    """Raise unless the attributes of `owner` are as the constraints, by name, say.
+
+    >>> from types import SimpleNamespace
+    >>> check_parameters(SimpleNamespace(n_atoms=0), {"n_atoms": count()})
+    Traceback (most recent call last):
+    ...
+    ValueError: n_atoms=0 is too small; use n_atoms >= 1
+    """
+    for name, constraint in constraints.items():
+        constraint(name, getattr(owner, name))
 
 
 def check_series(

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import literal
 from psmt import TemporalEmbedding
 from psmt.embedding import straightest
-from psmt.embedding.policy import fix_signs, noise_line, whiten
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
+from psmt.numerics.rank import fix_signs, noise_line, whiten
 
 
 @parametrize_with_checks([TemporalEmbedding(), TemporalEmbedding(solver="sgd", max_epochs=3, random_state=0)])

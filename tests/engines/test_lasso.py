@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LassoLars
 
-from psmt.lasso import solve_many, unit_columns
+from psmt.engines.numba.lasso import solve_many, unit_columns
 from psmt.recovery import Recovery
 
 torch = pytest.importorskip("torch")
 
 from psmt.engines import torch_lasso, torch_recovery  # noqa: E402
-from psmt.engines.torch_graphs import Recorded  # noqa: E402
-from psmt.engines.torch_lasso import Bound, pose, solve  # noqa: E402
+from psmt.engines.torch.graphs import Recorded  # noqa: E402
+from psmt.engines.torch.lasso import Bound, pose, solve  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["cpu", "cuda"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.evaluation import follow
-from psmt.whole_frames.peers import CopyFrames, LinearPixels
+from psmt.video.baselines import CopyFrames, LinearPixels
 
 
 class Diary(CopyFrames):

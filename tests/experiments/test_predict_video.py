@@ -7,8 +7,8 @@ from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments import predict_video as module
 from psmt.experiments.predict_video import VideoSettings, extent, predict_video, summarise_frames
-from psmt.whole_frames.colour import FrameReader
-from psmt.whole_frames.peers import CopyFrames, LinearPixels
+from psmt.video.baselines import CopyFrames, LinearPixels
+from psmt.video.reader import FrameReader
 
 SMALL = {"n_atoms": 32, "window": 30}
 

@@ -1,4 +1,4 @@
-"""What fits into a film, the cells of reconstruction and prediction, and the clock."""
+"""What fits into a film, the tasks of reconstruction and prediction, and the clock."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from psmt.experiments.reproduce import (
     run_key,
     suggested_workers,
 )
-from psmt.experiments.timings import StageClock
+from psmt.experiments.running.timings import StageClock
 
 # What fits
 
@@ -76,7 +76,7 @@ def test_workers_stay_below_four_gibibytes(monkeypatch, atoms, cpus, workers):
     assert suggested_workers(atoms) == workers
 
 
-# Cells
+# Tasks
 
 
 def test_reconstruction_is_that_of_the_library(glide, tmp_path):
@@ -103,9 +103,9 @@ def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
     # Frames after the last one that is predicted have no part in it.
     changed = glide.copy()
     changed[95:] = 0.0
-    before = set((tmp_path / "cells").iterdir())
+    before = set((tmp_path / "tasks").iterdir())
     predict_film(changed, [phase], tmp_path, settings)
-    assert set((tmp_path / "cells").iterdir()) == before
+    assert set((tmp_path / "tasks").iterdir()) == before
 
 
 def test_phases_are_those_given_or_found():
@@ -131,7 +131,7 @@ def test_the_segment_of_least_error():
 
 def test_time_belongs_to_the_stage_last_heard_of_and_adds_up(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("psmt.experiments.timings.perf_counter", lambda: now[0])
+    monkeypatch.setattr("psmt.experiments.running.timings.perf_counter", lambda: now[0])
     heard = []
     path = tmp_path / "timings.json"
 

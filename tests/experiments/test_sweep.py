@@ -16,7 +16,7 @@ from oracles.solvers import nonnegative_least_squares, recover_code
 from psmt import SparseCoder, read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments import sweep as sweep_module
-from psmt.experiments.codes import code_patches, dictionary_cell, learn_dictionary, unpack_codes
+from psmt.experiments.codes import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.sweep import (
     SweepResult,
     SweepSettings,
@@ -175,7 +175,7 @@ def test_combinations_that_do_not_fit_are_named(patches, tmp_path):
         for size, window in [(8, 24), (12, 24), (12, 30), (12, 36)]
     }
     assert np.isnan(result.table()[-1].trimmed_mean)
-    assert not list((tmp_path / "cells").glob("dictionary-M0012*"))
+    assert not list((tmp_path / "tasks").glob("dictionary-M0012*"))
 
 
 def test_a_film_too_short_for_all_is_refused(patches, tmp_path):
@@ -217,7 +217,7 @@ def test_force_writes_the_same_bytes(patches, tmp_path):
     settings = SweepSettings(n_atoms=(8,), max_epochs=1)
     sweep(patches, tmp_path, settings=settings)
     before = contents(tmp_path)
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "tasks").iterdir()}
     sweep(patches, tmp_path, settings=settings, force=True)
     assert contents(tmp_path) == before
     assert all(path.stat().st_mtime_ns > times[path] for path in times)
@@ -243,7 +243,7 @@ def test_another_film_reuses_nothing(patches, tmp_path):
 
 def test_experiments_share_a_dictionary(patches, unbroken):
     folder, _ = unbroken
-    assert dictionary_cell(patches, n_atoms=12, alpha=0.3, max_epochs=1, seed=0).path(folder).exists()
+    assert dictionary_task(patches, n_atoms=12, alpha=0.3, max_epochs=1, seed=0).path(folder).exists()
 
 
 # Killed runs
@@ -253,7 +253,7 @@ import os, signal, sys
 from pathlib import Path
 import psmt.files
 from psmt import read_patches
-from psmt.experiments.executors import open_executor
+from psmt.experiments.running.executors import open_executor
 from psmt.experiments.sweep import SweepSettings, sweep, write_sweep
 
 def main(folder, workers, last):

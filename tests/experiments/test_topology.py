@@ -8,8 +8,8 @@ import pytest
 from psmt.coding import SparseCoder
 from psmt.embedding import straightest
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.cells import run_cells
 from psmt.experiments.codes import pack_codes, slice_codes
+from psmt.experiments.running.tasks import run_tasks
 from psmt.experiments.topology import (
     RULE,
     TopologySettings,
@@ -360,12 +360,12 @@ def test_halves_are_compared_like_windows(glide, tmp_path):
     settings = TopologySettings(n_atoms=16, window=300, alpha=0.3, n_permutations=19)
     coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(glide)
     codes = pack_codes(coder.transform(glide))
-    found = compare_halves(codes, settings, lambda cells: run_cells(cells, tmp_path))
+    found = compare_halves(codes, settings, lambda cells: run_tasks(cells, tmp_path))
     graphs = [window_graph(**slice_codes(codes, s, s + 210), n_atoms=16, n_components=4) for s in (0, 210)]
     expected = measure_persistence(graphs, np.array([0, 210]), window=210, n_permutations=19, seed=0).successive
     assert found == expected
     assert found.frames_shared == 0
-    assert compare_halves(slice_codes(codes, 0, 32), settings, lambda cells: run_cells(cells, tmp_path)) is None
+    assert compare_halves(slice_codes(codes, 0, 32), settings, lambda cells: run_tasks(cells, tmp_path)) is None
 
 
 def test_a_film_without_two_disjoint_windows_is_judged_by_its_halves(glide, tmp_path):

@@ -219,11 +219,11 @@ def predict_video(film: Film, /, *, options: Annotated[VideoOptions, Flat] = Vid
 
 
 def _reproduce(films: Sequence[str], options: ReproduceOptions, settings: ReproduceSettings) -> None:
-    from psmt.cli.experiments import Task, for_each_film, run_reproduce
+    from psmt.cli.experiments import Job, for_each_film, run_reproduce
     from psmt.cli.screen import show_claims, show_phases
     from psmt.report import all_claims
 
-    def show(task: Task, done: Reproduction) -> None:
+    def show(task: Job, done: Reproduction) -> None:
         print(f"{task.film.name}, {done.n_frames:,} frames")
         show_phases(done.phases)
         show_claims(all_claims(done))

@@ -1,4 +1,4 @@
-"""The commands whose work is cut into cells: sweep, topology, reconstruct and reproduce."""
+"""The commands whose work is cut into tasks: sweep, topology, reconstruct and reproduce."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psmt.cli import files
-from psmt.cli.options import CellOptions
+from psmt.cli.options import TaskOptions
 from psmt.cli.progress import Bars
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psmt.experiments.reproduce import Reproduction
     from psmt.experiments.sweep import SweepResult, SweepSettings
     from psmt.experiments.topology import TopologyResult, TopologySettings
-    from psmt.frames import FrameSource
+    from psmt.sources import FrameSource
 
 RESULTS = (
     "sweep.csv",
@@ -36,7 +36,7 @@ RESULTS = (
     "summary.json",
     "report.html",
 )
-"""All that `reproduce` may write, besides timings.json and the cells."""
+"""All that `reproduce` may write, besides timings.json and the tasks."""
 
 _DPI = 150
 
@@ -44,12 +44,12 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Task:
-    """One film to work on: where it comes from, where its results go, and what runs its cells."""
+class Job:
+    """One film to work on: where it comes from, where its results go, and what runs its tasks."""
 
     film: FrameSource
     folder: Path
-    options: CellOptions
+    options: TaskOptions
     executor: Executor
     progress: Bars
 
@@ -68,26 +68,26 @@ class Task:
 
     @property
     def run(self) -> dict[str, Any]:
-        """How cells are run."""
+        """How tasks are run."""
         return {"executor": self.executor, "progress": self.progress, "device": self.options.engine}
 
 
 def for_each_film(
     sources: Sequence[str],
-    options: CellOptions,
+    options: TaskOptions,
     out: Path,
     *,
     largest: int,
-    work: Callable[[Task], R],
-    show: Callable[[Task, R], None],
+    work: Callable[[Job], R],
+    show: Callable[[Job, R], None],
 ) -> None:
     """Do the work for each film, all on one executor, and show what came out; several films have a sub-folder each.
 
     `largest` is the largest M, which decides how many workers fit into memory.
     """
-    from psmt.experiments.executors import open_executor
     from psmt.experiments.reproduce import suggested_workers
-    from psmt.frames import open_frames
+    from psmt.experiments.running.executors import open_executor
+    from psmt.sources import open_frames
 
     films = [open_frames(source, stop=options.n_frames) for source in sources]
     names = files.sub_folders(film.name for film in films)
@@ -101,12 +101,12 @@ def for_each_film(
                 if options.force:
                     files.start_over(target)
                 with Bars() as progress:
-                    task = Task(film, target, options, executor, progress)
+                    task = Job(film, target, options, executor, progress)
                     result = work(task)
             show(task, result)
 
 
-def run_sweep(task: Task, settings: SweepSettings) -> SweepResult:
+def run_sweep(task: Job, settings: SweepSettings) -> SweepResult:
     """Sweep one film, and write its files."""
     from psmt.experiments.sweep import Row, sweep
     from psmt.experiments.tables import to_csv
@@ -120,7 +120,7 @@ def run_sweep(task: Task, settings: SweepSettings) -> SweepResult:
     return result
 
 
-def run_topology(task: Task, settings: TopologySettings) -> TopologyResult:
+def run_topology(task: Job, settings: TopologySettings) -> TopologyResult:
     """Topology of one film, and its files."""
     from psmt.experiments.topology import topology
 
@@ -129,7 +129,7 @@ def run_topology(task: Task, settings: TopologySettings) -> TopologyResult:
     return result
 
 
-def run_reconstruct(task: Task, settings: ReconstructionSettings, *, window: int, horizon: int) -> NDArray[Any]:
+def run_reconstruct(task: Job, settings: ReconstructionSettings, *, window: int, horizon: int) -> NDArray[Any]:
     """MSE (time,) of one film's frames, and the files."""
     from psmt.experiments.reproduce import reconstruct_film
 
@@ -138,11 +138,11 @@ def run_reconstruct(task: Task, settings: ReconstructionSettings, *, window: int
     return errors
 
 
-def run_reproduce(task: Task, settings: ReproduceSettings) -> Reproduction:
+def run_reproduce(task: Job, settings: ReproduceSettings) -> Reproduction:
     """All experiments on one film, and the report."""
-    from psmt.experiments.cells import clear_stale
     from psmt.experiments.reproduce import reproduce, run_key
-    from psmt.experiments.timings import StageClock
+    from psmt.experiments.running.tasks import clear_stale
+    from psmt.experiments.running.timings import StageClock
     from psmt.report import Film, make_page, make_summary, render
 
     began = perf_counter()

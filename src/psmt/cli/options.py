@@ -204,7 +204,7 @@ class VideoOptions(FilmOptions):
             raise PSMTError(f"--device {self.device}: whole frames are predicted on the CPU; choices: cpu")
         super().check()
         self.settings()
-        from psmt.whole_frames.colour import FrameReader
+        from psmt.video.reader import FrameReader
 
         if self.size is not None:
             FrameReader(self.size)
@@ -225,8 +225,8 @@ class VideoOptions(FilmOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellOptions(PatchOptions):
-    """What all commands take whose work is cut into cells."""
+class TaskOptions(PatchOptions):
+    """What all commands take whose work is cut into tasks."""
 
     quick: Annotated[
         bool,
@@ -238,7 +238,7 @@ class CellOptions(PatchOptions):
     ] = False
     force: Annotated[
         bool,
-        Parameter(help="Start over: remove finished cells from the folder first.", negative=(), show_default=False),
+        Parameter(help="Start over: remove finished tasks from the folder first.", negative=(), show_default=False),
     ] = False
     workers: Annotated[
         int | None,
@@ -296,7 +296,7 @@ def _sweep_settings(options: SweepOptions | ReproduceOptions, atoms: tuple[int, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(CellOptions):
+class SweepOptions(TaskOptions):
     """Options of `psmt sweep`."""
 
     atoms: Annotated[
@@ -338,7 +338,7 @@ class SweepOptions(CellOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopologyOptions(CellOptions):
+class TopologyOptions(TaskOptions):
     """Options of `psmt topology`."""
 
     atoms: Annotated[
@@ -386,7 +386,7 @@ def _topology_settings(options: TopologyOptions | ReproduceOptions, chosen: tupl
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconstructOptions(CellOptions):
+class ReconstructOptions(TaskOptions):
     """Options of `psmt reconstruct`."""
 
     atoms: Annotated[
@@ -424,7 +424,7 @@ def _reconstruction_settings(options: ReconstructOptions | ReproduceOptions) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(CellOptions):
+class ReproduceOptions(TaskOptions):
     """Options of `psmt reproduce`."""
 
     atoms: Annotated[

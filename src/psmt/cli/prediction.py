@@ -32,8 +32,8 @@ def predict_film(source: str, options: PredictOptions) -> Predictions:
 
     from psmt.experiments.prediction import check_start, predict_phase
     from psmt.experiments.reconstruction import Phase, check_length
-    from psmt.frames import open_frames
     from psmt.patches import read_patches
+    from psmt.sources import open_frames
 
     film = open_frames(source, stop=options.frames)
     extent: dict[str, int] = {"window": options.window, "horizon": options.horizon}

@@ -13,7 +13,7 @@ Report = Callable[[int, int | None], None]
 
 
 class Bars:
-    """Progress of stages that follow each other, see `psmt.experiments.progress`.
+    """Progress of stages that follow each other, see `psmt.types`.
 
     Parameters
     ----------

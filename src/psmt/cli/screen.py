@@ -37,7 +37,7 @@ def show_table(table: Table) -> None:
     for i, column in enumerate(table.columns):
         shown.add_column(column.replace(" vs", "\nvs"), justify="left" if i == 0 else "right", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*(_marked(cell.text, cell.mark) for cell in row))
+        shown.add_row(*(_marked(task.text, task.mark) for task in row))
     Console().print(shown)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from psmt.evaluation import Step
     from psmt.experiments.predict_video import Sink, VideoResult
-    from psmt.whole_frames.colour import ColourFrame
+    from psmt.video.reader import ColourFrame
 
 DEFAULT_SIZE = 200
 """Side of the frame, for films that are at least as large."""
@@ -30,11 +30,11 @@ def video_of(source: str, options: VideoOptions, out: Path) -> VideoResult:
     from psmt.experiments.tables import to_csv
     from psmt.figures import places_figure, png, scores_figure, stills_figure
     from psmt.figures.film import FilmPainter, error_gain
-    from psmt.films import writing_film
-    from psmt.frames import open_frames
     from psmt.report import render
     from psmt.report.frames import FilmFacts, frames_page
-    from psmt.whole_frames.colour import FrameReader
+    from psmt.sources import open_frames
+    from psmt.sources.film_writer import writing_film
+    from psmt.video.reader import FrameReader
 
     film = open_frames(source, stop=options.frames)
     reader = FrameReader(min(DEFAULT_SIZE, *film.shape) if options.size is None else options.size)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.lasso import gram_matrix, solve_many, solve_one, unit_columns
+from psmt.engines.numba.lasso import gram_matrix, solve_many, solve_one, unit_columns
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from psmt.lasso import subtract_rows, unit_columns
+from psmt.engines.numba.lasso import subtract_rows, unit_columns
 
 Array = NDArray[np.float64]
 

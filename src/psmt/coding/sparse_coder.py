@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from psmt.coding.dictionary import first_atoms
 from psmt.engines import engine_for
-from psmt.lasso import unit_columns
+from psmt.engines.numba.lasso import unit_columns
 from psmt.threads import one_blas_thread
 from psmt.validation import check_count, check_real
 

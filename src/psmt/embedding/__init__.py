@@ -1,7 +1,7 @@
 """Layer 2: the linear embedding in which the scene moves as straight as possible (step 5 of the paper)."""
 
 from psmt.embedding.closed_form import Embedding, straightest
+from psmt.embedding.followed import TrackedEmbedding
 from psmt.embedding.temporal import TemporalEmbedding
-from psmt.embedding.tracked import TrackedEmbedding
 
 __all__ = ["Embedding", "TemporalEmbedding", "TrackedEmbedding", "straightest"]

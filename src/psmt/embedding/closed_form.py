@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from psmt.embedding.policy import NOISE_BEND, RANK_TOL, Whitening, fix_signs, whiten
+from psmt.numerics.rank import NOISE_BEND, RANK_TOL, Whitening, fix_signs, whiten
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from psmt.embedding.policy import NOISE_BEND, whiten
+from psmt.numerics.rank import NOISE_BEND, whiten
 
 Array = NDArray[np.float64]
 

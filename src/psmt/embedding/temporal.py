@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from psmt.embedding.policy import RANK_TOL, fix_signs
 from psmt.embedding.stochastic import StochasticSolver
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
+from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.validation import check_choice, check_count, check_real
 
 Array = NDArray[np.float64]

@@ -98,7 +98,7 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     if device == "cpu":
         if dtype != "float64":
             raise DeviceError(f"dtype={dtype!r} is for GPUs; device='cpu' computes in 'float64'")
-        from psmt.engines.cpu import CpuEngine
+        from psmt.engines.numba.engine import CpuEngine
 
         return CpuEngine()
     name = device.removeprefix("torch:")
@@ -119,6 +119,6 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
                 f"device={device!r} is not there: PyTorch {torch.__version__} sees {count} CUDA GPUs on this machine; "
                 "use device='cpu', or install a PyTorch built for your GPU"
             )
-    from psmt.engines.torch_engine import TorchEngine
+    from psmt.engines.torch.engine import TorchEngine
 
     return TorchEngine(engine_name(device, dtype), torch.device(name), getattr(torch, dtype))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.evaluation.frames import FrameScore, score_frames
-from psmt.whole_frames.peers import FramePredictor
+from psmt.video.baselines import FramePredictor
 
 Frame = NDArray[np.float32]
 T = TypeVar("T")

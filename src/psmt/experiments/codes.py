@@ -1,4 +1,4 @@
-"""Layer 1 of a whole film: a dictionary and the codes over it, a cell each, that all experiments share."""
+"""Layer 1 of a whole film: a dictionary and the codes over it, a task each, that all experiments share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
-from psmt.experiments.cells import Cell, Result, RunStage, on_device
+from psmt.experiments.running.tasks import Result, RunStage, Task, on_device
 
 Array = NDArray[np.float64]
 
@@ -48,24 +48,24 @@ def code_film(
         "seed": settings.seed,
         "device": device,
     }
-    learned = run([dictionary_cell(patches, n_atoms=size, **given) for size in sizes], "dictionaries")
+    learned = run([dictionary_task(patches, n_atoms=size, **given) for size in sizes], "dictionaries")
     dictionaries = [result["dictionary"] for result in learned]
-    coding = [codes_cell(patches, dictionary, alpha=settings.alpha, device=device) for dictionary in dictionaries]
+    coding = [codes_task(patches, dictionary, alpha=settings.alpha, device=device) for dictionary in dictionaries]
     return [Coded(*both) for both in zip(dictionaries, run(coding, "codes"), strict=True)]
 
 
-# Cells
+# Tasks
 
 
-def dictionary_cell(
+def dictionary_task(
     patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
-) -> Cell:
-    """Cell whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
+) -> Task:
+    """Task whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
 
     Any experiment that asks with the same values shares its result.
     """
     inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
-    return Cell(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
+    return Task(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
 
 
 def learn_dictionary(
@@ -77,17 +77,17 @@ def learn_dictionary(
     return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
 
 
-def codes_cell(patches: Array, dictionary: Array, *, alpha: float, device: str = "cpu") -> Cell:
-    """Cell whose result is the packed codes of all patches (time, n_features).
+def codes_task(patches: Array, dictionary: Array, *, alpha: float, device: str = "cpu") -> Task:
+    """Task whose result is the packed codes of all patches (time, n_features).
 
     Any experiment that asks with the same values shares it.
     """
     inputs = {"patches": patches, "dictionary": dictionary, "alpha": alpha, **on_device(device)}
-    return Cell(f"codes-M{len(dictionary):04d}", code_patches, inputs)
+    return Task(f"codes-M{len(dictionary):04d}", code_patches, inputs)
 
 
 def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
-    """Packed codes of the patches (time, n_features). One cell."""
+    """Packed codes of the patches (time, n_features). One task."""
     return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches))
 
 

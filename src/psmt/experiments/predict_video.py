@@ -16,13 +16,11 @@ from scipy.ndimage import gaussian_filter
 
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, RolloutRow, Step, follow
-from psmt.experiments.progress import Progress, silent
 from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.frames import FrameSource
+from psmt.sources import FrameSource
+from psmt.types import Progress, silent
 from psmt.validation import check_choice, check_count
-from psmt.whole_frames.colour import ColourFrame, FrameReader
-from psmt.whole_frames.frame_model import FramePSMT
-from psmt.whole_frames.peers import (
+from psmt.video.baselines import (
     BlockMotion,
     CopyFrames,
     FourierPhase,
@@ -30,6 +28,8 @@ from psmt.whole_frames.peers import (
     LinearPixels,
     RidgePixels,
 )
+from psmt.video.model import FramePSMT
+from psmt.video.reader import ColourFrame, FrameReader
 
 FRAME_METHODS = {
     "psmt": "PSMT",

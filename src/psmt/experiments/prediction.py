@@ -14,9 +14,9 @@ from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFram
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
-from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import Phase, check_length
 from psmt.model import PSMT
+from psmt.types import Progress, silent
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.coding import SparseCoder
-from psmt.embedding.policy import RANK_TOL
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.progress import Progress, silent
+from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
+from psmt.types import Progress, silent
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
-"""The paper's four experiments on one film, cut into cells (see `psmt.experiments.cells`).
+"""The paper's four experiments on one film, cut into tasks (see `psmt.experiments.running.tasks`).
 
-sweep -> topology -> reconstruction -> phases -> prediction, one cell per phase
+sweep -> topology -> reconstruction -> phases -> prediction, one task per phase
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.evaluation import Score
-from psmt.experiments.cells import Cell, Result, on_device, run_cells, stages
 from psmt.experiments.codes import code_film
-from psmt.experiments.executors import cpu_count
 from psmt.experiments.plan import Plan, PredictionSettings, ReconstructionSettings, ReproduceSettings, make_plan
 from psmt.experiments.prediction import METHODS, PhaseResult, predict_phase
-from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import Phase, find_phases
+from psmt.experiments.running.executors import cpu_count
+from psmt.experiments.running.tasks import Result, Task, on_device, run_tasks, stages
 from psmt.experiments.sweep import SweepResult, reconstruct_window, sweep
 from psmt.experiments.topology import TopologyResult, topology
 from psmt.threads import one_blas_thread
+from psmt.types import Progress, silent
 from psmt.validation import check_series
 
 Array = NDArray[np.float64]
@@ -66,9 +66,9 @@ def reproduce(
     Parameters
     ----------
     folder : path
-        Where cells are kept.
+        Where tasks are kept.
     executor, progress, force
-        As for `run_cells`.
+        As for `run_tasks`.
     device : str
         Where to compute.
     """
@@ -78,7 +78,7 @@ def reproduce(
     run: dict[str, Any] = {"executor": executor, "progress": progress, "force": force, "device": device}
     swept = graphs = errors = None
     results: list[PhaseResult] = []
-    # What is computed between cells must not depend on the number of this machine's cores either.
+    # What is computed between tasks must not depend on the number of this machine's cores either.
     with one_blas_thread():
         if plan.sweep is not None:
             swept = sweep(film, folder, settings=plan.sweep, **run)
@@ -105,7 +105,7 @@ def run_key(patches: Array, settings: ReproduceSettings) -> str:
 
 
 def suggested_workers(n_atoms: int) -> int:
-    """Processes for cells of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold.
+    """Processes for tasks of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold.
 
     A worker takes 0.2 GiB, and at M = 2048 0.8 GiB, most of it in matrices of M x M.
     """
@@ -131,8 +131,8 @@ def reconstruct_film(
         "lam": settings.lam,
         **on_device(device),
     }
-    cell = Cell(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_window, inputs)
-    (result,) = run_stage([cell], "all frames")
+    task = Task(f"reconstruction-M{settings.n_atoms:04d}", reconstruct_window, inputs)
+    (result,) = run_stage([task], "all frames")
     return result["mse"]
 
 
@@ -159,9 +159,9 @@ def predict_film(
     device: str = "cpu",
     **run: Any,
 ) -> list[PhaseResult]:
-    """Predictions of all methods in all phases of the patches (time, n_features), a cell per phase."""
-    cells = [
-        Cell(
+    """Predictions of all methods in all phases of the patches (time, n_features), a task per phase."""
+    tasks = [
+        Task(
             f"prediction-{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}",
             predict_patches,
             {
@@ -179,12 +179,12 @@ def predict_film(
         )
         for phase in phases
     ]
-    results = run_cells(cells, folder, stage="prediction: phases", **run)
+    results = run_tasks(tasks, folder, stage="prediction: phases", **run)
     return [_unpacked(phase, result) for phase, result in zip(phases, results, strict=True)]
 
 
 def predict_patches(*, patches: Array, start: int, **settings: Any) -> Result:
-    """What `predict_phase` gives for the frames after `start`, as arrays. One cell."""
+    """What `predict_phase` gives for the frames after `start`, as arrays. One task."""
     result = predict_phase(patches, Phase("phase", start), **settings)
     arrays: Result = {
         "n_components": np.array(result.n_components),

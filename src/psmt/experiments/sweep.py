@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.cells import Cell, Result, clear_stale, on_device, stages
 from psmt.experiments.codes import code_film, slice_codes, unpack_codes
-from psmt.experiments.progress import Progress, silent
 from psmt.experiments.reconstruction import components_for, through_embedding
+from psmt.experiments.running.tasks import Result, Task, clear_stale, on_device, stages
 from psmt.experiments.tables import to_csv
 from psmt.files import writing
+from psmt.types import Progress, silent
 from psmt.validation import check_count, check_real, check_series
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "SweepSettings",
     "reconstruct_window",
     "sweep",
-    "window_cells",
+    "window_tasks",
     "write_sweep",
 ]
 
@@ -231,9 +231,9 @@ def sweep(
     Parameters
     ----------
     folder : path
-        Where cells are kept.
+        Where tasks are kept.
     executor, progress, force
-        As for `run_cells`.
+        As for `run_tasks`.
     device : str
         Where to compute.
 
@@ -251,14 +251,14 @@ def sweep(
             f"the film has {len(film)} frames, but the smallest window of n_atoms={settings.n_atoms} needs {needed}; "
             f"use a longer film, or n_atoms <= {int(len(film) / min(settings.ratios))}"
         )
-    # The largest first: nobody then waits for a long cell that was begun last.
+    # The largest first: nobody then waits for a long task that was begun last.
     sizes.sort(reverse=True)
     run = stages("sweep", folder, executor=executor, progress=progress, force=force)
     coded = code_film(film, sizes, settings, run, device)
-    cells = [cell for dictionary, codes in coded for cell in window_cells(film, dictionary, codes, settings, device)]
-    results = run([cell for _, cell in cells], "windows")
+    tasks = [task for dictionary, codes in coded for task in window_tasks(film, dictionary, codes, settings, device)]
+    results = run([task for _, task in tasks], "windows")
     grouped: dict[tuple[int, int], list[Array]] = {}
-    for (combination, _), result in zip(cells, results, strict=True):
+    for (combination, _), result in zip(tasks, results, strict=True):
         grouped.setdefault(combination, []).append(result["mse"])
     alone = {
         len(dictionary): mse(unpack_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
@@ -286,13 +286,13 @@ def write_sweep(result: SweepResult, path: str | os.PathLike[str]) -> None:
         file.write(to_csv(Row._fields, result.rows()))
 
 
-# Cells
+# Tasks
 
 
-def window_cells(
+def window_tasks(
     patches: Array, dictionary: Array, codes: Result, settings: SweepSettings, device: str = "cpu"
-) -> Iterator[tuple[tuple[int, int], Cell]]:
-    """Cells of all windows that fit into the patches (time, n_features) with packed codes, each with its (M, H)."""
+) -> Iterator[tuple[tuple[int, int], Task]]:
+    """Tasks of all windows that fit into the patches (time, n_features) with packed codes, each with its (M, H)."""
     n_atoms = len(dictionary)
     for window in sorted(settings.windows(n_atoms), reverse=True):
         for segment, (start, stop) in enumerate(settings.segments(window, len(patches))):
@@ -304,7 +304,7 @@ def window_cells(
                 "lam": settings.lam,
             }
             name = f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}"
-            yield (n_atoms, window), Cell(name, reconstruct_window, inputs | on_device(device))
+            yield (n_atoms, window), Task(name, reconstruct_window, inputs | on_device(device))
 
 
 def reconstruct_window(

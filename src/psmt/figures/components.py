@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from psmt.embedding.policy import fix_signs
 from psmt.experiments.topology import TopologyResult
 from psmt.figures.panels import atom_colour, heading, panel
 from psmt.figures.style import INK, QUIET, RULE, SMALL, TEXT
+from psmt.numerics.rank import fix_signs
 
 Array = NDArray[np.float64]
 

@@ -2,12 +2,12 @@
 
 One dictionary serves the whole film, so that an atom keeps its number while the window slides and only P changes.
 
-    dictionary -> codes -> window_graph, a cell per window -> chosen atoms over time, likeness, persistence
-                        -> arrange_atoms, one cell         -> all atoms on a grid, neighbours in P side by side
+    dictionary -> codes -> window_graph, a task per window -> chosen atoms over time, likeness, persistence
+                        -> arrange_atoms, one task         -> all atoms on a grid, neighbours in P side by side
 """
 
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms, grid_by_similarity
-from psmt.experiments.topology.experiment import assemble, map_cell, topology, window_cells, write_topology
+from psmt.experiments.topology.experiment import assemble, map_task, topology, window_tasks, write_topology
 from psmt.experiments.topology.graph import similarity_graph, window_graph
 from psmt.experiments.topology.likeness import Likeness, likeness_test, picture_likeness, picture_side
 from psmt.experiments.topology.persistence import Overlap, Persistence, measure_persistence
@@ -29,13 +29,13 @@ __all__ = [
     "choose_atoms",
     "grid_by_similarity",
     "likeness_test",
-    "map_cell",
+    "map_task",
     "measure_persistence",
     "picture_likeness",
     "picture_side",
     "similarity_graph",
     "topology",
-    "window_cells",
     "window_graph",
+    "window_tasks",
     "write_topology",
 ]

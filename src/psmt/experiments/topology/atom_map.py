@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
-from psmt.embedding.policy import RANK_TOL, fix_signs
 from psmt.engines import engine_for
-from psmt.experiments.cells import Result
+from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.graph import embed, used_columns
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
+from psmt.numerics.rank import RANK_TOL, fix_signs
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The whole experiment: dictionary, codes, a cell per window and one for the map, and the result."""
+"""The whole experiment: dictionary, codes, a task per window and one for the map, and the result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.experiments.cells import Cell, Result, clear_stale, on_device, stages
 from psmt.experiments.codes import code_film, slice_codes
-from psmt.experiments.progress import Progress, silent
+from psmt.experiments.running.tasks import Result, Task, clear_stale, on_device, stages
 from psmt.experiments.tables import to_csv
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.graph import window_graph
@@ -23,6 +22,7 @@ from psmt.experiments.topology.persistence import Overlap, measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.files import writing
+from psmt.types import Progress, silent
 from psmt.validation import check_series
 
 Array = NDArray[np.float64]
@@ -44,9 +44,9 @@ def topology(
     Parameters
     ----------
     folder : path
-        Where cells are kept.
+        Where tasks are kept.
     executor, progress, force
-        As for `run_cells`.
+        As for `run_tasks`.
     device : str
         Where to compute.
 
@@ -62,18 +62,18 @@ def topology(
     run = stages("topology", folder, executor=executor, progress=progress, force=force)
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run, device)
     # The map takes longest and goes first: nobody then waits for it at the end.
-    arranged, *graphs = run([map_cell(codes, settings, device), *window_cells(codes, settings, device)], "windows")
+    arranged, *graphs = run([map_task(codes, settings, device), *window_tasks(codes, settings, device)], "windows")
     result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
     if result.persistence.distant.frames_shared > 0:
         # The paper's windows are longer than half of its film: any two of them have frames in common.
-        result = replace(result, halves=compare_halves(codes, settings, lambda cells: run(cells, "halves"), device))
+        result = replace(result, halves=compare_halves(codes, settings, lambda tasks: run(tasks, "halves"), device))
     return result
 
 
 def compare_halves(
     codes: Result,
     settings: TopologySettings,
-    run: Callable[[Sequence[Cell]], Sequence[Result]],
+    run: Callable[[Sequence[Task]], Sequence[Result]],
     device: str = "cpu",
 ) -> Overlap | None:
     """What the graphs of the first and the second half of a film share; None where a half has too few frames."""
@@ -82,8 +82,8 @@ def compare_halves(
     if half <= settings.n_atoms:
         return None
     starts = np.array([0, n_frames - half])
-    cells = [
-        Cell(
+    tasks = [
+        Task(
             f"topology-M{settings.n_atoms:04d}-half{i}",
             window_graph,
             _graph_inputs(codes, start, half, settings, device),
@@ -91,20 +91,20 @@ def compare_halves(
         for i, start in enumerate(starts)
     ]
     tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
-    return measure_persistence(run(cells), starts, window=half, **tests).successive
+    return measure_persistence(run(tasks), starts, window=half, **tests).successive
 
 
-def map_cell(codes: Result, settings: TopologySettings, device: str = "cpu") -> Cell:
-    """Cell that arranges the atoms, from the packed codes of the film."""
+def map_task(codes: Result, settings: TopologySettings, device: str = "cpu") -> Task:
+    """Task that arranges the atoms, from the packed codes of the film."""
     inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, **on_device(device)}
-    return Cell(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
+    return Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
 
 
-def window_cells(codes: Result, settings: TopologySettings, device: str = "cpu") -> list[Cell]:
-    """Cells of all windows, from the packed codes of the film."""
+def window_tasks(codes: Result, settings: TopologySettings, device: str = "cpu") -> list[Task]:
+    """Tasks of all windows, from the packed codes of the film."""
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     return [
-        Cell(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings, device))
+        Task(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings, device))
         for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1))
     ]
 
@@ -122,7 +122,7 @@ def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySett
 def assemble(
     graphs: Sequence[Result], arranged: Result, *, dictionary: Array, starts: Ints, settings: TopologySettings
 ) -> TopologyResult:
-    """What the windows' graphs and the arranged atoms say: the part that comes after the cells."""
+    """What the windows' graphs and the arranged atoms say: the part that comes after the tasks."""
     n_atoms = len(dictionary)
     times_linked = np.zeros((n_atoms, n_atoms), dtype=np.int32)
     for graph in graphs:

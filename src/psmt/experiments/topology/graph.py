@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.embedding.policy import RANK_TOL
 from psmt.engines import Engine, engine_for
-from psmt.experiments.cells import Result
 from psmt.experiments.codes import unpack_codes
+from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.settings import THRESHOLD
+from psmt.numerics.rank import RANK_TOL
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def window_graph(
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
 ) -> Result:
-    """The graph of one window, from its packed codes (see `psmt.experiments.codes`). One cell.
+    """The graph of one window, from its packed codes (see `psmt.experiments.codes`). One task.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
-from psmt.experiments.cells import Result
+from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.scalars import nan_mean, plain
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.experiments.cells import Result
+from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.atom_map import AtomMap
 from psmt.experiments.topology.likeness import Likeness
 from psmt.experiments.topology.persistence import Overlap, Persistence

@@ -1,0 +1,1 @@
+"""The engine of the CPU: NumPy, LAPACK and compiled kernels."""

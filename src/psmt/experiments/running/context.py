@@ -1,0 +1,50 @@
+"""`Run`: where an experiment runs, and who watches it. Handed on as one thing, never in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+from psmt.experiments.running.tasks import Task, run_tasks
+from psmt.types import Progress, Result, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A folder for results, an executor for tasks, a device, and a listener.
+
+    Parameters
+    ----------
+    folder : Path
+        Results of tasks are kept in ``folder/tasks``.
+    executor : Executor, optional
+        See `psmt.experiments.running.executors.open_executor`; None computes in this process.
+    progress : callable
+        Called as ``progress(stage, done, total)``.
+    force : bool
+        Compute all tasks anew.
+    device : str
+        Where tasks compute.
+    name : str
+        Of the experiment: stands before the name of each stage.
+    """
+
+    folder: Path
+    executor: Executor | None = None
+    progress: Progress = silent
+    force: bool = False
+    device: str = "cpu"
+    name: str = ""
+
+    def tasks(self, tasks: Iterable[Task], stage: str) -> list[Result]:
+        """Results of the tasks, in order; those that are on disk are read, the others computed and kept."""
+        return run_tasks(
+            tasks,
+            self.folder,
+            executor=self.executor,
+            progress=self.progress,
+            force=self.force,
+            stage=f"{self.name}: {stage}" if self.name else stage,
+        )

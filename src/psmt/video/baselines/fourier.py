@@ -1,0 +1,60 @@
+"""Local Fourier phase advance: motion as turning, with nothing learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+from numpy.lib.stride_tricks import sliding_window_view
+
+from psmt.video.baselines.base import Array, Peer
+
+WINDOW, STRIDE = 16, 4
+"""Side of a window, and the distance from one to the next, in pixels."""
+
+
+class FourierPhase(Peer):
+    """Local Fourier phase advance: nothing is learned.
+
+    The frame is seen through overlapping Hann windows. In each, every Fourier coefficient is turned on by the angle
+    that it turned between the last two frames: what moves steadily through a window turns steadily.
+    """
+
+    _memory = 2
+
+    def _next(self, last: Array) -> Array:
+        before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
+        turn = now * before.conj()
+        size = np.abs(turn)
+        # Where a coefficient was or is zero it has no angle, and stays.
+        turn = np.divide(turn, size, out=np.ones_like(turn), where=size > np.finfo(np.float32).tiny)
+        return _overlap_add(scipy.fft.irfft2(now * turn, s=(WINDOW, WINDOW)), self.shape_)
+
+
+def hann(size: int) -> Array:
+    """Hann window (size,), sampled between its zeros so that no pixel is lost."""
+    return (0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)).astype(np.float32)
+
+
+_FADE = np.outer(hann(WINDOW), hann(WINDOW))
+
+
+def _windows(frame: Array) -> Array:
+    """Windowed patches (rows, columns, WINDOW, WINDOW) of a frame; every pixel is in as many of them."""
+    ends = [-size % STRIDE + WINDOW - STRIDE for size in frame.shape]
+    padded = np.pad(frame, [(WINDOW - STRIDE, end) for end in ends], mode="symmetric")
+    return sliding_window_view(padded, (WINDOW, WINDOW))[::STRIDE, ::STRIDE] * _FADE
+
+
+def _overlap_add(windows: Array, shape: tuple[int, ...]) -> Array:
+    """Frame of `shape` from patches as `_windows` makes them, faded once more so that no seam shows."""
+    rows, columns = windows.shape[:2]
+    steps = WINDOW // STRIDE
+    parts = (windows * _FADE).reshape(rows, columns, steps, STRIDE, steps, STRIDE)
+    weights = (_FADE**2).reshape(steps, STRIDE, steps, STRIDE).sum(axis=(0, 2))
+    total = np.zeros((rows + steps - 1, columns + steps - 1, STRIDE, STRIDE), dtype=np.float32)
+    for i in range(steps):
+        for j in range(steps):
+            total[i : i + rows, j : j + columns] += parts[:, :, i, :, j]
+    frame = (total / weights).transpose(0, 2, 1, 3).reshape(len(total) * STRIDE, -1)
+    first = WINDOW - STRIDE
+    return np.ascontiguousarray(frame[first : first + shape[0], first : first + shape[1]], dtype=np.float32)

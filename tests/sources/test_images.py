@@ -1,0 +1,103 @@
+"""A folder of images is a film in the natural order of its names."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from psmt.errors import FrameSourceError
+from psmt.sources import open_frames
+
+
+@pytest.fixture
+def folder(tmp_path, moving):
+    """Twelve numbered images, whose order by letters is not their order by number."""
+    for index, frame in enumerate(moving[:12]):
+        Image.fromarray(frame).save(tmp_path / f"img{index}.png")
+    return tmp_path
+
+
+def test_numbers_in_names_order_the_frames(folder, moving):
+    source = open_frames(folder)
+    assert source.n_frames == 12
+    assert source.shape == (48, 64)
+    assert source.fps is None
+    assert np.array_equal(np.array(list(source)), moving[:12].astype(np.float32) / np.float32(255))
+    assert len(list(open_frames(str(folder), stop=3))) == 3
+
+
+def test_hidden_and_other_files_are_passed_over(folder):
+    (folder / ".img3.png").write_bytes(b"thumbnail")
+    (folder / "notes.txt").write_text("not an image")
+    assert open_frames(folder).n_frames == 12
+
+
+@pytest.mark.parametrize("suffix", ["png", "bmp", "tif", "tiff", "pgm"])
+def test_lossless_kinds_are_exact(tmp_path, moving, suffix):
+    Image.fromarray(moving[0]).save(tmp_path / f"a.{suffix}")
+    assert np.array_equal(next(iter(open_frames(tmp_path))), moving[0].astype(np.float32) / np.float32(255))
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "jpeg", "webp", "PNG"])
+def test_lossy_kinds_are_close(tmp_path, moving, suffix):
+    Image.fromarray(moving[0]).save(tmp_path / f"a.{suffix}")
+    assert np.abs(next(iter(open_frames(tmp_path))) - moving[0] / 255).mean() < 0.02
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_sixteen_bits_are_kept(tmp_path, moving, suffix):
+    deep = moving[0].astype(np.uint16) * 257 + np.arange(64, dtype=np.uint16)
+    Image.fromarray(deep).save(tmp_path / f"a.{suffix}")
+    assert np.array_equal(next(iter(open_frames(tmp_path))), deep.astype(np.float32) / np.float32(65535))
+
+
+def test_colour_is_kept_and_grey_is_its_luma(tmp_path, moving):
+    colour = np.stack([moving[0], moving[9], 255 - moving[20]], axis=-1)
+    Image.fromarray(colour).save(tmp_path / "a.png")
+    source = open_frames(tmp_path)
+    assert np.allclose(next(source.iter_colour()), colour / 255, atol=1e-6)
+    assert np.allclose(next(iter(source)), colour @ [0.299, 0.587, 0.114] / 255, atol=1e-6)
+
+
+def test_palettes_transparency_and_black_and_white_are_read(tmp_path):
+    Image.new("RGBA", (8, 8), (255, 0, 0, 128)).save(tmp_path / "1.png")
+    Image.new("RGB", (8, 8), (255, 0, 0)).convert("P").save(tmp_path / "2.png")
+    Image.new("1", (8, 8), 1).save(tmp_path / "3.png")
+    first, second, third = open_frames(tmp_path)
+    assert np.allclose(first, 0.299)
+    assert np.allclose(second, 0.299)
+    assert np.allclose(third, 1.0)
+
+
+def test_the_checksum_changes_with_names_order_and_bytes(folder):
+    before = open_frames(folder).checksum()
+    assert open_frames(folder).checksum() == before
+    (folder / "img3.png").rename(folder / "img30.png")
+    renamed = open_frames(folder).checksum()
+    assert renamed != before
+    data = bytearray((folder / "img30.png").read_bytes())
+    data[-20] ^= 1
+    (folder / "img30.png").write_bytes(data)
+    assert open_frames(folder).checksum() not in (before, renamed)
+
+
+def test_a_folder_without_images_is_refused(tmp_path):
+    with pytest.raises(FrameSourceError, match="folder without images"):
+        open_frames(tmp_path)
+    (tmp_path / "notes.txt").write_text("nothing to see")
+    with pytest.raises(FrameSourceError, match="folder without images"):
+        open_frames(tmp_path)
+
+
+def test_an_image_of_another_size_is_named(folder):
+    Image.new("L", (10, 20)).save(folder / "img5.png")
+    with pytest.raises(FrameSourceError, match=r"img5\.png is 20 x 10 pixels but img0\.png is 48 x 64"):
+        list(open_frames(folder))
+
+
+def test_an_unreadable_image_is_named(folder):
+    (folder / "img4.png").write_bytes((folder / "img4.png").read_bytes()[:200])
+    with pytest.raises(FrameSourceError, match=r"img4\.png cannot be read as an image"):
+        list(open_frames(folder))
+    (folder / "img0.png").write_bytes(b"no image at all")
+    with pytest.raises(FrameSourceError, match=r"img0\.png cannot be read as an image"):
+        open_frames(folder)

@@ -1,0 +1,61 @@
+"""Planes that turn: a pure wave goes on exactly, and nothing is invented where nothing moves."""
+
+import numpy as np
+import pytest
+
+from psmt.video.fourier_planes import FourierPlanes
+
+
+def wave(shape, frequency, shift):
+    """A plane wave (height, width), `frequency` (down, right) in radians per pixel, moved on by `shift` radians."""
+    down, right = np.mgrid[: shape[0], : shape[1]]
+    return np.cos(frequency[0] * down + frequency[1] * right - shift).astype(np.float32)
+
+
+def followed(planes, frames):
+    angles = planes.start(frames[0])
+    for frame in frames[1:]:
+        angles = planes.receive(angles, frame)
+    return angles
+
+
+@pytest.mark.parametrize("size", [8, 16, 32])
+@pytest.mark.parametrize("speed", [0.3, -0.8])
+def test_a_wave_moves_on(size, speed):
+    shape, frequency = (96, 96), (0.9, 0.7)
+    planes = FourierPlanes(shape, size, (0.0, 0.9))
+    film = [wave(shape, frequency, speed * t) for t in range(6)]
+    changes = planes.changes(followed(planes, film[:5]))
+    inner = (slice(size, -size),) * 2  # beyond the frame's edge the mirror image moves the other way
+    for change in changes:
+        error = film[4] + change - film[5]
+        assert np.mean(error[inner] ** 2) < 0.02 * np.mean((film[4] - film[5])[inner] ** 2)
+
+
+def test_a_still_scene_stays():
+    frame = np.random.default_rng(0).uniform(0, 255, (40, 30)).astype(np.float32)
+    planes = FourierPlanes(frame.shape, 16, (0.0, 0.5))
+    assert np.abs(planes.changes(followed(planes, [frame] * 3))).max() < 1e-2
+    assert np.array_equal(planes.changes(planes.start(frame)), np.zeros((2, 40, 30)))
+
+
+def test_memory_steadies_a_noisy_turn():
+    rng = np.random.default_rng(0)
+    shape = (64, 64)
+    film = [wave(shape, (0.8, 0.4), 0.5 * t) + 0.3 * rng.standard_normal(shape).astype(np.float32) for t in range(20)]
+    planes = FourierPlanes(shape, 16, (0.0, 0.9))
+    angles = followed(planes, film)
+    clean = wave(shape, (0.8, 0.4), 0.5 * 20) - wave(shape, (0.8, 0.4), 0.5 * 19)
+    last, steady = (np.mean((change - clean) ** 2) for change in planes.changes(angles))
+    assert steady < last
+
+
+def test_receiving_leaves_what_was_known_alone():
+    rng = np.random.default_rng(0)
+    film = rng.standard_normal((3, 20, 20)).astype(np.float32)
+    planes = FourierPlanes((20, 20), 8, (0.5,))
+    angles = followed(planes, film[:2])
+    before = angles.now.copy(), angles.turns[0].copy()
+    planes.receive(angles, film[2])
+    assert np.array_equal(angles.now, before[0])
+    assert np.array_equal(angles.turns[0], before[1])
