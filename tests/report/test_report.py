@@ -4,11 +4,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from psmt.report.prediction import prediction_sections
+from psmt.report.sweep import PAPER, table_1
 
 from psmt.experiments.prediction import METHODS
 from psmt.report import Cell, Claim, Fact, Page, Picture, Section, Table, render
-from psmt.report.prediction import prediction_sections
-from psmt.report.sweep import PAPER, table_1
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -10,12 +10,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from psmt.engines import Engine, engine_for
-from psmt.experiments.codes import unpack_codes
-from psmt.experiments.running.tasks import Result
+from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
 from psmt.numerics.rank import RANK_TOL
-
-Array = NDArray[np.float64]
+from psmt.types import Array, Result
 
 N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""
@@ -54,7 +52,7 @@ def window_graph(
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
 ) -> Result:
-    """The graph of one window, from its packed codes (see `psmt.experiments.codes`). One task.
+    """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
 
     Returns
     -------
@@ -103,7 +101,8 @@ def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
     row, column = np.nonzero(others >= least)
     order = np.lexsort((-others[row, column], row))
     first = np.searchsorted(row, np.arange(len(others)))
-    return column[order][first[:, None] + np.arange(count)]
+    nearest: NDArray[np.intp] = column[order][first[:, None] + np.arange(count)]
+    return nearest
 
 
 def _adjacency(edges: NDArray[Any], n_atoms: int) -> coo_array:
