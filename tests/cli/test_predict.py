@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -297,8 +298,8 @@ def test_help_names_commands_examples_and_where_files_go():
 
 def test_help_of_predict_names_every_option_with_its_default():
     text = " ".join(run("predict", "--help").stdout.replace("│", " ").split())
-    for name, field in PredictOptions.__dataclass_fields__.items():
-        assert f"--{name} " in text
+    for field in fields(PredictOptions):
+        assert f"--{field.name} " in text
         if field.default not in ((), None, False):
             assert f"[default: {field.default}]" in text
 

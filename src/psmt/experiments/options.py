@@ -1,6 +1,8 @@
-"""Options that commands share: each means the same in all that have it. Free of heavy imports."""
+"""Options that commands share: each means the same in all that have it. Free of heavy imports.
 
-from __future__ import annotations
+Here and in each ``command.py`` annotations are values, not strings: cyclopts reads those of a base class in the module
+of its subclass, which has not imported their names.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -95,7 +97,7 @@ class FilmOptions(ABC):
     """Options that mean something else in another command, and are not taken from there."""
 
     @classmethod
-    def within(cls, given: FilmOptions) -> Self:
+    def within(cls, given: "FilmOptions") -> Self:
         """These options as another command has them: it runs this experiment too."""
         shared: dict[str, Any] = {}
         for field in fields(cls):
@@ -111,10 +113,10 @@ class FilmOptions(ABC):
         """As the library takes them."""
 
     @abstractmethod
-    def read(self, source: FrameSource, progress: Progress) -> Any:
+    def read(self, source: "FrameSource", progress: "Progress") -> Any:
         """What the experiment works on."""
 
-    def executor(self, _largest: int, /) -> AbstractContextManager[Executor | None]:
+    def executor(self, _largest: int, /) -> "AbstractContextManager[Executor | None]":
         """Where tasks run: in this process."""
         return nullcontext()
 
@@ -209,7 +211,7 @@ class PatchOptions(FilmOptions):
 
         PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
-    def read(self, source: FrameSource, progress: Progress) -> Array:
+    def read(self, source: "FrameSource", progress: "Progress") -> "Array":
         """Patches (time, n_features)."""
         from psmt.patches import read_patches
 
@@ -228,7 +230,7 @@ class PatchOptions(FilmOptions):
         """Frames that are read at the most."""
         return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
 
-    def executor(self, largest: int, /) -> AbstractContextManager[Executor | None]:
+    def executor(self, largest: int, /) -> "AbstractContextManager[Executor | None]":
         """Processes for tasks of up to `largest` atoms, or those of a cluster."""
         from psmt.experiments.running.executors import cpu_count, open_executor
 

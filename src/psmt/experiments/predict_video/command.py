@@ -1,7 +1,5 @@
 """`psmt predict-video`: what it says of itself, and its options."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,13 +83,13 @@ class VideoOptions(FilmOptions):
         if self.peers:
             warnings.warn("--peers is now --baselines; the old name will go with the next release", FutureWarning, 2)
 
-    def read(self, source: FrameSource, _progress: Progress) -> tuple[FrameSource, FrameReader]:
+    def read(self, source: "FrameSource", _progress: "Progress") -> "tuple[FrameSource, FrameReader]":
         """The film, which is read as it runs, and what reduces its frames."""
         from psmt.video.reader import FrameReader
 
         return source, FrameReader(min(DEFAULT_SIZE, *source.shape) if self.size is None else self.size)
 
-    def settings(self) -> VideoSettings:
+    def settings(self) -> "VideoSettings":
         """As the library takes them."""
         from psmt.experiments.predict_video.run import VideoSettings
 

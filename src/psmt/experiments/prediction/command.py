@@ -1,7 +1,5 @@
 """`psmt predict`: what it says of itself, and its options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -39,7 +37,7 @@ class PredictOptions(PatchOptions):
     horizon: Horizon = 30
     out: Out = Path("psmt-predict")
 
-    def settings(self) -> PredictionSettings:
+    def settings(self) -> "PredictionSettings":
         """As the library takes them."""
         from psmt.experiments.prediction.settings import PredictionSettings
 

@@ -1,7 +1,5 @@
 """`psmt reconstruct`: what it says of itself, and its options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +42,7 @@ class ReconstructOptions(PatchOptions):
     horizon: Horizon = 30
     out: Out = Path("psmt-reconstruct")
 
-    def settings(self) -> ReconstructionSettings:
+    def settings(self) -> "ReconstructionSettings":
         """As the library takes them."""
         from psmt.experiments.reconstruction.settings import ReconstructionSettings
 

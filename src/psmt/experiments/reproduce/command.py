@@ -1,7 +1,5 @@
 """`psmt reproduce` and `psmt demo`: what they say of themselves, and their options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """`psmt sweep`: what it says of itself, and its options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -43,7 +41,7 @@ class SweepOptions(PatchOptions):
 
     alone: ClassVar[tuple[str, ...]] = ("window",)
 
-    def settings(self) -> SweepSettings:
+    def settings(self) -> "SweepSettings":
         """As the library takes them."""
         from dataclasses import replace
         from math import nextafter

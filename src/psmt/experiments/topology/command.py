@@ -1,7 +1,5 @@
 """`psmt topology`: what it says of itself, and its options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,7 +33,7 @@ class TopologyOptions(PatchOptions):
     ] = ()
     out: Out = Path("psmt-topology")
 
-    def settings(self) -> TopologySettings:
+    def settings(self) -> "TopologySettings":
         """As the library takes them."""
         from dataclasses import replace
 
