@@ -44,6 +44,11 @@ def contrast(values: Array) -> Array:
     return values / max(float(np.abs(values).max()), 1e-12)
 
 
+def fills_square(n_features: int) -> bool:
+    """Whether so many features are taken for the pixels of a square patch."""
+    return isqrt(n_features) ** 2 == n_features
+
+
 def as_picture(values: Array, limit: float = 1.0) -> Array:
     """Values (n_features,) as a picture (height, width) whose black and white are at -`limit` and `limit`.
 
@@ -56,9 +61,8 @@ def as_picture(values: Array, limit: float = 1.0) -> Array:
     >>> as_picture(np.linspace(-1, 1, 31)).shape
     (32, 31)
     """
-    side = isqrt(len(values))
-    if side * side == len(values):
-        return values.reshape(side, side)
+    if fills_square(len(values)):
+        return values.reshape(isqrt(len(values)), -1)
     bars = np.array([part.mean() for part in np.array_split(values, min(len(values), _BARS))])
     levels = limit * (np.arange(_LEVELS, -_LEVELS, -1) - 0.5)[:, None] / _LEVELS
     reached = np.where(levels > 0, levels <= bars, levels >= bars)

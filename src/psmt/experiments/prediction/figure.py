@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from psmt.evaluation import log_mse
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
-from psmt.figures.panels import as_picture
+from psmt.figures.panels import as_picture, fills_square
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, LineStyle, style_axes
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
@@ -88,15 +88,20 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
     figure.text(
         _MARGIN / width,
         (_FOOT - 0.14) / height,
-        "Each prediction is one step ahead and knows all earlier frames. Patches are standardised, "
-        + ("and share" if len(results) > 1 else "\nand share")
-        + f" one grey scale (±{limit:.1f}).",
+        _footnote(limit, wide=len(results) > 1, pictures=fills_square(results[0].frames.shape[1])),
         fontsize=SMALL,
         color=QUIET,
         va="top",
         linespacing=1.35,
     )
     return figure
+
+
+def _footnote(limit: float, *, wide: bool, pictures: bool) -> str:
+    told = "Each prediction is one step ahead and knows all earlier frames. "
+    if not pictures:
+        return told + ("" if wide else "\n") + f"Bars are features, on one scale (±{limit:.1f})."
+    return told + f"Patches are standardised, {'' if wide else chr(10)}and share one grey scale (±{limit:.1f})."
 
 
 def shown_steps(horizon: int) -> list[int]:

@@ -58,12 +58,13 @@ def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Sectio
 
 def make_page(done: Reproduction, film: Film, sections: Sequence[Section], durations: Mapping[str, float]) -> Page:
     """The report, with its sections and how long each stage took."""
+    what = "the values as they are" if film.patch_size is None else "standardised patches"
     return Page(
         title=f"PSMT on the film “{film.name}”",
         lead=(
             "The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on "
             f"{film.n_frames:,} frames: the paper's claims, what this film says about each, and the figures. "
-            "Errors are mean squared errors of standardised patches: lower is better. Copying is in every comparison."
+            f"Errors are mean squared errors of {what}: lower is better. Copying is in every comparison."
         ),
         claims=all_claims(done),
         sections=sections,
