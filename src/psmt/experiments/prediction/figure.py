@@ -98,10 +98,11 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
 
 
 def _footnote(limit: float, *, wide: bool, pictures: bool) -> str:
-    told = "Each prediction is one step ahead and knows all earlier frames. "
+    told = "Each prediction is one step ahead and knows all earlier frames."
+    fold = "" if wide else "\n"
     if not pictures:
-        return told + ("" if wide else "\n") + f"Bars are features, on one scale (±{limit:.1f})."
-    return told + f"Patches are standardised, {'' if wide else chr(10)}and share one grey scale (±{limit:.1f})."
+        return f"{told} {fold}Bars are features, on one scale (±{limit:.1f})."
+    return f"{told} Patches are standardised, {fold}and share one grey scale (±{limit:.1f})."
 
 
 def shown_steps(horizon: int) -> list[int]:
