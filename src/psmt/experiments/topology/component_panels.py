@@ -117,7 +117,7 @@ def _classical_scaling(distances: Array) -> Array:
     points: Array = fix_signs((vectors * np.sqrt(np.maximum(values, 0.0))).T).T
     # Nodes with the same neighbours would fall on one point and never part; the golden angle sets them off.
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
-    spiral = np.sqrt((np.arange(n) + 1) / n)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    spiral: Array = np.sqrt((np.arange(n) + 1) / n)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return points + 0.1 * spiral
 
 
