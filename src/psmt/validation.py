@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import NotEnoughFramesError
+
+T = TypeVar("T")
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
@@ -90,6 +94,24 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
     """
     for name, constraint in constraints.items():
         constraint(name, getattr(owner, name))
+
+
+def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) -> T:
+    """The value of a parameter that had another name, which still works for one release.
+
+    >>> renamed("half_stencils", False, "ends", "deprecated")
+    False
+    """
+    if given == "deprecated":
+        return value
+    warn_renamed(former, name)
+    return cast(T, given)
+
+
+def warn_renamed(former: str, name: str) -> None:
+    """Say that the old name was used."""
+    text = f"{former} is called {name} now; the old name goes with the next release"
+    warnings.warn(text, FutureWarning, stacklevel=4)
 
 
 def check_series(
