@@ -18,9 +18,9 @@ from scipy.ndimage import fourier_gaussian, spline_filter
 from sklearn.datasets import load_sample_images
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import REC601, Frame, FrameSource, check_stop, rgb
+from psmt.sources.contract import REC601, Film, Frame, Opener, channels, check_stop
 
-__all__ = ["GlideFilm", "GlideMotion", "parse_glide"]
+__all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
 
 VERSION = 1  # a change of any frame needs a new number, because checksums name it
 LARGEST = 400
@@ -118,7 +118,7 @@ class GlideMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlideFilm(FrameSource):
+class GlideFilm(Film):
     """A camera that glides over the two photographs which scikit-learn ships, in one take.
 
     It pans, zooms and turns by fractions of a pixel; calm stretches, where it almost stands still, and lively
@@ -205,8 +205,7 @@ class GlideFilm(FrameSource):
         for start in range(0, self.n_frames, block):
             motion = self.motion(start=start, stop=min(start + block, self.n_frames))
             for index in range(len(motion)):
-                frame = self._render(motion, index)
-                yield rgb(frame) if colour else frame
+                yield channels(self._render(motion, index), colour=colour)
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
         zoom = motion.zoom[index]
@@ -253,6 +252,12 @@ def parse_glide(source: str) -> GlideFilm:
         return GlideFilm(**options)
     except ValueError as error:
         raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+BUILTIN: Opener[GlideFilm] = Opener(
+    lambda spec: isinstance(spec, str) and spec.startswith("builtin:"),
+    lambda spec, stop: parse_glide(spec).head(stop),
+)
 
 
 def _path(seed: int, time: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
