@@ -106,7 +106,7 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
 
 
 def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
-    """Return the frames or the series in a ``.npz`` file: its only array, or the one called ``frames`` or ``series``."""
+    """Return the frames or the series of a ``.npz`` file: its only array, or that called ``frames`` or ``series``."""
     try:
         with zipfile.ZipFile(path) as archive:
             member = _member(archive, path)

@@ -1,7 +1,7 @@
 """The contract of everything that frames come from.
 
-A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a camera,
-has neither. What a command does decides what it needs:
+A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a
+camera, can be read only once and has none. What a command does decides what it needs:
 
 - ``psmt predict-video`` reads its frames once, in order: it takes any `FrameSource`;
 - ``psmt sweep``, ``topology``, ``reconstruct``, ``predict``, ``reproduce`` and ``demo`` go on after an interruption, so
@@ -126,6 +126,7 @@ def require_film(source: FrameSource, *, wanted_by: str) -> Film:
     Parameters
     ----------
     source : FrameSource
+        Frames of any origin.
     wanted_by : str
         What must read it again, for people: ``"psmt sweep"``.
     """

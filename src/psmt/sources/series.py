@@ -61,12 +61,12 @@ class SeriesSource:
     @property
     def n_frames(self) -> int:
         """How many moments the series has."""
-        return self.values.shape[0]
+        return len(self.values)
 
     @property
     def n_features(self) -> int:
         """How many numbers each moment has."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def head(self, stop: int | None) -> SeriesSource:
         """Return the same series without the frames from ``stop`` on; None changes nothing."""

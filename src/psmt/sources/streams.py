@@ -84,9 +84,7 @@ def open_stream(
     if first is None:
         raise FrameSourceError(f"{name} ends before its first frame; give at least one")
     height, width = _pixels(first, where=f"{name}: frame 0").shape[:2]
-    source = IteratedFrames(
-        arrays=_with_first(first, arrays), name=name, shape=(height, width), n_frames=None, fps=fps
-    )
+    source = IteratedFrames(arrays=_with_first(first, arrays), name=name, shape=(height, width), n_frames=None, fps=fps)
     return source.head(stop)
 
 
@@ -127,9 +125,7 @@ def _camera(number: int, *, platform: str) -> Medium:
         return Medium(label=label, hint=hint, address=f"/dev/video{number}", format="v4l2")
     if platform == "darwin":
         # libav would ask for 29.97 frames per second, which the cameras of Macs refuse.
-        return Medium(
-            label=label, hint=hint, address=str(number), format="avfoundation", options={"framerate": "30"}
-        )
+        return Medium(label=label, hint=hint, address=str(number), format="avfoundation", options={"framerate": "30"})
     if platform == "win32":
         devices = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
         if number >= len(devices):
