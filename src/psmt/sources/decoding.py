@@ -176,10 +176,10 @@ def _pictures(
                     ends_early = True
                     break
                 pictures = packet.decode()
-            except BlockingIOError:
+            except BlockingIOError as error:
                 # Some cameras do not wait for their next picture (AVFoundation), and the error ends the demuxing.
                 if monotonic() - arrived > PATIENCE:
-                    cause = _SILENCE
+                    cause = _reason(error)
                     break
                 sleep(_PAUSE)
                 packets = container.demux(stream)
@@ -222,12 +222,9 @@ def _flush(stream: av.VideoStream) -> list[VideoFrame]:
         return []
 
 
-_SILENCE = f"nothing came for {PATIENCE:g} seconds"
-
-
 def _reason(error: Exception) -> str:
     """Return in a few words why libav gave up."""
-    # This is how libav says that PATIENCE is over.
-    if isinstance(error, av.error.ExitError):
-        return _SILENCE
+    # Both are what libav says when PATIENCE is over.
+    if isinstance(error, av.error.ExitError | BlockingIOError):
+        return f"nothing came for {PATIENCE:g} seconds"
     return getattr(error, "strerror", None) or str(error)

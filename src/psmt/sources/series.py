@@ -117,12 +117,12 @@ def _numbers(fields: list[str], n_features: int, *, where: str) -> Array:
             f"{where} has {len(fields)} columns but the first line has {n_features}; give every line as many"
         )
     try:
-        return np.array(fields, dtype=np.float64)
+        return np.array([float(text) for text in fields])
     except ValueError:
         column = next(index for index, text in enumerate(fields) if not _is_number(text))
         raise FrameSourceError(
             f"{where}, column {column + 1}: {fields[column]!r} is no number; "
-            "write numbers as 1.5 in every column, or remove that line or column"
+            "write numbers as 1.5, with commas between them (tabs in .tsv), or remove that line or column"
         ) from None
 
 

@@ -23,7 +23,7 @@ __all__ = ["CAMERA", "ITERATOR", "URL", "IteratedFrames", "LiveVideo", "open_cam
 
 T = TypeVar("T")
 
-_SCHEME = re.compile(r"(rtsp|https?|udp|tcp)://", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,7 +97,7 @@ def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
 
 
 def open_url(spec: str, stop: int | None = None) -> LiveVideo:
-    """Return the pictures that come from an address: ``rtsp://``, ``http://``, ``https://``, ``udp://`` or ``tcp://``."""
+    """Return the pictures that come from an address that libav opens: ``rtsp://``, ``http://``, ``udp://``, ..."""
     parts = urlsplit(spec)
     # Passwords and keys stand before the host and after the question mark: neither belongs into a report.
     label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
