@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
-from psmt.sources.contract import Film, Frame, FrameSource, FrameStream, Opener, check_stop, require_film
+from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, ImageFolder
+from psmt.sources.pixels import Frame
 from psmt.sources.series import TEXT, SeriesSource
 from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
 from psmt.sources.video_files import VIDEO, VideoFilm

@@ -14,17 +14,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import (
-    Film,
-    Frame,
-    Opener,
-    array_checksum,
-    channels,
-    check_kind,
-    file_checksum,
-    has_suffix,
-    scaled,
-)
+from psmt.sources.contract import Film, Opener, array_checksum, file_checksum, has_suffix
+from psmt.sources.pixels import Frame, channels, check_kind, scaled
 from psmt.sources.series import SeriesSource
 
 __all__ = ["ARRAY", "NPY", "NPZ", "ArrayFrames", "NpzFrames", "open_array", "open_npy", "open_npz"]

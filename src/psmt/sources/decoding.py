@@ -14,7 +14,7 @@ from av.video.reformatter import VideoReformatter
 
 from psmt.errors import FrameSourceError
 from psmt.sources.container_size import declared_size
-from psmt.sources.contract import Frame, scaled
+from psmt.sources.pixels import Frame, scaled
 
 __all__ = ["Decoding", "Medium", "decode", "frames_of"]
 

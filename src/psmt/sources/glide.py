@@ -18,7 +18,8 @@ from scipy.ndimage import fourier_gaussian, spline_filter
 from sklearn.datasets import load_sample_images
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import REC601, Film, Frame, Opener, channels, check_stop
+from psmt.sources.contract import Film, Opener, check_stop
+from psmt.sources.pixels import REC601, Frame, channels
 from psmt.types import Array, Levels
 
 __all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]

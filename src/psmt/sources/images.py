@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Frame, Opener, channels, file_checksum, scaled
+from psmt.sources.contract import Film, Opener, file_checksum
+from psmt.sources.pixels import Frame, channels, scaled
 
 __all__ = ["IMAGES", "ImageFolder", "open_images"]
 

@@ -16,8 +16,9 @@ from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Frame, FrameStream, Opener, channels, check_kind, scaled
+from psmt.sources.contract import FrameStream, Opener
 from psmt.sources.decoding import Medium, decode, frames_of
+from psmt.sources.pixels import Frame, channels, check_kind, scaled
 
 __all__ = ["CAMERA", "ITERATOR", "URL", "IteratedFrames", "LiveVideo", "open_camera", "open_stream", "open_url"]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Frame, Opener, file_checksum
+from psmt.sources.contract import Film, Opener, file_checksum
 from psmt.sources.decoding import Medium, decode, frames_of
+from psmt.sources.pixels import Frame
 
 __all__ = ["VIDEO", "VideoFilm", "open_video"]
 
