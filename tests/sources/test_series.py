@@ -52,6 +52,17 @@ def test_headers_of_other_programs_are_known(tmp_path):
     assert np.array_equal(open_series(sheet).values, [[1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize("array", [SERIES, np.asfortranarray(SERIES), SERIES[:, ::-1], SERIES.astype(np.float32)])
+def test_files_and_memory_give_one_and_the_same(tmp_path, array):
+    np.save(tmp_path / "series.npy", array)
+    np.savez(tmp_path / "series.npz", array)
+    for source in (array, tmp_path / "series.npy", tmp_path / "series.npz"):
+        values = open_series(source).values
+        assert type(values) is np.ndarray
+        assert values.flags.c_contiguous
+        assert np.array_equal(values, array)
+
+
 def test_archives_name_their_series(tmp_path):
     np.savez(tmp_path / "one.npz", anything=SERIES)
     np.savez_compressed(tmp_path / "two.npz", times=np.arange(7), series=np.asfortranarray(SERIES))

@@ -102,11 +102,11 @@ def test_a_stream_that_breaks_says_how_far_it_came(serve, recording):
 
 
 def test_a_stream_that_falls_silent_is_given_up(serve, recording, monkeypatch):
-    monkeypatch.setattr(decoding, "PATIENCE", 0.5)
+    monkeypatch.setattr(decoding, "PATIENCE", 1.0)
     over = threading.Event()
     stream = open_frames(serve(recording[: len(recording) // 2], promise=len(recording), then=over.wait))
     try:
-        with pytest.raises(FrameSourceError, match=r"broke off \(nothing came for 0\.5 seconds\): \d+ frames"):
+        with pytest.raises(FrameSourceError, match=r"broke off \(nothing came for 1 seconds\): \d+ frames"):
             list(stream)
     finally:
         over.set()

@@ -46,7 +46,7 @@ __all__ = [
     "require_film",
 ]
 
-Spec: TypeAlias = "str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource"
+Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
 """What a source is opened from."""
 
 _OPENED: Opener[FrameSource | SeriesSource] = Opener(
@@ -153,17 +153,11 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
 
 
 def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
-    """Return a ``(time, features)`` series; as `open_source`, which films are left to.
+    """Return a ``(time, features)`` series, as `open_source` does; frames raise `FrameSourceError`.
 
-    Parameters
-    ----------
-    source, stop
-        As for `open_source`.
-
-    Raises
-    ------
-    FrameSourceError
-        When the source cannot be read or holds frames.
+    >>> import numpy as np
+    >>> open_series(np.zeros((7, 3))).n_features
+    3
     """
     opened = open_source(source, stop=stop)
     if isinstance(opened, SeriesSource):
@@ -176,6 +170,6 @@ def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
 
 
 def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
-    """Return a source that can be read again, of frames or of a series; as `open_source` and `require_film`."""
+    """Return a source that can be read again, of frames or of a series; a stream raises as in `require_film`."""
     opened = open_source(source, stop=stop)
     return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

@@ -200,17 +200,16 @@ def _pictures(
                 yield picture
                 n_read += 1
         cause = medium.cut_short() or cause
+    way_out = "open it again, or record it to a file and work with that" if live else "fetch the film again"
     if not n_read:
-        raise FrameSourceError(f"{medium.label}: not one frame could be decoded ({cause or 'the film has 0 frames'})")
+        cause = cause or "the film has 0 frames"
+        raise FrameSourceError(f"{medium.label}: not one frame could be decoded ({cause}); {way_out}")
     if cause and live:
-        raise FrameSourceError(
-            f"{medium.label} broke off ({cause}): {n_read} frames could be read; "
-            "open it again, or record it to a file and work with that"
-        )
+        raise FrameSourceError(f"{medium.label} broke off ({cause}): {n_read} frames could be read; {way_out}")
     if cause:
         raise FrameSourceError(
             f"{medium.label} is cut short or damaged ({cause}): {n_read} frames could be read; "
-            f"fetch the film again, or use stop={n_read} (--frames {n_read}) to work with just these"
+            f"{way_out}, or use stop={n_read} (--frames {n_read}) to work with just these"
         )
 
 

@@ -56,7 +56,8 @@ class SeriesSource:
             values = check_series(self.array[: self.stop], name=self.name)
         except ValueError as error:
             raise FrameSourceError(str(error)) from None
-        object.__setattr__(self, "values", values)
+        # One layout, wherever the numbers come from: what is computed from them is then the same to the last digit.
+        object.__setattr__(self, "values", np.ascontiguousarray(values))
 
     @property
     def n_frames(self) -> int:
