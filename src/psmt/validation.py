@@ -145,6 +145,12 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArra
     return check_series(array[None], name=name)[0]
 
 
+def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:
+    """Raise unless all numbers are finite."""
+    if not np.isfinite(values).all():
+        raise error(f"{name} holds NaN or infinite values in {values.dtype}; mend or drop such frames")
+
+
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
     """Grey levels as a finite float32 array (height, width), or with three axes (time, height, width)."""
     array = np.asarray(values)
@@ -152,6 +158,5 @@ def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.flo
     if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
         raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
     array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values; mend or drop such frames")
+    check_finite(array, name=name)
     return array
