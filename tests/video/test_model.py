@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from psmt import PSMT, FramePSMT
 from psmt.errors import ModelFileError, NotEnoughFramesError
-from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.video import FRAME_EXTRAPOLATIONS
 
 
 def texture(shape=(48, 56), seed=0, width=1.5):
@@ -116,7 +116,9 @@ def test_hold_copies(glide):
 
 def test_gain_lies_between_copying_and_turning(glide):
     """The last change again is worth something where it moves by a fraction of a detail, but motion is no line."""
-    by_name = {name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in EXTRAPOLATIONS}
+    by_name = {
+        name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in FRAME_EXTRAPOLATIONS
+    }
     assert by_name["hold"] == pytest.approx(1)
     assert 5 * by_name["phase"] < by_name["gain"] < 0.95
     assert by_name["gain"] < by_name["linear"]
@@ -219,7 +221,7 @@ def test_what_was_given_may_be_overwritten(glide):
     assert other.predict().tobytes() == model.update(glide[40]).predict().tobytes()
 
 
-@pytest.mark.parametrize("extrapolation", EXTRAPOLATIONS)
+@pytest.mark.parametrize("extrapolation", FRAME_EXTRAPOLATIONS)
 @pytest.mark.parametrize("n_frames", [2, 40, 46])
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_frames):
     """After the first change, in the middle of a scene, and right after a cut, which those who copy do not notice."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psmt.video.by_code import Content, tile_coder
-from psmt.video.grid import Cells
+from psmt.video.blending import CodeBlend, fit_tile_coder
+from psmt.video.grid import Grid
 
 SHAPE = (64, 64)
 
@@ -18,8 +18,8 @@ def patchwork(rng):
 
 
 def learned(frames):
-    cells = Cells(SHAPE)
-    return Content(cells, 2, *tile_coder(frames, cells, n_atoms=16, alpha=0.2, rng=np.random.RandomState(0)))
+    grid = Grid(SHAPE)
+    return CodeBlend(grid, 2, *fit_tile_coder(frames, grid, n_atoms=16, alpha=0.2, rng=np.random.RandomState(0)))
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def test_candidates_are_weighed_by_what_is_seen(content):
     frame, lying = patchwork(rng)
     candidates = rng.standard_normal((2, *SHAPE)).astype(np.float32)
     truth = np.where(lying, *candidates)
-    error = np.mean((content(candidates, content.activity(frame)) - truth) ** 2)
+    error = np.mean((content.blend(candidates, content.activity(frame)) - truth) ** 2)
     # The best that can be done without looking is to take half of each.
     assert error < 0.5 * np.mean((candidates.mean(axis=0) - truth) ** 2)
 
 
 def test_without_experience_nothing_changes(content):
     frame, _ = patchwork(np.random.default_rng(2))
-    assert np.array_equal(content(np.ones((2, *SHAPE), np.float32), content.activity(frame)), np.zeros(SHAPE))
+    assert np.array_equal(content.blend(np.ones((2, *SHAPE), np.float32), content.activity(frame)), np.zeros(SHAPE))
 
 
 def test_a_place_without_a_code_is_treated_as_all_places_are(content):
@@ -57,7 +57,7 @@ def test_a_place_without_a_code_is_treated_as_all_places_are(content):
     flat = content.activity(np.full(SHAPE, 9.0, np.float32))
     assert flat.shape == (8, 8, 16)
     assert np.abs(flat).max() < 1e-6
-    assert np.allclose(content(candidates, flat), 0.5 * candidates[0], atol=0.05)
+    assert np.allclose(content.blend(candidates, flat), 0.5 * candidates[0], atol=0.05)
 
 
 def test_codes_do_not_depend_on_brightness_or_contrast_of_the_film():
