@@ -96,6 +96,27 @@ def test_everyone_refuses_bad_horizons(fitted):
         fitted.predict("far")
 
 
+@pytest.mark.parametrize("method", [CopyLast(), LinearTrend(), RidgeAutoregression(order=3)], ids=lambda m: repr(m)[:5])
+def test_what_took_over_a_state_goes_on_alike(method, film):
+    first = clone(method).fit(film[:100]).update(film[100])
+    state = first.get_state()
+    second = clone(method).set_state(state)
+    for x in film[101:104]:
+        assert np.array_equal(second.update(x).predict(4), first.update(x).predict(4))
+    assert np.array_equal(
+        clone(method).set_state(state).predict(), clone(method).fit(film[:100]).update(film[100]).predict()
+    )
+    assert second.n_features_in_ == 8
+    with pytest.raises(ValueError, match=r"x has shape \(7,\)"):
+        second.update(np.ones(7))
+
+
+def test_a_state_of_other_parameters_is_refused(film):
+    state = RidgeAutoregression(order=3).fit(film[:100]).get_state()
+    with pytest.raises(ValueError, match=r"the state holds 3 frames, but RidgeAutoregression\(\) looks at 2"):
+        RidgeAutoregression().set_state(state)
+
+
 # Definitions
 
 

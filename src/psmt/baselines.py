@@ -92,7 +92,7 @@ class RidgeAutoregression(SeriesBaseline):
         (self.weights_,) = self._solve(inputs, targets, (self.penalty_,))
 
     def _pairs(self, past: Array) -> tuple[Array, Array]:
-        """Inputs (n, order * n_features) and the changes (n, n_features) that followed them."""
+        """Return inputs (n, order * n_features) and the changes (n, n_features) that followed them."""
         n = len(past) - self.order
         inputs = np.hstack([past[i : i + n] for i in range(self.order)])
         return inputs, past[self.order :] - past[self.order - 1 : -1]

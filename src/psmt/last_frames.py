@@ -40,7 +40,7 @@ class LastFramesPredictor(BaseEstimator, ABC):
         return self
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """The next frame, or with a `horizon` the next frames (horizon, ..), each from the predictions before it."""
+        """Return the next frame, or with a `horizon` the next (horizon, ..), each from the predictions before it."""
         check_is_fitted(self, "shape_")
         last, frames = self._last, []
         for _ in range(1 if horizon is None else check_count("horizon", horizon)):
@@ -49,7 +49,7 @@ class LastFramesPredictor(BaseEstimator, ABC):
         return frames[0] if horizon is None else np.stack(frames)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Copies of all that goes on from frame to frame: the last frames, and what `fit` learned."""
+        """Return copies of all that goes on from frame to frame: the last frames, and what `fit` learned."""
         check_is_fitted(self, "shape_")
         return {"last": self._last.copy(), **{name: np.array(getattr(self, name)) for name in self._learned}}
 
@@ -75,15 +75,15 @@ class LastFramesPredictor(BaseEstimator, ABC):
 
     @abstractmethod
     def _check_past(self, X: ArrayLike) -> NDArray[Any]:
-        """The past frames (time, ..), at least `_order`, as numbers that can be computed with."""
+        """Return the past frames (time, ..), at least `_order`, as numbers that can be computed with."""
 
     @abstractmethod
     def _check_next(self, x: ArrayLike) -> NDArray[Any]:
-        """A frame of shape `shape_`, as numbers that can be computed with."""
+        """Return a frame of shape `shape_`, as numbers that can be computed with."""
 
     def _learn(self, past: NDArray[Any]) -> None:
         """Learn from the checked past frames (time, ..)."""
 
     @abstractmethod
     def _next(self, last: NDArray[Any]) -> NDArray[Any]:
-        """The frame after the last few (order, ..)."""
+        """Return the frame after the last few (order, ..)."""

@@ -87,3 +87,18 @@ def test_threads_change_nothing(film):
     one, two = (score_all(own, film, start=3, every=2, workers=n) for own, n in zip(methods, (1, 2), strict=True))
     # Compared as text, since NaN is not equal to itself.
     assert [repr((step.rows, step.rollouts)) for step in one] == [repr((step.rows, step.rollouts)) for step in two]
+
+
+@pytest.mark.parametrize("stop", [4, 5, 6])
+def test_it_goes_on_after_any_step_as_if_nothing_had_come_between(film, stop):
+    options = {"start": 3, "rollout": 3, "every": 2}
+    whole = score_all({"copy": CopyLastFrame(), "linear": LinearPixels()}, film, **options)
+    methods = {"copy": CopyLastFrame().fit(film[:3]), "linear": LinearPixels().fit(film[:3])}
+    steps = []
+    for step in score_stream(methods, film[3:], **options):
+        steps.append(step)
+        if step.index == stop:
+            break
+    resumed = {name: type(method)().set_state(method.get_state()) for name, method in methods.items()}
+    steps += score_stream(resumed, film[stop:], **options, first=stop, under_way=step.under_way)
+    assert [repr((step.rows, step.rollouts)) for step in steps] == [repr((step.rows, step.rollouts)) for step in whole]

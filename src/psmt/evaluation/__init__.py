@@ -2,11 +2,12 @@
 
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim
 from psmt.evaluation.progressive import Score, free_running, teacher_forced
-from psmt.evaluation.streaming import FrameRow, RolloutRow, Step, score_stream
+from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, score_stream
 
 __all__ = [
     "FrameRow",
     "FrameScore",
+    "Rollout",
     "RolloutRow",
     "Score",
     "Step",

@@ -37,6 +37,7 @@ def teacher_forced(
     Parameters
     ----------
     method : Predictor
+        Fitted to the frames before these.
     delayed : (n_steps + 1, n_features) array
         The frames that follow those that the method was fitted to.
     estimates : (n_steps + 1, n_features) array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +52,16 @@ class RolloutRow(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Rollout:
+    """What each method said, when the frame `start` had come, of the frames after it."""
+
+    start: int
+    frame: Levels
+    predicted: dict[str, NDArray[Any]]
+    """(steps, height, width) by method."""
+
+
+@dataclass(frozen=True)
 class Step:
     """A frame that came, and what had been expected of it."""
 
@@ -67,6 +77,8 @@ class Step:
     """Of the rollouts under way, what they had said of this frame."""
     seconds: dict[str, float]
     """What each method took to predict this frame and to learn from the one before."""
+    under_way: Sequence[Rollout] = ()
+    """The rollouts that are scored; with the methods, all that goes on from here, see `score_stream`."""
 
 
 class _Answer(NamedTuple):
@@ -79,16 +91,6 @@ class _Answer(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class _Rollout:
-    """Predictions that were made of the frames after `frame`, without seeing them."""
-
-    start: int
-    frame: Levels
-    predicted: dict[str, NDArray[Any]]
-    """(steps, height, width) by method."""
-
-
 def score_stream(
     methods: Mapping[str, Predictor],
     frames: Iterable[Levels],
@@ -98,8 +100,13 @@ def score_stream(
     every: int = 20,
     clock: Callable[[], float] = perf_counter,
     workers: int = 1,
+    first: int | None = None,
+    under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
     """Yield a `Step` for each frame but the first, which is only received.
+
+    With the `index` and the rollouts of a step that it gave before, as `first` and `under_way`, it goes on after that
+    step as if nothing had come between.
 
     Parameters
     ----------
@@ -117,8 +124,11 @@ def score_stream(
         Tells the seconds by which methods are timed.
     workers : int
         Threads: so many methods work at the same time.
+    first : int, optional
+        Index of the first frame, where it is not `start`; the methods have received it already.
+    under_way : sequence of Rollout
+        Those that had begun before it.
     """
-    under_way: list[_Rollout] = []
     last: Levels | None = None
     answers: dict[str, _Answer] = {}
     with ThreadPoolExecutor(workers) as pool:
@@ -126,8 +136,9 @@ def score_stream(
         def each(work: Callable[[Predictor], T]) -> dict[str, T]:
             return dict(zip(methods, pool.map(work, methods.values()), strict=True))
 
-        for index, frame in enumerate(frames, start):
-            expected, answers = answers, each(partial(_receive, frame=frame, clock=clock))
+        for index, frame in enumerate(frames, start if first is None else first):
+            news = None if index == first else frame
+            expected, answers = answers, each(partial(_receive, frame=news, clock=clock))
             if last is not None:
                 copied = float(mse(last, frame, axes=2))
                 predicted = {name: answer.predicted for name, answer in expected.items()}
@@ -137,17 +148,19 @@ def score_stream(
                 }
                 rolled = [line for going in under_way for line in _rollout_rows(going, index, frame)]
                 took = {name: answer.seconds for name, answer in expected.items()}
-                yield Step(index, frame, last, predicted, rows, rolled, took)
+                yield Step(index, frame, last, predicted, rows, rolled, took, under_way)
             under_way = [going for going in under_way if index - going.start < rollout]
             if rollout and (index - start) % every == 0:
-                under_way.append(_Rollout(index, frame, each(lambda method: method.predict(rollout))))
+                under_way.append(Rollout(index, frame, each(lambda method: method.predict(rollout))))
             last = frame
 
 
-def _receive(method: Predictor, *, frame: Levels, clock: Callable[[], float]) -> _Answer:
-    """Let a method learn from a frame and predict the next. Not every method is surprised, or tells cuts."""
+def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
+    """Let a method learn from a frame, if there is one, and predict the next. Not every method tells cuts."""
     began = clock()
-    predicted = method.update(frame).predict()
+    if frame is not None:
+        method.update(frame)
+    predicted = method.predict()
     seconds = clock() - began
     return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
 
@@ -157,7 +170,7 @@ def _scores(predicted: Mapping[str, NDArray[Any]], frame: Levels) -> dict[str, F
     return dict(zip(predicted, score_frames(np.stack(list(predicted.values())), frame), strict=True))
 
 
-def _rollout_rows(going: _Rollout, index: int, frame: Levels) -> Iterator[RolloutRow]:
+def _rollout_rows(going: Rollout, index: int, frame: Levels) -> Iterator[RolloutRow]:
     """Yield the scores of what a rollout had said of a frame."""
     step = index - going.start
     copied = float(mse(going.frame, frame, axes=2))

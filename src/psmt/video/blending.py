@@ -39,7 +39,7 @@ class WeightedLeastSquares:
         self.match: Levels = np.zeros((*groups, n_candidates), np.float32)
 
     def get_state(self) -> dict[str, Levels]:
-        """Copies of the moments."""
+        """Return copies of the moments."""
         return {"gram": self.gram.copy(), "match": self.match.copy()}
 
     def set_state(self, state: dict[str, Levels]) -> None:
@@ -128,7 +128,7 @@ class CodeBlend(WeightedLeastSquares):
         )
 
     def blend(self, candidates: Levels, activity: Levels) -> Levels:
-        """The change (height, width) that the candidates (n_candidates, height, width) amount to."""
+        """Return the change (height, width) that the candidates (n_candidates, height, width) amount to."""
         by_atom, common = shrunk_weights(self.gram, self.match, self._RIDGE)
         # A place without any code is treated as all places are.
         total = activity.sum(axis=-1, keepdims=True)
@@ -156,7 +156,7 @@ def shrunk_weights(gram: Levels, match: Levels, ridge: float) -> tuple[Levels, L
 def fit_tile_coder(
     frames: Levels, grid: Grid, *, n_atoms: int, alpha: float, rng: np.random.RandomState
 ) -> tuple[SparseCoder, float]:
-    """A coder of the tiles of frames (time, height, width), and the root mean square norm of a tile.
+    """Return a coder of the tiles of frames (time, height, width), and the root mean square norm of a tile.
 
     `n_atoms` and `alpha` are as in `SparseCoder`, for tiles of norm 1.
     """
@@ -171,7 +171,7 @@ def fit_tile_coder(
 
 
 def tile_coder_of(dictionary: Array, alpha: float) -> SparseCoder:
-    """The coder over a dictionary (n_atoms, 256) that `fit_tile_coder` has learned."""
+    """Return the coder over a dictionary (n_atoms, 256) that `fit_tile_coder` has learned."""
     return SparseCoder.from_dictionary(dictionary, alpha=alpha, gap_tol=_GAP_TOL)
 
 

@@ -61,28 +61,28 @@ class Candidates:
         self.n_candidates = (self.n_moving + 1) * (len(_BANDS) + 1) + 2 * len(neighbours)
 
     def start(self, frame: Levels) -> Scene:
-        """The scene of one frame (height, width): nothing is known of its motion."""
+        """Return the scene of one frame (height, width): nothing is known of its motion."""
         return Scene(frame, frame, tuple(planes.start(frame) for planes in self._planes))
 
     def update(self, scene: Scene, frame: Levels) -> Scene:
-        """The scene after one more frame (height, width)."""
+        """Return the scene after one more frame (height, width)."""
         spectra = (planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
         return Scene(scene.current, frame, tuple(spectra))
 
     @staticmethod
     def get_state(scene: Scene) -> dict[str, NDArray[Any]]:
-        """The scene as arrays. What follows from them is left out."""
+        """Return the scene as arrays. What follows from them is left out."""
         cross = {f"turns{k}": np.array(spectra.cross) for k, spectra in enumerate(scene.spectra)}
         return {"previous": scene.previous.copy(), "current": scene.current.copy(), **cross}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
-        """The scene that `get_state` was given."""
+        """Return the scene that `get_state` was given."""
         start = self.start(state["current"].copy())
         spectra = (now._replace(cross=tuple(state[f"turns{k}"])) for k, now in enumerate(start.spectra))
         return Scene(state["previous"].copy(), start.current, tuple(spectra))
 
     def moving(self, scene: Scene) -> Levels:
-        """Changes (n_moving, height, width) by motion: the last one again, and all planes turned on."""
+        """Return changes (n_moving, height, width) by motion: the last one again, and all planes turned on."""
         turned = [planes.changes(known) for planes, known in zip(self._planes, scene.spectra, strict=True)]
         return np.concatenate([(scene.current - scene.previous)[None], *turned])
 
@@ -104,7 +104,7 @@ class Candidates:
 
 
 def _shifted(frame: Levels, down: int, right: int) -> Levels:
-    """The frame (height, width) with each pixel replaced by the one so far below and to the right of it."""
+    """Return the frame (height, width) with each pixel replaced by the one so far below and to the right of it."""
     height, width = frame.shape
     padded = np.pad(frame, 2, mode="edge")
     return padded[2 + down : 2 + down + height, 2 + right : 2 + right + width]

@@ -76,7 +76,7 @@ class FourierPlanes:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _faded_sum(kept: np.float32, old: Complex, now: Complex, before: Complex) -> Complex:
-    """The weighted cross-spectrum with one more frame: ``kept * old + now * conj(before)``."""
+    """Return the weighted cross-spectrum with one more frame: ``kept * old + now * conj(before)``."""
     cross = np.empty_like(now)
     for i in range(now.size):
         cross.flat[i] = kept * old.flat[i] + now.flat[i] * np.conj(before.flat[i])
@@ -85,7 +85,7 @@ def _faded_sum(kept: np.float32, old: Complex, now: Complex, before: Complex) ->
 
 @njit(cache=True, nogil=True)
 def _phase_advance(now: Complex, cross: Complex) -> Complex:
-    """The change of the coefficients when they turn on by the phase of `cross`; none where it has no phase."""
+    """Return the change of the coefficients when they turn on by the phase of `cross`; none where it has no phase."""
     change = np.zeros_like(now)
     for i in range(now.size):
         one = cross.flat[i]

@@ -42,7 +42,7 @@ class LocalGain:
         self.length = 0
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Copies of the record."""
+        """Return copies of the record."""
         return {"energy": self.energy.copy(), "match": self.match.copy(), "length": np.array(self.length)}
 
     def set_state(self, state: dict[str, NDArray[Any]]) -> None:
@@ -70,7 +70,7 @@ class LocalGain:
 
 
 def restrained(grid: Grid, predicted: Levels, last: Levels) -> Levels:
-    """The predicted change (height, width), weakened where it has far more energy than the last one (height, width).
+    """Return the predicted change (height, width), weakened where it has far more energy than the last one.
 
     What was learned from violent motion is of no use once the motion has stopped, and cannot know that it has.
     """

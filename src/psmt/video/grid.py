@@ -27,7 +27,7 @@ class Grid:
         self.layout = tuple(-(-length // CELL) for length in shape)
 
     def split(self, maps: Levels) -> Levels:
-        """Maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
+        """Return maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
         n, height, width = maps.shape
         rows, columns = self.layout
         padded = np.pad(maps, ((0, 0), (0, rows * CELL - height), (0, columns * CELL - width)))
@@ -62,7 +62,7 @@ def pooled(moments: Levels) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _between(pixel: int, n_cells: int) -> tuple[int, int, np.float32]:
-    """The cell whose centre lies before a pixel, the one after it, and how far the pixel is on its way to that one."""
+    """Return the cells whose centres lie before and after a pixel, and its share of the way between them."""
     position = min(max((pixel + 0.5) / CELL - 0.5, 0.0), n_cells - 1.0)
     cell = int(position)
     return cell, min(cell + 1, n_cells - 1), np.float32(position - cell)

@@ -184,7 +184,7 @@ class FramePSMT(BaseEstimator):
         return self
 
     def predict(self, horizon: int | None = None) -> Levels:
-        """The next frame (height, width), or with a `horizon` the next frames (horizon, height, width).
+        """Return the next frame (height, width), or with a `horizon` the next frames (horizon, height, width).
 
         Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far,
         but for 'linear'.
@@ -195,12 +195,12 @@ class FramePSMT(BaseEstimator):
         return frames[0] if horizon is None else np.stack(frames)
 
     def _straight(self, share: float, n_steps: int) -> list[Levels]:
-        """The next frames if each differs from the one before by the same share of the last change."""
+        """Return the next frames if each differs from the one before by the same share of the last change."""
         step = np.float32(share) * (self._scene.current - self._scene.previous)
         return [self._scene.current + np.float32(k) * step for k in range(1, n_steps + 1)]
 
     def _rolled(self, n_steps: int) -> list[Levels]:
-        """The next frames by what was learned, each from those before it."""
+        """Return the next frames by what was learned, each from those before it."""
         scene, change = self._scene, self._change
         believed = gains = self._local_gain.gains()
         frames: list[Levels] = []
@@ -251,7 +251,7 @@ class FramePSMT(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The model that `save` wrote; it goes on as that one does, bit for bit."""
+        """Return the model that `save` wrote; it goes on as that one does, bit for bit."""
         header, arrays = read_container(path, cls.__name__)
         with damage_named(path):
             if "scale" in header:  # where files of psmt 0.1.0 keep it
@@ -259,7 +259,7 @@ class FramePSMT(BaseEstimator):
             return cls(**header["parameters"]).set_state(arrays)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
+        """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
         check_is_fitted(self, "shape_")
         coder: dict[str, NDArray[Any]] = {}
         if self._by_code is not None:
@@ -366,5 +366,5 @@ class FramePSMT(BaseEstimator):
         return _Outlook(moving, activity, self._candidates.all_of(scene, changes))
 
     def _blended(self, outlook: _Outlook) -> Levels:
-        """The change (height, width) that the candidates amount to, before it is asked whether to believe it."""
+        """Return the change (height, width) that the candidates amount to, before it is asked whether to believe it."""
         return self._grid.weighted(outlook.candidates, self._weights)

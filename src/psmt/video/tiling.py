@@ -55,7 +55,7 @@ class Tiling:
         return tiles
 
     def join(self, tiles: Levels) -> Levels:
-        """The frame (height, width) that windowed tiles (rows, columns, size, size) fit best in least squares."""
+        """Return the least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
         total: Levels = np.zeros([n + sum(ends) for n, ends in zip(self.shape, self._padding, strict=True)], np.float32)
         _add(tiles, self.window, self.stride, total)
         inside = tuple(slice(self._lead, self._lead + length) for length in self.shape)

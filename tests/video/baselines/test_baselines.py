@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from psmt.errors import NotEnoughFramesError
-from psmt.video.baselines import BlockMotion, CopyLastFrame, FourierPhase, LinearPixels, RidgePixels
+from psmt.video.baselines import FRAME_BASELINES, BlockMotion, CopyLastFrame, FourierPhase, LinearPixels, RidgePixels
 
 ALL = [CopyLastFrame(), LinearPixels(), FourierPhase(), BlockMotion(), RidgePixels(tile=20)]
 NAMES = [type(baseline).__name__ for baseline in ALL]
@@ -51,6 +51,20 @@ def test_update_is_as_good_as_having_been_there(baseline, moving):
     if not isinstance(baseline, RidgePixels):  # which learns from what it is fitted to
         np.testing.assert_allclose(state, clone(baseline).fit(film).predict(), atol=1e-6)
     np.testing.assert_array_equal(film, moving(1, 2))
+
+
+@each
+def test_what_took_over_a_state_goes_on_alike(baseline, moving):
+    film = moving(1, 2)
+    first = clone(baseline).fit(film[:6])
+    second = clone(baseline).set_state(first.get_state())
+    for frame in film[6:]:
+        np.testing.assert_array_equal(second.update(frame).predict(horizon=2), first.update(frame).predict(horizon=2))
+
+
+def test_everyone_is_in_the_list():
+    assert {entry.make for entry in FRAME_BASELINES.values()} == {type(baseline) for baseline in ALL}
+    assert [name for name, entry in FRAME_BASELINES.items() if entry.slow] == ["blocks", "ridge"]
 
 
 def test_copying_and_straight_lines_are_what_they_say(moving):

@@ -67,7 +67,7 @@ class RidgePixels(FrameBaseline):
         ]
 
     def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
-        """Inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
+        """Return inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
