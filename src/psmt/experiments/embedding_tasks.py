@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.embedding import embed_window
 from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.running.tasks import Task, on_device
-from psmt.numerics.rank import RANK_TOL
-from psmt.recovery import ACTIVITY_FACTOR
+from psmt.moments import WindowMoments
+from psmt.recovery import ACTIVITY_FACTOR, Recovery
 from psmt.types import Array, Result
 
 
@@ -53,9 +54,9 @@ def through_embedding(
     """
     engine = engine_for(device)
     own = engine.array(codes)
-    moments = engine.moments(own)
-    embedding = engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=RANK_TOL)
-    recover = engine.recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity)
+    moments = WindowMoments.of(own, engine)
+    embedding = embed_window(moments, n_components)
+    recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
     del moments  # as large as the codes several times over
     recovered = recover.many(own @ embedding.matrix.T, own)
     return engine.numpy(recovered @ engine.array(dictionary)), embedding.rank

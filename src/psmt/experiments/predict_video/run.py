@@ -15,34 +15,16 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import FrameRow, RolloutRow, Step, follow
-from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.evaluation import FrameRow, RolloutRow, Step, score_stream
 from psmt.sources import FrameSource
-from psmt.types import Progress, silent
+from psmt.types import Predictor, Progress, silent
 from psmt.validation import check_choice, check_count
-from psmt.video.baselines import (
-    BlockMotion,
-    CopyFrames,
-    FourierPhase,
-    FramePredictor,
-    LinearPixels,
-    RidgePixels,
-)
-from psmt.video.model import FramePSMT
-from psmt.video.reader import ColourFrame, FrameReader
+from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS, ColourFrame, FramePSMT, FrameReader
 
-FRAME_METHODS = {
-    "psmt": "PSMT",
-    "copy": "copy last frame",
-    "linear": "linear in pixels",
-    "fourier": "Fourier phase advance",
-    "blocks": "block motion",
-    "ridge": "ridge regression",
-    "dmd": "DMD",
-}
+FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
 """Methods by their name in files, with the name for people."""
 
-SLOW_PEERS = ("blocks", "ridge")
+SLOW_PEERS = tuple(name for name, entry in FRAME_BASELINES.items() if entry.slow)
 """Peers that cost about as much as the model, and are left out unless asked for."""
 
 LEARN, LEAST = 400, 4
@@ -83,22 +65,17 @@ class VideoSettings:
         check_count("rollout", self.rollout, minimum=0)
         if self.every is not None:
             check_count("every", self.every)
-        check_choice("extrapolation", self.extrapolation, tuple(EXTRAPOLATIONS))
+        check_choice("extrapolation", self.extrapolation, tuple(FRAME_EXTRAPOLATIONS))
         for peer in self.peers:
             check_choice("peers", peer, SLOW_PEERS)
 
-    def methods(self) -> dict[str, FramePredictor]:
+    def methods(self) -> dict[str, Predictor]:
         """All that is compared, not yet fitted."""
-        slow = {"blocks": BlockMotion, "ridge": RidgePixels}
-        methods: dict[str, FramePredictor] = {
-            "psmt": FramePSMT(
-                n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
-            ),
-            "copy": CopyFrames(),
-            "linear": LinearPixels(),
-            "fourier": FourierPhase(),
-        }
-        return methods | {name: slow[name]() for name in SLOW_PEERS if name in self.peers}
+        psmt = FramePSMT(
+            n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
+        )
+        taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.peers or not entry.slow)
+        return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 
 
 class Still(NamedTuple):
@@ -229,7 +206,7 @@ def predict_video(
         gathered = _Gathered(shape, tuple(methods))
         every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
         lane = _Lane(islice(frames, None if horizon is None else horizon + 1))
-        for step in follow(methods, lane, start=start, rollout=settings.rollout, every=every, workers=2):
+        for step in score_stream(methods, lane, start=start, rollout=settings.rollout, every=every, workers=2):
             gathered.add(step)
             if sink is not None:
                 sink(step, lane.current, lane.before)

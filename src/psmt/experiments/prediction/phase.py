@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFrames, RidgeFrames
+from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
 from psmt.coding import SparseCoder
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.prediction.settings import check_start
@@ -137,10 +137,10 @@ def predict_phase(
         "psmt_gain": _Sharing(extrapolation="gain", **asked).share(learned),
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),
-        "copy": CopyFrame(),
+        "copy": CopyLast(),
         "copy_code": CopyCode(**shared),
-        "linear": LinearFrames(),
-        "ridge": RidgeFrames(),
+        "linear": LinearTrend(),
+        "ridge": RidgeAutoregression(),
     }
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from psmt.embedding import embed_window
 from psmt.engines import Engine, engine_for
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
+from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Result
 
@@ -30,8 +32,8 @@ def embed(
 ) -> Any:
     """P (n_components, n_atoms) of packed codes, as an array of the engine."""
     engine = engine_for(device)
-    moments = engine.moments(engine.dense(unpack_codes(values, columns, offsets, n_atoms)))
-    return engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol).matrix
+    moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
+    return embed_window(moments, n_components, rank_tol=rank_tol).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
