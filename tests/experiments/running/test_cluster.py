@@ -11,7 +11,7 @@ import pytest
 
 from experiments import example_tasks as example
 from psmt import read_patches
-from psmt.experiments import executors
+from psmt.experiments.running import executors
 from psmt.experiments.running.executors import ClusterError, open_executor, worker_count
 from psmt.experiments.running.tasks import Task, TaskError, run_tasks
 from psmt.experiments.sweep import SweepSettings, sweep, write_sweep
