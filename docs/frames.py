@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from psmt import open_frames
-from psmt.evaluation import Step
-from psmt.experiments.predict_video import LEARN, FrameRow, VideoSettings, predict_video
+from psmt.evaluation import FrameRow, Step
+from psmt.experiments.predict_video import LEARN, VideoSettings, predict_video
 from psmt.figures import png
 from psmt.figures.film import error_colours
 from psmt.figures.frames import FRAME_STYLES

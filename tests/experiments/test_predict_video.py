@@ -5,8 +5,8 @@ import pytest
 
 from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments import predict_video as module
 from psmt.experiments.predict_video import VideoSettings, extent, predict_video, summarise_frames
+from psmt.experiments.predict_video import run as module
 from psmt.video.baselines import CopyFrames, LinearPixels
 from psmt.video.reader import FrameReader
 
@@ -38,7 +38,7 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
         open_frames(colourful),
         FrameReader("native"),
         VideoSettings(start=25, horizon=10, window=8),
-        begin=lambda past, horizon: pasts.append((past, horizon)) or (lambda *step: None),
+        begin=lambda past, horizon, painted: pasts.append((past, horizon)) or (lambda *step: None),
     )
     ((past, horizon),) = pasts
     np.testing.assert_allclose(past, luma(colourful)[17:25], atol=1e-6)
@@ -55,7 +55,7 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
 def test_colours_are_those_of_the_frame_before(colourful, light):
     shown = []
 
-    def begin(past, horizon):
+    def begin(past, horizon, painted):
         return lambda step, now, before: shown.append((step.index, now, before))
 
     predict_video(
@@ -115,7 +115,7 @@ def test_memory_does_not_grow_with_the_film(light, monkeypatch):
         film,
         reader,
         VideoSettings(start=10, horizon=50),
-        begin=lambda past, horizon: lambda step, now, before: seen.append((step.index, held[-1])),
+        begin=lambda past, horizon, painted: lambda step, now, before: seen.append((step.index, held[-1])),
     )
     # Each frame is read when it is due, and none beyond the last one that is predicted.
     assert seen == [(t, t) for t in range(11, 61)]

@@ -196,6 +196,10 @@ class VideoOptions(FilmOptions):
             show_default=False,
         ),
     ] = ()
+    force: Annotated[
+        bool,
+        Parameter(help="Start over: do not go on where an earlier run was broken off.", negative=(), show_default=False),
+    ] = False
     out: Out = Path("psmt-predict-video")
 
     def check(self) -> None:

@@ -3,11 +3,12 @@
 from psmt.evaluation.frames import FrameScore, psnr, score_frames, ssim
 from psmt.evaluation.metrics import log_mse, mse
 from psmt.evaluation.progressive import Score, free_running, teacher_forced
-from psmt.evaluation.streaming import FrameRow, RolloutRow, Step, follow
+from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, follow
 
 __all__ = [
     "FrameRow",
     "FrameScore",
+    "Rollout",
     "RolloutRow",
     "Score",
     "Step",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +53,16 @@ class RolloutRow(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Rollout:
+    """What each method said, when the frame `start` had come, of the frames after it."""
+
+    start: int
+    frame: Frame
+    predicted: dict[str, NDArray[np.floating]]
+    """(steps, height, width) by method."""
+
+
+@dataclass(frozen=True)
 class Step:
     """A frame that came, and what had been expected of it."""
 
@@ -68,6 +78,8 @@ class Step:
     """Of the rollouts under way, what they had said of this frame."""
     seconds: dict[str, float]
     """What each method took to predict this frame and to learn from the one before."""
+    under_way: Sequence[Rollout] = ()
+    """The rollouts that are scored; with the methods, all that goes on from here, see `follow`."""
 
 
 class _Answer(NamedTuple):
@@ -80,14 +92,6 @@ class _Answer(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class _Rollout:
-    start: int
-    frame: Frame
-    predicted: dict[str, NDArray[np.floating]]
-    """(steps, height, width) by method."""
-
-
 def follow(
     methods: Mapping[str, FramePredictor],
     frames: Iterable[Frame],
@@ -97,8 +101,13 @@ def follow(
     every: int = 20,
     clock: Callable[[], float] = perf_counter,
     workers: int = 1,
+    first: int | None = None,
+    under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
     """Yield a step for each frame but the first, which is only received.
+
+    With the `index` and the rollouts of a step that it gave before, as `first` and `under_way`, it goes on after that
+    step as if nothing had come between.
 
     Parameters
     ----------
@@ -116,8 +125,11 @@ def follow(
         Tells the seconds by which methods are timed.
     workers : int
         Threads: so many methods work at the same time.
+    first : int, optional
+        Index of the first frame, where it is not `start`; the methods have received it already.
+    under_way : sequence of Rollout
+        Those that had begun before it.
     """
-    under_way: list[_Rollout] = []
     last: Frame | None = None
     answers: dict[str, _Answer] = {}
     with ThreadPoolExecutor(workers) as pool:
@@ -125,8 +137,9 @@ def follow(
         def each(work: Callable[[FramePredictor], T]) -> dict[str, T]:
             return dict(zip(methods, pool.map(work, methods.values()), strict=True))
 
-        for index, frame in enumerate(frames, start):
-            expected, answers = answers, each(partial(_receive, frame=frame, clock=clock))
+        for index, frame in enumerate(frames, start if first is None else first):
+            news = None if index == first else frame
+            expected, answers = answers, each(partial(_receive, frame=news, clock=clock))
             if last is not None:
                 copied = _mse(last, frame)
                 predicted = {name: answer.predicted for name, answer in expected.items()}
@@ -136,17 +149,19 @@ def follow(
                 }
                 rolled = [line for going in under_way for line in _rollout_rows(going, index, frame)]
                 took = {name: answer.seconds for name, answer in expected.items()}
-                yield Step(index, frame, last, predicted, rows, rolled, took)
+                yield Step(index, frame, last, predicted, rows, rolled, took, under_way)
             under_way = [going for going in under_way if index - going.start < rollout]
             if rollout and (index - start) % every == 0:
                 alone = each(partial(_roll_out, steps=rollout))
-                under_way.append(_Rollout(index, frame, alone))
+                under_way.append(Rollout(index, frame, alone))
             last = frame
 
 
-def _receive(method: FramePredictor, *, frame: Frame, clock: Callable[[], float]) -> _Answer:
+def _receive(method: FramePredictor, *, frame: Frame | None, clock: Callable[[], float]) -> _Answer:
     began = clock()
-    predicted = method.update(frame).predict()
+    if frame is not None:
+        method.update(frame)
+    predicted = method.predict()
     seconds = clock() - began
     return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
 
@@ -168,7 +183,7 @@ def _scores(predicted: Mapping[str, NDArray[np.floating]], frame: Frame) -> dict
     return dict(zip(predicted, score_frames(np.stack(list(predicted.values())), frame), strict=True))
 
 
-def _rollout_rows(going: _Rollout, index: int, frame: Frame) -> Iterator[RolloutRow]:
+def _rollout_rows(going: Rollout, index: int, frame: Frame) -> Iterator[RolloutRow]:
     step = index - going.start
     copied = _mse(going.frame, frame)
     said = {name: frames[step - 1] for name, frames in going.predicted.items()}

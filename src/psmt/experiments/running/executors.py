@@ -231,7 +231,7 @@ class ClusterExecutor(Executor):
     @property
     def workers(self) -> int:
         """Threads of all workers that are there now."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, int(sum(self._client.nthreads().values())))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Future of the call."""

@@ -1,0 +1,104 @@
+"""What of a film is predicted, and with what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from psmt.errors import NotEnoughFramesError
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, each
+from psmt.video.baselines import BlockMotion, CopyFrames, FourierPhase, FramePredictor, LinearPixels, RidgePixels
+from psmt.video.model import FramePSMT
+
+FRAME_METHODS = {
+    "psmt": "PSMT",
+    "copy": "copy last frame",
+    "linear": "linear in pixels",
+    "fourier": "Fourier phase advance",
+    "blocks": "block motion",
+    "ridge": "ridge regression",
+    "dmd": "DMD",
+}
+"""Methods by their name in files, with the name for people."""
+
+SLOW_PEERS = ("blocks", "ridge")
+"""Peers that cost about as much as the model, and are left out unless asked for."""
+
+LEARN, LEAST = 400, 4
+"""Frames that are learned from before the start: by default, and at the least."""
+HORIZON = 500
+"""Frames that are predicted at the most unless asked for more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSettings:
+    """What to predict, and with what."""
+
+    start: int | None = None
+    """T: the last frame that is received before the first prediction. None: after LEARN frames, or half the film."""
+    horizon: int | Literal["all"] | None = None
+    """K: frames that are predicted. None: as far as the film goes, but HORIZON at the most."""
+    window: int = LEARN
+    """Frames before the start that are learned from, at the most."""
+    n_atoms: int = 256
+    alpha: float = 0.2
+    extrapolation: str = "phase"
+    seed: int = 0
+    peers: tuple[str, ...] = ()
+    """Those of SLOW_PEERS that take part."""
+    rollout: int = 10
+    """Frames that each method predicts by itself, now and then."""
+    every: int | None = None
+    """Frames from the beginning of one rollout to that of the next. None: a tenth of the horizon, but 10 to 50."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "start": allowing(None, count(LEAST)),
+        "horizon": allowing(None, allowing("all", count())),
+        "window": count(LEAST),
+        "rollout": count(0),
+        "every": allowing(None, count()),
+        "extrapolation": choice(*EXTRAPOLATIONS),
+        "peers": each(choice(*SLOW_PEERS)),
+    }
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a film."""
+        check_parameters(self, self._parameter_constraints)
+
+    def methods(self) -> dict[str, FramePredictor]:
+        """All that is compared, not yet fitted."""
+        slow = {"blocks": BlockMotion, "ridge": RidgePixels}
+        methods: dict[str, FramePredictor] = {
+            "psmt": FramePSMT(
+                n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
+            ),
+            "copy": CopyFrames(),
+            "linear": LinearPixels(),
+            "fourier": FourierPhase(),
+        }
+        return methods | {name: slow[name]() for name in SLOW_PEERS if name in self.peers}
+
+
+def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
+    """Start and number of frames to predict in a film of so many frames; None: to its end, wherever that is."""
+    start, horizon = settings.start, settings.horizon
+    if n_frames is None:
+        return start or LEARN, None if horizon == "all" else horizon or HORIZON
+    if start is None:
+        start = max(min(LEARN, n_frames // 2), LEAST)
+    room = n_frames - start - 1
+    wanted = horizon if isinstance(horizon, int) else 1
+    if room < wanted:
+        raise NotEnoughFramesError(too_short(n_frames, start, wanted))
+    if isinstance(horizon, int):
+        return start, horizon
+    return start, None if horizon == "all" else min(room, HORIZON)
+
+
+def too_short(n_frames: int, start: int, horizon: int) -> str:
+    """Message for a film with fewer frames than start and horizon need."""
+    text = f"the film has {n_frames} frames, but start={start} and horizon={horizon} need {start + horizon + 1}"
+    if n_frames < LEAST + 2:
+        return f"{text}; give a film of at least {LEAST + 2} frames"
+    return f"{text}; use an earlier start (>= {LEAST}) or a smaller horizon"
