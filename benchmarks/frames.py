@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import open_frames
-from psmt.evaluation import FrameRow, RolloutRow, follow, mse
+from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
 from psmt.experiments.predict_video import FRAME_METHODS, LEARN, SLOW_PEERS, VideoSettings, summarise_frames
 from psmt.patches import PatchCutter, standardise
-from psmt.video.baselines import FramePredictor
-from psmt.video.reader import FrameReader
+from psmt.types import Predictor
+from psmt.video import FrameReader
 
 SCORED, ROLLOUT, EVERY = 60, 10, 10
 STARTS = (1500, 4500, 7500)
@@ -37,6 +37,7 @@ FILMS = {
     ("carphone", 144): (59,),
 }
 """Starts by film and size of the frame; carphone has only 120 frames."""
+LABELS = FRAME_METHODS | {"dmd": "DMD"}
 
 
 class DMD:
@@ -46,6 +47,7 @@ class DMD:
     """
 
     def fit(self, frames: ArrayLike) -> Self:
+        """Find the modes of the past frames (time, height, width)."""
         past = np.asarray(frames, dtype=np.float64)
         self._shape = past.shape[1:]
         model = pydmd.DMD(svd_rank=0).fit(past.reshape(len(past), -1).T)
@@ -54,10 +56,12 @@ class DMD:
         return self.update(past[-1])
 
     def update(self, frame: ArrayLike) -> Self:
+        """Receive the frame (height, width) that came next."""
         self._last = np.asarray(frame, dtype=np.float64).ravel()
         return self
 
     def predict(self, horizon: int | None = None) -> NDArray[np.float64]:
+        """Return the next frame (height, width), or the next (horizon, height, width)."""
         now = self._amplitudes @ self._last
         steps = [
             (self._last + (self._modes @ (now * (self._turns**k - 1))).real).reshape(self._shape)
@@ -81,6 +85,7 @@ class Stretch:
     """`mse_vs_frame` of the centre 16 x 16, standardised, as in the paper's protocol."""
 
     def ratios(self) -> dict[str, float]:
+        """Return the MSE divided by that of copying, by method."""
         return {summary.method: summary.ratio for summary in summarise_frames(self.rows)}
 
 
@@ -91,7 +96,7 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
         if index >= start - LEARN:
             frames.append(frame.luma)
     past = np.stack(frames[: min(LEARN, start)])
-    methods: dict[str, FramePredictor] = VideoSettings(peers=SLOW_PEERS).methods() | {"dmd": DMD()}
+    methods: dict[str, Predictor] = VideoSettings(peers=SLOW_PEERS).methods() | {"dmd": DMD()}
     for method in methods.values():
         method.fit(past)
     rows: list[FrameRow] = []
@@ -99,7 +104,9 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
     times: list[dict[str, float]] = []
     patch_errors: list[list[float]] = []
     centre = PatchCutter(frame_size=None, patch_size=16)
-    for step in follow(methods, frames[len(past) :], start=start, rollout=ROLLOUT, every=EVERY, clock=process_time):
+    for step in score_stream(
+        methods, frames[len(past) :], start=start, rollout=ROLLOUT, every=EVERY, clock=process_time
+    ):
         rows += step.rows.values()
         rollouts += step.rollouts
         times.append(step.seconds)
@@ -127,7 +134,7 @@ def next_frame_table(stretches: Sequence[Stretch]) -> str:
         name = summary.method
         lines.append(
             [
-                f"**{FRAME_METHODS[name]}**" if name == "psmt" else FRAME_METHODS[name],
+                f"**{LABELS[name]}**" if name == "psmt" else LABELS[name],
                 *(_marked(stretch.ratios()[name]) for stretch in stretches),
                 _marked(means[name]),
                 f"{summary.psnr:.2f}",
@@ -159,7 +166,7 @@ def rollout_ratios(stretches: Sequence[Stretch], method: str) -> list[float]:
 def rollout_table(stretches: Sequence[Stretch]) -> str:
     """Rollouts by step, all methods."""
     names = [summary.method for summary in summarise_frames([row for stretch in stretches for row in stretch.rows])]
-    lines = [[FRAME_METHODS[name], *map(_marked, rollout_ratios(stretches, name))] for name in names if name != "copy"]
+    lines = [[LABELS[name], *map(_marked, rollout_ratios(stretches, name))] for name in names if name != "copy"]
     return table(["MSE ÷ copying, frames ahead", *range(1, ROLLOUT + 1)], lines)
 
 
@@ -215,6 +222,7 @@ def _marked(value: float) -> str:
 
 
 def main() -> None:
+    """Run all films, print the tables, and write them to benchmarks/README.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=FILM.parent)
     folder = parser.parse_args().folder

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.page import default_film, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame
+from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast
 from psmt.embedding import straightest
 from psmt.evaluation import log_mse, mse, teacher_forced
 from psmt.extrapolation import make_extrapolation
@@ -63,7 +63,7 @@ def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np
         "baseline1": Baseline1(**chosen),
         "baseline2": Baseline2(**chosen),
         "copy_code": CopyCode(**chosen),
-        "copy": CopyFrame(),
+        "copy": CopyLast(),
     }
     errors = {}
     for name, method in methods.items():

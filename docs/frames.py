@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from psmt import open_frames
 from psmt.evaluation import FrameRow, Step
-from psmt.experiments.predict_video import LEARN, VideoSettings, predict_video
+from psmt.experiments.predict_video import FRAME_METHODS, LEARN, VideoSettings, predict_video
 from psmt.figures import png
 from psmt.figures.film import error_colours
 from psmt.figures.frames import FRAME_STYLES
 from psmt.figures.panels import WIDTH, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
 from psmt.sources import GlideFilm
-from psmt.video.reader import ColourFrame, FrameReader
+from psmt.video import ColourFrame, FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4
 ACTS = ("steady motion", "shaking camera", "only noise", "a cut, then steady motion")
@@ -45,10 +45,11 @@ def film() -> NDArray[np.float32]:
 
 
 def main() -> None:
+    """Predict the film, and draw what came of it."""
     middles = {LEARN + 1 + k * LENGTH + (0 if k == 3 else LENGTH // 2): k for k in range(4)}
     stills: dict[int, Step] = {}
 
-    def keep(step: Step, now: ColourFrame, before: ColourFrame) -> None:
+    def keep(step: Step, _now: ColourFrame, _before: ColourFrame) -> None:
         if step.index in middles:
             stills[middles[step.index]] = step
 
@@ -71,8 +72,8 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
     first = rows[0].frame
     for name in SHOWN:
         ratios = [row.ratio for row in rows if row.method == name]
-        label = {"psmt": "PSMT", "fourier": "Fourier phase advance", "linear": "linear in pixels", "copy": "copying"}
-        axes.plot(np.arange(len(ratios)), ratios, label=label[name], **FRAME_STYLES[name].kwargs())
+        label = "copying" if name == "copy" else FRAME_METHODS[name]
+        axes.plot(np.arange(len(ratios)), ratios, label=label, **FRAME_STYLES[name].kwargs())
     axes.set_yscale("log", base=2)
     axes.set_ylim(1 / 40, 8)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")

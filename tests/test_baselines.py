@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from psmt import PSMT
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFrames, RidgeFrames
+from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
 from psmt.recovery import Recovery
 
 SHARED = {"n_atoms": 16, "window": 60, "n_components": 6, "alpha": 0.1, "lam": 0.01, "random_state": 0}
@@ -16,11 +16,11 @@ METHODS = {
     "psmt_gain": PSMT(**SHARED | {"extrapolation": "gain"}),
     "baseline1": Baseline1(**SHARED),
     "baseline2": Baseline2(**SHARED),
-    "copy": CopyFrame(),
+    "copy": CopyLast(),
     "copy_code": CopyCode(**SHARED),
-    "linear": LinearFrames(),
-    "ridge": RidgeFrames(),
-    "ridge3": RidgeFrames(order=3, penalty=0.1),
+    "linear": LinearTrend(),
+    "ridge": RidgeAutoregression(),
+    "ridge3": RidgeAutoregression(order=3, penalty=0.1),
 }
 
 
@@ -96,17 +96,38 @@ def test_everyone_refuses_bad_horizons(fitted):
         fitted.predict("far")
 
 
+@pytest.mark.parametrize("method", [CopyLast(), LinearTrend(), RidgeAutoregression(order=3)], ids=lambda m: repr(m)[:5])
+def test_what_took_over_a_state_goes_on_alike(method, film):
+    first = clone(method).fit(film[:100]).update(film[100])
+    state = first.get_state()
+    second = clone(method).set_state(state)
+    for x in film[101:104]:
+        assert np.array_equal(second.update(x).predict(4), first.update(x).predict(4))
+    assert np.array_equal(
+        clone(method).set_state(state).predict(), clone(method).fit(film[:100]).update(film[100]).predict()
+    )
+    assert second.n_features_in_ == 8
+    with pytest.raises(ValueError, match=r"x has shape \(7,\)"):
+        second.update(np.ones(7))
+
+
+def test_a_state_of_other_parameters_is_refused(film):
+    state = RidgeAutoregression(order=3).fit(film[:100]).get_state()
+    with pytest.raises(ValueError, match=r"the state holds 3 frames, but RidgeAutoregression\(\) looks at 2"):
+        RidgeAutoregression().set_state(state)
+
+
 # Definitions
 
 
 def test_copy(film):
-    model = CopyFrame().fit(film[:100])
+    model = CopyLast().fit(film[:100])
     assert np.array_equal(model.predict(), film[99])
     assert np.array_equal(model.update(film[100]).predict(3), np.tile(film[100], (3, 1)))
 
 
 def test_linear(film):
-    model = LinearFrames().fit(film[:100])
+    model = LinearTrend().fit(film[:100])
     assert np.array_equal(model.predict(), 2 * film[99] - film[98])
     step = film[100] - film[99]
     assert np.allclose(model.update(film[100]).predict(3), [film[100] + k * step for k in (1, 2, 3)])
@@ -120,7 +141,7 @@ def test_ridge_is_scikit_learns(film, order, penalty):
     changes = X[order:] - X[order - 1 : -1]
     absolute = penalty * np.trace(inputs.T @ inputs) / inputs.shape[1]
     oracle = Ridge(alpha=absolute, fit_intercept=False, solver="svd").fit(inputs, changes)
-    model = RidgeFrames(order=order, penalty=penalty).fit(X)
+    model = RidgeAutoregression(order=order, penalty=penalty).fit(X)
     assert np.allclose(model.weights_, oracle.coef_.T, atol=1e-9)
     expected = X[-1] + oracle.predict(X[-order:].reshape(1, -1))[0]
     assert np.allclose(model.predict(), expected, atol=1e-9)
@@ -134,30 +155,30 @@ def test_ridge_chooses_its_penalty_by_the_last_eighth(film):
     inputs, changes = np.hstack([X[:-2], X[1:-1]]), X[2:] - X[1:-1]
     scale = np.trace(inputs[:140].T @ inputs[:140]) / 16
     errors = {}
-    for penalty in RidgeFrames._PENALTIES:
+    for penalty in RidgeAutoregression._PENALTIES:
         oracle = Ridge(alpha=penalty * scale, fit_intercept=False, solver="svd").fit(inputs[:140], changes[:140])
         errors[penalty] = np.mean((oracle.predict(inputs[140:]) - changes[140:]) ** 2)
-    assert RidgeFrames().fit(X).penalty_ == min(errors, key=errors.get)
+    assert RidgeAutoregression().fit(X).penalty_ == min(errors, key=errors.get)
 
 
 def test_ridge_learns_a_rotation():
     t = np.arange(200)
     X = np.column_stack([np.cos(t / 10), np.sin(t / 10)])
-    model = RidgeFrames(penalty=1e-9).fit(X[:150])
+    model = RidgeAutoregression(penalty=1e-9).fit(X[:150])
     assert np.allclose(model.predict(20), X[150:170], atol=1e-3)
 
 
 def test_ridge_needs_something_to_learn():
     with pytest.raises(ValueError, match="X has 2 frames; order=2 needs at least 3"):
-        RidgeFrames().fit(np.ones((2, 3)))
+        RidgeAutoregression().fit(np.ones((2, 3)))
     with pytest.raises(ValueError, match="X has 1 frames; at least 2 are needed"):
-        RidgeFrames().fit(np.ones((1, 3)))
+        RidgeAutoregression().fit(np.ones((1, 3)))
     with pytest.raises(ValueError, match="order=0 is too small"):
-        RidgeFrames(order=0).fit(np.ones((9, 3)))
+        RidgeAutoregression(order=0).fit(np.ones((9, 3)))
     with pytest.raises(ValueError, match=r"penalty=-1.0 is out of range"):
-        RidgeFrames(penalty=-1.0).fit(np.ones((9, 3)))
-    assert np.allclose(RidgeFrames().fit(np.zeros((9, 3))).predict(), 0)
-    assert np.allclose(RidgeFrames().fit(np.ones((3, 3))).predict(), 1)
+        RidgeAutoregression(penalty=-1.0).fit(np.ones((9, 3)))
+    assert np.allclose(RidgeAutoregression().fit(np.zeros((9, 3))).predict(), 0)
+    assert np.allclose(RidgeAutoregression().fit(np.ones((3, 3))).predict(), 1)
 
 
 def test_copy_code_is_the_decoded_code(engine, film):

@@ -14,7 +14,7 @@ from psmt.evaluation import FrameRow, RolloutRow
 from psmt.experiments.predict_video import VideoSettings
 from psmt.patches import PatchCutter
 from psmt.sources import film_writer as films
-from psmt.video.baselines import CopyFrames, LinearPixels
+from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"
 TINY = ["--size", "32", "--atoms", "32", "--start", "40"]
@@ -43,7 +43,7 @@ def made(tmp_path_factory):
 @pytest.fixture
 def light(monkeypatch):
     """A model that costs nothing."""
-    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyFrames()})
+    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyLastFrame()})
 
 
 def test_it_writes_its_files_and_nothing_else(made):
@@ -162,7 +162,7 @@ def test_an_interrupt_leaves_the_earlier_results_alone(tmp_path, light, monkeypa
             self.n = getattr(self, "n", 0) + 1
             return super().predict(horizon)
 
-    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": Interrupted(), "copy": CopyFrames()})
+    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": Interrupted(), "copy": CopyLastFrame()})
     done = run("predict-video", FILM, "--size", "32", "--out", out)
     assert done.code == 130
     assert done.stderr.endswith("psmt: interrupted\n")

@@ -5,89 +5,52 @@ The first three work on frames alone, so any series serves. The others share PSM
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
+from psmt.last_frames import LastFramesPredictor
 from psmt.model import PSMT
-from psmt.validation import check_count, check_frame, check_real, check_series
-
-Array = NDArray[np.float64]
-
-
-class Predictor(Protocol):
-    """What the evaluator asks of a method."""
-
-    def fit(self, X: ArrayLike) -> Self:
-        """Learn from the past frames (time, n_features)."""
-
-    def update(self, x: ArrayLike) -> Self:
-        """Receive the frame (n_features,) that came next."""
-
-    def predict(self, horizon: int | None = None) -> Array:
-        """The next frame (n_features,), or the next (horizon, n_features)."""
+from psmt.types import Array
+from psmt.validation import Constraint, allowing, check_frame, check_series, count, real
 
 
-class _FramePredictor(BaseEstimator, ABC):
-    """A method whose next frame depends on the last few frames only."""
+class SeriesBaseline(LastFramesPredictor):
+    """Autoregressive predictor of a series (time, n_features)."""
 
-    _needed: int
+    @property
+    def n_features_in_(self) -> int:
+        """Features of each frame that it was fitted with."""
+        return int(self.shape_[0])
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        past = check_series(X, minimum=self._memory())
-        self.n_features_in_ = past.shape[1]
-        self._learn(past)
-        self._last = past[-self._memory() :].copy()
-        return self
+    def _check_past(self, X: ArrayLike) -> Array:
+        return check_series(X, minimum=self._order)
 
-    def update(self, x: ArrayLike) -> Self:
-        check_is_fitted(self, "n_features_in_")
-        self._last = np.vstack([self._last[1:], check_frame(x, self.n_features_in_)])
-        return self
-
-    def predict(self, horizon: int | None = None) -> Array:
-        check_is_fitted(self, "n_features_in_")
-        last, frames = self._last, []
-        for _ in range(1 if horizon is None else check_count("horizon", horizon)):
-            frames.append(self._next(last))
-            last = np.vstack([last[1:], frames[-1]])
-        return frames[0] if horizon is None else np.array(frames)
-
-    def _memory(self) -> int:
-        return self._needed
-
-    def _learn(self, X: Array) -> None:
-        pass
-
-    @abstractmethod
-    def _next(self, last: Array) -> Array:
-        """The frame (n_features,) after the last few (memory, n_features)."""
+    def _check_next(self, x: ArrayLike) -> Array:
+        return check_frame(x, self.n_features_in_)
 
 
-class CopyFrame(_FramePredictor):
-    """The next frame is the last one: what every predictor has to beat."""
+class CopyLast(SeriesBaseline):
+    """Persistence: the next frame is the last one, which every predictor has to beat."""
 
-    _needed = 1
+    _order = 1
 
     def _next(self, last: Array) -> Array:
-        return last[-1].copy()
+        return np.array(last[-1])
 
 
-class LinearFrames(_FramePredictor):
-    """Every pixel goes on along the straight line through its last two values."""
+class LinearTrend(SeriesBaseline):
+    """Linear extrapolation: every feature goes on along the straight line through its last two values."""
 
-    _needed = 2
+    _order = 2
 
     def _next(self, last: Array) -> Array:
-        return 2.0 * last[-1] - last[-2]
+        return np.asarray(2.0 * last[-1] - last[-2])
 
 
-class RidgeFrames(_FramePredictor):
+class RidgeAutoregression(SeriesBaseline):
     """Ridge autoregression: the change to the next frame is a linear map of the last `order` frames.
 
     Parameters
@@ -99,18 +62,24 @@ class RidgeFrames(_FramePredictor):
     """
 
     _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "order": count(),
+        "penalty": allowing("auto", real(open_bound=True)),
+    }
+    _learned = ("penalty_", "weights_")
 
     def __init__(self, *, order: int = 2, penalty: float | str = "auto") -> None:
         self.order = order
         self.penalty = penalty
 
-    def _memory(self) -> int:
-        return check_count("order", self.order)
+    @property
+    def _order(self) -> int:
+        return self.order
 
-    def _learn(self, X: Array) -> None:
-        inputs, targets = self._pairs(X)
+    def _learn(self, past: Array) -> None:
+        inputs, targets = self._pairs(past)
         if len(inputs) == 0:
-            raise ValueError(f"X has {len(X)} frames; order={self.order} needs at least {self.order + 1}")
+            raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.order + 1}")
         if self.penalty == "auto":
             split = len(inputs) - max(len(inputs) // 8, 1)
             errors = [
@@ -119,16 +88,18 @@ class RidgeFrames(_FramePredictor):
             ]
             self.penalty_ = self._PENALTIES[int(np.argmin(errors))]
         else:
-            self.penalty_ = check_real("penalty", self.penalty, open_bound=True)
+            self.penalty_ = float(self.penalty)
         (self.weights_,) = self._solve(inputs, targets, (self.penalty_,))
 
-    def _pairs(self, X: Array) -> tuple[Array, Array]:
-        n = len(X) - self.order
-        inputs = np.hstack([X[i : i + n] for i in range(self.order)])
-        return inputs, X[self.order :] - X[self.order - 1 : -1]
+    def _pairs(self, past: Array) -> tuple[Array, Array]:
+        """Return inputs (n, order * n_features) and the changes (n, n_features) that followed them."""
+        n = len(past) - self.order
+        inputs = np.hstack([past[i : i + n] for i in range(self.order)])
+        return inputs, past[self.order :] - past[self.order - 1 : -1]
 
     @staticmethod
     def _solve(inputs: Array, targets: Array, penalties: tuple[float, ...]) -> list[Array]:
+        """Ridge weights (order * n_features, n_features) for each penalty, by one eigendecomposition."""
         gram = inputs.T @ inputs
         scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
         values, vectors = scipy.linalg.eigh(gram)
@@ -136,7 +107,7 @@ class RidgeFrames(_FramePredictor):
         return [vectors @ (turned / (np.maximum(values, 0) + p * scale)[:, None]) for p in penalties]
 
     def _next(self, last: Array) -> Array:
-        return last[-1] + last.ravel() @ self.weights_
+        return np.asarray(last[-1] + last.ravel() @ self.weights_)
 
 
 class CopyCode(PSMT):

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmt.coding import SparseCoder
 from psmt.engines import engine_for
@@ -17,17 +18,14 @@ from psmt.errors import ModelFileError
 from psmt.extrapolation import make_extrapolation
 from psmt.files import writing
 from psmt.selection import Choice
-from psmt.video.grid import Cells
 
 if TYPE_CHECKING:
     from psmt.model import PSMT
-    from psmt.video.model import FramePSMT
 
 _FORMAT = "psmt-model"
 _VERSION = 1
 
 Model = TypeVar("Model", bound="PSMT")
-FrameModel = TypeVar("FrameModel", bound="FramePSMT")
 
 
 def save_model(model: PSMT, path: str | PathLike[str]) -> None:
@@ -48,53 +46,26 @@ def save_model(model: PSMT, path: str | PathLike[str]) -> None:
         **{f"moments.{name}": numpy(value) for name, value in model.moments_.state.items()},
         **{f"extrapolation.{name}": value for name, value in model._extrapolation.state.items()},
     }
-    _write(path, type(model), header, arrays)
+    write_container(path, type(model).__name__, header, arrays)
 
 
 def load_model(cls: type[Model], path: str | PathLike[str], device: str, dtype: str) -> Model:
     """The model of class `cls` that `save_model` wrote to `path`."""
     engine_for(device, dtype)
-    header, arrays = _read(path, cls)
-    with _damage_named(path):
+    header, arrays = read_container(path, cls.__name__)
+    with damage_named(path):
         return _rebuild(cls, header, arrays, {"device": device, "dtype": dtype})
 
 
-def save_frame_model(model: FramePSMT, path: str | PathLike[str]) -> None:
-    """Write a fitted model of whole frames to `path`."""
-    content = model._content
-    header = {
-        "parameters": _plain(model.get_params()),
-        "coder": None if content is None else _plain(content.coder.get_params()),
-        "scale": 1.0 if content is None else content.scale,
-        "shape": model.shape_,
-    }
-    dictionary = {} if content is None else {"dictionary": content.coder.dictionary_}
-    _write(path, type(model), header, dictionary | model._state)
-
-
-def load_frame_model(cls: type[FrameModel], path: str | PathLike[str]) -> FrameModel:
-    """The model of class `cls` that `save_frame_model` wrote to `path`."""
-    header, arrays = _read(path, cls)
-    with _damage_named(path):
-        _check_numbers(arrays)
-        coder = None
-        if header["coder"] is not None:
-            coder = SparseCoder.from_dictionary(arrays["dictionary"]).set_params(**header["coder"])
-        model = cls(**header["parameters"])
-        model._check_parameters()
-        model._assemble(Cells(tuple(header["shape"])), coder, float(header["scale"]), arrays["current"])
-        model._state = arrays
-        return model
-
-
-def _write(path: str | PathLike[str], cls: type, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    text = json.dumps({"format": _FORMAT, "version": _VERSION, "class": cls.__name__} | header, default=np.generic.item)
+def write_container(path: str | PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write arrays and JSON values, as those of a model of the class named `kind`, to a file: whole or not at all."""
+    text = json.dumps({"format": _FORMAT, "version": _VERSION, "class": kind} | header, default=np.generic.item)
     with writing(path) as file:
         np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
 
 
-def _read(path: str | PathLike[str], cls: type) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file that holds a model of class `cls`."""
+def read_container(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of a file that holds a model of the class named `kind`."""
     name = fspath(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -105,20 +76,20 @@ def _read(path: str | PathLike[str], cls: type) -> tuple[dict[str, Any], dict[st
     except Exception as error:  # numpy, zipfile and zlib have a dozen ways to say that a file is not theirs
         raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ModelFileError(f"{name} is not a saved PSMT model; {cls.__name__}.save writes such files")
+        raise ModelFileError(f"{name} is not a saved PSMT model; {kind}.save writes such files")
     if header.get("version") != _VERSION:
         raise ModelFileError(
             f"{name} has format version {header.get('version')}, but this psmt reads version {_VERSION}; "
             "load it with the psmt that wrote it, or upgrade psmt"
         )
     stored = header.get("class")
-    if stored != cls.__name__:
-        raise ModelFileError(f"{name} holds a {stored}, not a {cls.__name__}; use {stored}.load")
+    if stored != kind:
+        raise ModelFileError(f"{name} holds a {stored}, not a {kind}; use {stored}.load")
     return header, arrays
 
 
 @contextmanager
-def _damage_named(path: str | PathLike[str]) -> Iterator[None]:
+def damage_named(path: str | PathLike[str]) -> Iterator[None]:
     """Whatever does not fit together inside is the fault of the file."""
     try:
         yield

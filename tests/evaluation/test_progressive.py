@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.baselines import CopyFrame, LinearFrames
+from psmt.baselines import CopyLast, LinearTrend
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import free_running, log_mse, mse, teacher_forced
 
@@ -56,7 +56,7 @@ def test_free_running_receives_one_frame(delayed):
 def test_scores_are_against_code_and_frame(film, mode):
     past, delayed = film[:100], film[100:110]
     estimates = delayed + np.random.default_rng(0).standard_normal(delayed.shape)
-    score = mode(LinearFrames().fit(past), delayed, estimates)
+    score = mode(LinearTrend().fit(past), delayed, estimates)
     for i, t in enumerate(score.frames):
         assert score.vs_frame[i] == pytest.approx(sum((score.predicted[i] - delayed[t]) ** 2) / 8)
         assert score.vs_code[i] == pytest.approx(sum((score.predicted[i] - estimates[t]) ** 2) / 8)
@@ -64,7 +64,7 @@ def test_scores_are_against_code_and_frame(film, mode):
 
 
 def test_copying_is_scored_by_the_step(film):
-    score = teacher_forced(CopyFrame().fit(film[:100]), film[100:110], film[100:110])
+    score = teacher_forced(CopyLast().fit(film[:100]), film[100:110], film[100:110])
     assert np.allclose(score.vs_frame, np.mean(np.diff(film[100:110], axis=0) ** 2, axis=1))
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from psmt.evaluation import follow
-from psmt.video.baselines import CopyFrames, LinearPixels
+from psmt.evaluation import score_stream
+from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 
-class Diary(CopyFrames):
+class Diary(CopyLastFrame):
     """Copies, is surprised by the brightness, and writes down what it was asked."""
 
     def __init__(self):
@@ -30,15 +30,15 @@ def film():
     return np.ones((9, 12, 12), dtype=np.float32) * np.arange(9, dtype=np.float32)[:, None, None]
 
 
-def follow_all(methods, film, *, start, **options):
+def score_all(methods, film, *, start, **options):
     for method in methods.values():
         method.fit(film[:start])
-    return list(follow(methods, film[start:], start=start, **options))
+    return list(score_stream(methods, film[start:], start=start, **options))
 
 
 def test_each_frame_is_predicted_before_it_is_received(film):
     diary = Diary()
-    steps = follow_all({"psmt": diary}, film, start=4, rollout=0)
+    steps = score_all({"psmt": diary}, film, start=4, rollout=0)
     assert [step.index for step in steps] == [5, 6, 7, 8]
     assert diary.entries == [entry for t in range(4, 9) for entry in (("update", float(t)), ("predict", None))]
     for step in steps:
@@ -48,7 +48,7 @@ def test_each_frame_is_predicted_before_it_is_received(film):
 
 
 def test_surprise_and_cut_are_those_of_the_frame_itself(film):
-    steps = follow_all({"psmt": Diary(), "copy": CopyFrames()}, film, start=3)
+    steps = score_all({"psmt": Diary(), "copy": CopyLastFrame()}, film, start=3)
     assert [(step.rows["psmt"].surprise, step.rows["psmt"].cut) for step in steps] == [
         (4.0, 0),
         (5.0, 1),
@@ -60,8 +60,8 @@ def test_surprise_and_cut_are_those_of_the_frame_itself(film):
 
 
 def test_rollouts_are_scored_when_their_frames_come(film):
-    methods = {"copy": CopyFrames(), "linear": LinearPixels()}
-    steps = follow_all(methods, film, start=2, rollout=3, every=2)
+    methods = {"copy": CopyLastFrame(), "linear": LinearPixels()}
+    steps = score_all(methods, film, start=2, rollout=3, every=2)
     rows = [row for step in steps for row in step.rollouts]
     expected = {(start, step) for start in (2, 4, 6, 8) for step in (1, 2, 3) if start + step <= 8}
     assert {(row.start, row.step) for row in rows if row.method == "copy"} == expected
@@ -74,16 +74,31 @@ def test_rollouts_are_scored_when_their_frames_come(film):
 
 def test_where_nothing_moves_there_is_no_ratio():
     still = np.full((6, 12, 12), 0.5, dtype=np.float32)
-    steps = follow_all({"copy": CopyFrames()}, still, start=3)
+    steps = score_all({"copy": CopyLastFrame()}, still, start=3)
     assert all(np.isnan(step.rows["copy"].ratio) for step in steps)
 
 
 def test_a_stream_of_one_frame_gives_no_step(film):
-    assert follow_all({"copy": CopyFrames()}, film[:4], start=3) == []
+    assert score_all({"copy": CopyLastFrame()}, film[:4], start=3) == []
 
 
 def test_threads_change_nothing(film):
-    methods = ({"copy": CopyFrames(), "linear": LinearPixels()} for _ in range(2))
-    one, two = (follow_all(own, film, start=3, every=2, workers=n) for own, n in zip(methods, (1, 2), strict=True))
+    methods = ({"copy": CopyLastFrame(), "linear": LinearPixels()} for _ in range(2))
+    one, two = (score_all(own, film, start=3, every=2, workers=n) for own, n in zip(methods, (1, 2), strict=True))
     # Compared as text, since NaN is not equal to itself.
     assert [repr((step.rows, step.rollouts)) for step in one] == [repr((step.rows, step.rollouts)) for step in two]
+
+
+@pytest.mark.parametrize("stop", [4, 5, 6])
+def test_it_goes_on_after_any_step_as_if_nothing_had_come_between(film, stop):
+    options = {"start": 3, "rollout": 3, "every": 2}
+    whole = score_all({"copy": CopyLastFrame(), "linear": LinearPixels()}, film, **options)
+    methods = {"copy": CopyLastFrame().fit(film[:3]), "linear": LinearPixels().fit(film[:3])}
+    steps = []
+    for step in score_stream(methods, film[3:], **options):
+        steps.append(step)
+        if step.index == stop:
+            break
+    resumed = {name: type(method)().set_state(method.get_state()) for name, method in methods.items()}
+    steps += score_stream(resumed, film[stop:], **options, first=stop, under_way=step.under_way)
+    assert [repr((step.rows, step.rollouts)) for step in steps] == [repr((step.rows, step.rollouts)) for step in whole]

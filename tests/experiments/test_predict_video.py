@@ -7,7 +7,7 @@ from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import VideoSettings, extent, predict_video, summarise_frames
 from psmt.experiments.predict_video import run as module
-from psmt.video.baselines import CopyFrames, LinearPixels
+from psmt.video.baselines import CopyLastFrame, LinearPixels
 from psmt.video.reader import FrameReader
 
 SMALL = {"n_atoms": 32, "window": 30}
@@ -25,7 +25,7 @@ def colourful():
 @pytest.fixture
 def light(monkeypatch):
     """A model that costs nothing: the experiment does not care what it is."""
-    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyFrames()})
+    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyLastFrame()})
 
 
 def luma(film):

@@ -13,9 +13,7 @@ from psmt import open_frames
 from psmt.experiments.predict_video import VideoSettings, clear_checkpoints, predict_video
 from psmt.experiments.predict_video import run as module
 from psmt.experiments.running.context import Run
-from psmt.video.baselines import CopyFrames, LinearPixels
-from psmt.video.model import FramePSMT
-from psmt.video.reader import FrameReader
+from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, LinearPixels
 
 FILM = "builtin:glide?frames=80&size=40&noise=0.01"
 SETTINGS = VideoSettings(start=40, horizon=33, extrapolation="hold", rollout=6, every=4)
@@ -103,7 +101,7 @@ def test_finished_frames_are_not_predicted_again(film, tmp_path, monkeypatch):
             calls.append(horizon)
             return super().predict(horizon)
 
-    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": Counting(), "copy": CopyFrames()})
+    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": Counting(), "copy": CopyLastFrame()})
     broken_off(film, tmp_path, 30)
     calls.clear()
     predicted(film, tmp_path)
@@ -114,8 +112,9 @@ def test_finished_frames_are_not_predicted_again(film, tmp_path, monkeypatch):
 
 def test_when_all_is_predicted_nothing_is_left_to_do_but_to_read(film, tmp_path, monkeypatch):
     whole = predicted(film, tmp_path)
-    monkeypatch.setattr(FramePSMT, "fit", None)
-    monkeypatch.setattr(FramePSMT, "update", None)
+    for method in (FramePSMT, FrameBaseline):
+        monkeypatch.setattr(method, "fit", None)
+        monkeypatch.setattr(method, "update", None)
     assert_equal(predicted(film, tmp_path), whole)
 
 
@@ -123,15 +122,9 @@ def test_what_is_kept_is_removed_by_name(film, tmp_path):
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "sweep-1.npz").touch()
     broken_off(film, tmp_path, 9)
-    assert len(files(tmp_path)) == 4
+    assert len(files(tmp_path)) == 3
     clear_checkpoints(tmp_path)
     assert files(tmp_path) == ["sweep-1.npz"]
-
-
-def test_only_the_last_model_is_kept(film, tmp_path):
-    broken_off(film, tmp_path, 30)
-    assert sum("-psmt-" in name for name in files(tmp_path)) == 1
-    assert sum(name.endswith(".mp4") for name in files(tmp_path)) == 4
 
 
 def begin_at(film, folder, **given):
@@ -162,11 +155,10 @@ def test_other_settings_another_film_other_code_and_force_start_over(film, tmp_p
     assert begin_at(film, tmp_path) == 0
 
 
-@pytest.mark.parametrize("damage", ["checkpoint", "model", "segment"])
+@pytest.mark.parametrize("damage", ["checkpoint", "segment"])
 def test_damaged_files_start_over(film, tmp_path, damage):
     broken_off(film, tmp_path, 9)
-    pattern = {"checkpoint": "predict-video-*[0-9a-f].npz", "model": "*-psmt-*.npz", "segment": "*.mp4"}[damage]
-    path = min((tmp_path / "tasks").glob(pattern), key=lambda path: len(path.name))
+    (path,) = (tmp_path / "tasks").glob("*.npz" if damage == "checkpoint" else "*.mp4")
     if damage == "segment":
         path.unlink()
     else:
@@ -212,7 +204,7 @@ def test_a_killed_command_goes_on(tmp_path):
 
     assert call(tmp_path / "whole").returncode == 0
     assert call(tmp_path / "killed", "--killed").returncode == -signal.SIGKILL
-    assert sum(name.endswith(".npz") for name in files(tmp_path / "killed")) == 2
+    assert sum(name.endswith(".npz") for name in files(tmp_path / "killed")) == 1
     assert any(name.endswith(".tmp") for name in files(tmp_path / "killed"))
     assert call(tmp_path / "killed").returncode == 0
     assert files(tmp_path / "killed") == files(tmp_path / "whole")

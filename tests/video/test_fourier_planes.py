@@ -13,10 +13,10 @@ def wave(shape, frequency, shift):
 
 
 def followed(planes, frames):
-    angles = planes.start(frames[0])
+    spectra = planes.start(frames[0])
     for frame in frames[1:]:
-        angles = planes.receive(angles, frame)
-    return angles
+        spectra = planes.update(spectra, frame)
+    return spectra
 
 
 @pytest.mark.parametrize("size", [8, 16, 32])
@@ -44,9 +44,9 @@ def test_memory_steadies_a_noisy_turn():
     shape = (64, 64)
     film = [wave(shape, (0.8, 0.4), 0.5 * t) + 0.3 * rng.standard_normal(shape).astype(np.float32) for t in range(20)]
     planes = FourierPlanes(shape, 16, (0.0, 0.9))
-    angles = followed(planes, film)
+    spectra = followed(planes, film)
     clean = wave(shape, (0.8, 0.4), 0.5 * 20) - wave(shape, (0.8, 0.4), 0.5 * 19)
-    last, steady = (np.mean((change - clean) ** 2) for change in planes.changes(angles))
+    last, steady = (np.mean((change - clean) ** 2) for change in planes.changes(spectra))
     assert steady < last
 
 
@@ -54,8 +54,8 @@ def test_receiving_leaves_what_was_known_alone():
     rng = np.random.default_rng(0)
     film = rng.standard_normal((3, 20, 20)).astype(np.float32)
     planes = FourierPlanes((20, 20), 8, (0.5,))
-    angles = followed(planes, film[:2])
-    before = angles.now.copy(), angles.turns[0].copy()
-    planes.receive(angles, film[2])
-    assert np.array_equal(angles.now, before[0])
-    assert np.array_equal(angles.turns[0], before[1])
+    spectra = followed(planes, film[:2])
+    before = spectra.now.copy(), spectra.cross[0].copy()
+    planes.update(spectra, film[2])
+    assert np.array_equal(spectra.now, before[0])
+    assert np.array_equal(spectra.cross[0], before[1])

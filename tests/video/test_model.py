@@ -1,13 +1,16 @@
 """FramePSMT on films whose next frame is known."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import NotFittedError
 
+import psmt.extrapolation
 from psmt import PSMT, FramePSMT
 from psmt.errors import ModelFileError, NotEnoughFramesError
-from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.video import FRAME_EXTRAPOLATIONS
 
 
 def texture(shape=(48, 56), seed=0, width=1.5):
@@ -116,7 +119,9 @@ def test_hold_copies(glide):
 
 def test_gain_lies_between_copying_and_turning(glide):
     """The last change again is worth something where it moves by a fraction of a detail, but motion is no line."""
-    by_name = {name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in EXTRAPOLATIONS}
+    by_name = {
+        name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in FRAME_EXTRAPOLATIONS
+    }
     assert by_name["hold"] == pytest.approx(1)
     assert 5 * by_name["phase"] < by_name["gain"] < 0.95
     assert by_name["gain"] < by_name["linear"]
@@ -219,7 +224,7 @@ def test_what_was_given_may_be_overwritten(glide):
     assert other.predict().tobytes() == model.update(glide[40]).predict().tobytes()
 
 
-@pytest.mark.parametrize("extrapolation", EXTRAPOLATIONS)
+@pytest.mark.parametrize("extrapolation", FRAME_EXTRAPOLATIONS)
 @pytest.mark.parametrize("n_frames", [2, 40, 46])
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_frames):
     """After the first change, in the middle of a scene, and right after a cut, which those who copy do not notice."""
@@ -236,6 +241,41 @@ def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_fr
         model.update(frame)
     if extrapolation in ("phase", "gain"):
         assert np.array_equal(loaded.dictionary_, model.dictionary_)
+
+
+def test_saving_and_giving_the_state_change_nothing(tmp_path, glide):
+    model, other = small().fit(glide[:40]), small().fit(glide[:40])
+    state = other.get_state()
+    kept = {key: value.copy() for key, value in state.items()}
+    other.save(tmp_path / "m.psmt")
+    for frame in glide[40:44]:
+        assert model.update(frame).predict().tobytes() == other.update(frame).predict().tobytes()
+    # Neither the model that goes on nor the one that takes over writes into the state.
+    third = small().set_state(state)
+    for frame in glide[40:44]:
+        third.update(frame)
+    assert third.predict().tobytes() == model.predict().tobytes()
+    assert all(np.array_equal(state[key], kept[key]) for key in kept)
+
+
+def test_a_generator_is_not_saved(tmp_path, glide):
+    model = small(random_state=np.random.RandomState(0)).fit(glide[:4])
+    model.save(tmp_path / "m.psmt")
+    loaded = FramePSMT.load(tmp_path / "m.psmt")
+    assert loaded.random_state is None
+    assert np.array_equal(loaded.predict(), model.predict())
+
+
+def test_files_with_the_scale_in_the_header_are_read(tmp_path, fitted):
+    """As psmt 0.1.0 wrote them."""
+    path = tmp_path / "m.psmt"
+    fitted.save(path)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    header = json.loads(str(parts["header"])) | {"scale": float(parts.pop("scale")), "shape": [48, 56]}
+    with path.open("wb") as file:
+        np.savez(file, **parts | {"header": np.array(json.dumps(header))})
+    assert FramePSMT.load(path).predict().tobytes() == fitted.predict().tobytes()
 
 
 def test_what_is_no_saved_model_is_refused(tmp_path, fitted):
@@ -293,6 +333,14 @@ def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message)
 def test_parameters_are_checked(glide, parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         small(**parameters).fit(glide[:4])
+
+
+def test_an_unknown_extrapolation_is_refused_with_the_names_that_this_model_knows(glide, monkeypatch):
+    monkeypatch.setitem(psmt.extrapolation.EXTRAPOLATIONS, "cubic", psmt.extrapolation.Linear)
+    with pytest.raises(
+        ValueError, match="extrapolation='cubic' is unknown; use one of 'phase', 'gain', 'linear', 'hold'"
+    ):
+        small(extrapolation="cubic").fit(glide[:4])
 
 
 def test_an_unfitted_model_says_so(glide):

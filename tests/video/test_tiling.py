@@ -13,13 +13,13 @@ def test_joining_undoes_cutting(shape, size, stride):
     tiling = Tiling(shape, size, stride)
     frame = rng.standard_normal(shape).astype(np.float32)
     tiles = tiling.cut(frame)
-    assert tiles.shape == (*tiling.grid, size, size)
+    assert tiles.shape == (*tiling.layout, size, size)
     # What `cut` took out of each tile, added again.
     padding = [(size - stride, size - stride + -(n + size - stride) % stride) for n in shape]
     padded = np.pad(frame, padding, mode="symmetric")
-    means = np.empty(tiling.grid, np.float32)
-    for r in range(tiling.grid[0]):
-        for c in range(tiling.grid[1]):
+    means = np.empty(tiling.layout, np.float32)
+    for r in range(tiling.layout[0]):
+        for c in range(tiling.layout[1]):
             raw = padded[r * stride : r * stride + size, c * stride : c * stride + size]
             means[r, c] = (raw * tiling.window).sum() / tiling.window.sum()
             assert np.allclose(tiles[r, c], (raw - means[r, c]) * tiling.window, atol=1e-5)

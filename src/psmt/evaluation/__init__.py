@@ -1,9 +1,8 @@
-"""Scores: predict, receive, learn, for patches and for whole frames, and the metrics."""
+"""Progressive scoring, of series and of whole frames, and the metrics. What is scored is any `psmt.types.Predictor`."""
 
-from psmt.evaluation.frames import FrameScore, psnr, score_frames, ssim
-from psmt.evaluation.metrics import log_mse, mse
+from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim
 from psmt.evaluation.progressive import Score, free_running, teacher_forced
-from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, follow
+from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, score_stream
 
 __all__ = [
     "FrameRow",
@@ -12,12 +11,13 @@ __all__ = [
     "RolloutRow",
     "Score",
     "Step",
-    "follow",
+    "error_ratio",
     "free_running",
     "log_mse",
     "mse",
     "psnr",
     "score_frames",
+    "score_stream",
     "ssim",
     "teacher_forced",
 ]

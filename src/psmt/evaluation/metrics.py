@@ -1,23 +1,101 @@
-"""Errors of predicted patches."""
+"""Errors of predictions: MSE of patches and frames, PSNR and SSIM of grey levels with white at 1."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter
+
+from psmt.types import Array
 
 FLOOR = 1e-12
-"""Errors below this, such as those of copying a repeated frame, count as this much in a logarithm."""
+"""Errors below this, such as those of copying a repeated patch, count as this much in a logarithm."""
+
+FLAWLESS = 1e-10
+"""MSE below which a predicted frame counts as flawless, so that its PSNR is 100 dB and not infinite."""
+
+# Of Wang, Bovik, Sheikh and Simoncelli (2004): a Gaussian of 11 x 11 pixels, and the two constants.
+_SIGMA, _RADIUS = 1.5, 5
+_LUMINANCE, _CONTRAST = 0.01**2, 0.03**2
+_SSIM_WINDOW = 2 * _RADIUS + 1
 
 
-def mse(predicted: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
-    """Mean squared error of each row: (n, features), (n, features) -> (n,)."""
-    return np.mean((np.asarray(predicted) - np.asarray(truth)) ** 2, axis=-1)
+class FrameScore(NamedTuple):
+    """Figures of one predicted frame."""
+
+    mse: float
+    psnr: float
+    """Decibels, higher is better."""
+    ssim: float
+    """At most 1, which is a flawless prediction."""
 
 
-def log_mse(errors: ArrayLike) -> NDArray[np.float64]:
+def mse(predicted: ArrayLike, truth: ArrayLike, *, axes: int = 1) -> Array:
+    """Mean squared errors (n,) of predictions (n, ..) over the last `axes` axes: 1 for patches, 2 for whole frames."""
+    gap = np.asarray(predicted) - np.asarray(truth)
+    errors: Array = np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64)
+    return errors
+
+
+def log_mse(errors: ArrayLike) -> Array:
     """Natural logarithm of errors, with zero errors at the floor.
 
     >>> [round(float(value), 2) for value in log_mse([1.0, 0.1, 0.0])]
     [0.0, -2.3, -27.63]
     """
     return np.log(np.maximum(errors, FLOOR))
+
+
+def error_ratio(error: float, reference: float) -> float:
+    """`error` divided by that of a reference, such as copying; NaN where the reference has none.
+
+    >>> error_ratio(1.0, 4.0), error_ratio(0.0, 0.0)
+    (0.25, nan)
+    """
+    return error / reference if reference > 0 else float("nan")
+
+
+def score_frames(predicted: ArrayLike, truth: ArrayLike) -> list[FrameScore]:
+    """Scores of predictions (n, height, width) of one frame (height, width).
+
+    >>> truth = np.tile([0.0, 1.0], (12, 6))
+    >>> [round(score.psnr, 1) for score in score_frames([truth, truth + 0.1], truth)]
+    [100.0, 20.0]
+    """
+    errors = mse(predicted, truth, axes=2)
+    return [FrameScore(*map(float, row)) for row in zip(errors, psnr(errors), ssim(predicted, truth), strict=True)]
+
+
+def psnr(errors: ArrayLike) -> Array:
+    """Peak signal-to-noise ratio in decibels of mean squared errors (n,): 100 at the most.
+
+    >>> psnr([1e-2, 0.0])
+    array([ 20., 100.])
+    """
+    return -10 * np.log10(np.maximum(errors, FLAWLESS))
+
+
+def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
+    """Structural similarity (n,) of predictions (n, height, width) of one frame (height, width).
+
+    With the Gaussian weights of the original; pixels whose neighbourhood leaves the frame are not counted.
+    """
+    stack, frame = np.asarray(predicted), np.asarray(truth)
+    if min(frame.shape) < _SSIM_WINDOW:
+        height, width = frame.shape
+        raise ValueError(f"SSIM looks at {_SSIM_WINDOW} x {_SSIM_WINDOW} pixels, but a frame has {height} x {width}")
+    mean, other = _blur(stack), _blur(frame)
+    variance, other_variance = _blur(stack**2) - mean**2, _blur(frame**2) - other**2
+    covariance = _blur(stack * frame) - mean * other
+    luminance = (2 * mean * other + _LUMINANCE) / (mean**2 + other**2 + _LUMINANCE)
+    structure = (2 * covariance + _CONTRAST) / (variance + other_variance + _CONTRAST)
+    inside = slice(_RADIUS, -_RADIUS)
+    similarity: Array = np.mean((luminance * structure)[:, inside, inside], axis=(1, 2), dtype=np.float64)
+    return similarity
+
+
+def _blur(frames: NDArray[Any]) -> NDArray[Any]:
+    """Gaussian-weighted means around each pixel of frames (.., height, width)."""
+    return np.asarray(gaussian_filter(frames, _SIGMA, radius=_RADIUS, axes=(-2, -1)))

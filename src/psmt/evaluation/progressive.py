@@ -1,4 +1,4 @@
-"""Progressive evaluation: predict, then receive the truth, then learn from it (the paper's loop)."""
+"""Progressive evaluation of a series: predict, then receive the truth, then learn from it (the paper's loop)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.baselines import Predictor
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation.metrics import mse
-
-Array = NDArray[np.float64]
-Progress = Callable[[int, int], None]
+from psmt.types import Array, Predictor
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,9 @@ class Score:
     """MSE (n_steps,) against the frame itself."""
 
 
-def teacher_forced(method: Predictor, delayed: Array, estimates: Array, *, progress: Progress | None = None) -> Score:
+def teacher_forced(
+    method: Predictor, delayed: Array, estimates: Array, *, progress: Callable[[int, int], None] | None = None
+) -> Score:
     """Score of one-step predictions with delayed inputs: what the paper calls predicting K frames.
 
     The fitted `method` receives delayed[0] and predicts delayed[1], receives delayed[1] and predicts delayed[2], ..
@@ -38,6 +37,7 @@ def teacher_forced(method: Predictor, delayed: Array, estimates: Array, *, progr
     Parameters
     ----------
     method : Predictor
+        Fitted to the frames before these.
     delayed : (n_steps + 1, n_features) array
         The frames that follow those that the method was fitted to.
     estimates : (n_steps + 1, n_features) array
@@ -61,6 +61,7 @@ def free_running(method: Predictor, delayed: Array, estimates: Array) -> Score:
 
 
 def _steps(delayed: Array) -> int:
+    """How many of the delayed frames are predicted: all but the first."""
     if len(delayed) < 2:
         raise NotEnoughFramesError(f"{len(delayed)} delayed frames; one to receive and one to predict are needed")
     return len(delayed) - 1

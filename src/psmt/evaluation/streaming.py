@@ -1,4 +1,4 @@
-"""Whole frames as they come: every method predicts, the true frame arrives, every method learns from it."""
+"""Progressive evaluation of a stream of whole frames: every method predicts, the frame comes, every method learns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.evaluation.frames import FrameScore, score_frames
-from psmt.video.baselines import FramePredictor
+from psmt.evaluation.metrics import FrameScore, error_ratio, mse, score_frames
+from psmt.types import Levels, Predictor
 
-Frame = NDArray[np.float32]
 T = TypeVar("T")
 
 
@@ -57,8 +56,8 @@ class Rollout:
     """What each method said, when the frame `start` had come, of the frames after it."""
 
     start: int
-    frame: Frame
-    predicted: dict[str, NDArray[np.floating]]
+    frame: Levels
+    predicted: dict[str, NDArray[Any]]
     """(steps, height, width) by method."""
 
 
@@ -67,11 +66,11 @@ class Step:
     """A frame that came, and what had been expected of it."""
 
     index: int
-    frame: Frame
+    frame: Levels
     """(height, width)"""
-    last: Frame
+    last: Levels
     """(height, width): the frame before."""
-    predicted: dict[str, NDArray[np.floating]]
+    predicted: dict[str, NDArray[Any]]
     """(height, width) by method."""
     rows: dict[str, FrameRow]
     rollouts: list[RolloutRow]
@@ -79,7 +78,7 @@ class Step:
     seconds: dict[str, float]
     """What each method took to predict this frame and to learn from the one before."""
     under_way: Sequence[Rollout] = ()
-    """The rollouts that are scored; with the methods, all that goes on from here, see `follow`."""
+    """The rollouts that are scored; with the methods, all that goes on from here, see `score_stream`."""
 
 
 class _Answer(NamedTuple):
@@ -87,14 +86,14 @@ class _Answer(NamedTuple):
 
     surprise: float
     cut: int
-    predicted: NDArray[np.floating]
+    predicted: NDArray[Any]
     """(height, width): the frame that it expects next."""
     seconds: float
 
 
-def follow(
-    methods: Mapping[str, FramePredictor],
-    frames: Iterable[Frame],
+def score_stream(
+    methods: Mapping[str, Predictor],
+    frames: Iterable[Levels],
     *,
     start: int,
     rollout: int = 10,
@@ -104,14 +103,14 @@ def follow(
     first: int | None = None,
     under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
-    """Yield a step for each frame but the first, which is only received.
+    """Yield a `Step` for each frame but the first, which is only received.
 
     With the `index` and the rollouts of a step that it gave before, as `first` and `under_way`, it goes on after that
     step as if nothing had come between.
 
     Parameters
     ----------
-    methods : mapping of str to FramePredictor
+    methods : mapping of str to Predictor
         Fitted to the frames before `start`.
     frames : iterable of (height, width) arrays
         The frames from `start` on; one is held at a time.
@@ -130,21 +129,21 @@ def follow(
     under_way : sequence of Rollout
         Those that had begun before it.
     """
-    last: Frame | None = None
+    last: Levels | None = None
     answers: dict[str, _Answer] = {}
     with ThreadPoolExecutor(workers) as pool:
 
-        def each(work: Callable[[FramePredictor], T]) -> dict[str, T]:
+        def each(work: Callable[[Predictor], T]) -> dict[str, T]:
             return dict(zip(methods, pool.map(work, methods.values()), strict=True))
 
         for index, frame in enumerate(frames, start if first is None else first):
             news = None if index == first else frame
             expected, answers = answers, each(partial(_receive, frame=news, clock=clock))
             if last is not None:
-                copied = _mse(last, frame)
+                copied = float(mse(last, frame, axes=2))
                 predicted = {name: answer.predicted for name, answer in expected.items()}
                 rows = {
-                    name: FrameRow(index, name, *score, copied, ratio(score.mse, copied), now.surprise, now.cut)
+                    name: FrameRow(index, name, *score, copied, error_ratio(score.mse, copied), now.surprise, now.cut)
                     for (name, score), now in zip(_scores(predicted, frame).items(), answers.values(), strict=True)
                 }
                 rolled = [line for going in under_way for line in _rollout_rows(going, index, frame)]
@@ -152,12 +151,12 @@ def follow(
                 yield Step(index, frame, last, predicted, rows, rolled, took, under_way)
             under_way = [going for going in under_way if index - going.start < rollout]
             if rollout and (index - start) % every == 0:
-                alone = each(partial(_roll_out, steps=rollout))
-                under_way.append(Rollout(index, frame, alone))
+                under_way.append(Rollout(index, frame, each(lambda method: method.predict(rollout))))
             last = frame
 
 
-def _receive(method: FramePredictor, *, frame: Frame | None, clock: Callable[[], float]) -> _Answer:
+def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
+    """Let a method learn from a frame, if there is one, and predict the next. Not every method tells cuts."""
     began = clock()
     if frame is not None:
         method.update(frame)
@@ -166,26 +165,15 @@ def _receive(method: FramePredictor, *, frame: Frame | None, clock: Callable[[],
     return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
 
 
-def _roll_out(method: FramePredictor, *, steps: int) -> NDArray[np.floating]:
-    return method.predict(horizon=steps)
-
-
-def ratio(mse: float, copy_mse: float) -> float:
-    """How an error compares with that of copying; NaN where nothing moved."""
-    return mse / copy_mse if copy_mse > 0 else float("nan")
-
-
-def _mse(predicted: Frame, truth: Frame) -> float:
-    return float(np.mean((predicted - truth) ** 2, dtype=np.float64))
-
-
-def _scores(predicted: Mapping[str, NDArray[np.floating]], frame: Frame) -> dict[str, FrameScore]:
+def _scores(predicted: Mapping[str, NDArray[Any]], frame: Levels) -> dict[str, FrameScore]:
+    """Scores by method of what was predicted of a frame."""
     return dict(zip(predicted, score_frames(np.stack(list(predicted.values())), frame), strict=True))
 
 
-def _rollout_rows(going: Rollout, index: int, frame: Frame) -> Iterator[RolloutRow]:
+def _rollout_rows(going: Rollout, index: int, frame: Levels) -> Iterator[RolloutRow]:
+    """Yield the scores of what a rollout had said of a frame."""
     step = index - going.start
-    copied = _mse(going.frame, frame)
+    copied = float(mse(going.frame, frame, axes=2))
     said = {name: frames[step - 1] for name, frames in going.predicted.items()}
     for name, score in _scores(said, frame).items():
-        yield RolloutRow(going.start, name, step, index, *score, copied, ratio(score.mse, copied))
+        yield RolloutRow(going.start, name, step, index, *score, copied, error_ratio(score.mse, copied))

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyFrame, LinearFrames, Predictor, RidgeFrames
+from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.reconstruction import Phase, check_length
 from psmt.model import PSMT
-from psmt.types import Progress, silent
+from psmt.types import Predictor, Progress, silent
 
 Array = NDArray[np.float64]
 
@@ -154,10 +154,10 @@ def predict_phase(
         "psmt_gain": _Sharing(extrapolation="gain", **asked).share(learned),
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),
-        "copy": CopyFrame(),
+        "copy": CopyLast(),
         "copy_code": CopyCode(**shared),
-        "linear": LinearFrames(),
-        "ridge": RidgeFrames(),
+        "linear": LinearTrend(),
+        "ridge": RidgeAutoregression(),
     }
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)

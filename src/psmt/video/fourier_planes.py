@@ -1,8 +1,9 @@
-"""Planes in which the scene turns: a moving picture is, tile by tile, a set of complex numbers that change their angle.
+"""Local Fourier phase advance: a moving picture turns the phases of a short-space Fourier transform.
 
-Each plane is spanned by a cosine and a sine under the window of a tile. A shift of what the tile shows turns each
-plane by an angle of its own, so that the angle between the last two frames, applied once more, is motion. The turn of
-one frame is noisy; turns that are summed over several frames, each as loud as the picture in that plane, are less so.
+Each plane is spanned by a cosine and a sine under the window of a tile: one complex Fourier coefficient. A shift of
+what the tile shows turns each plane by an angle of its own, so that the angle between the last two frames, applied
+once more, is motion. That angle is the phase of the cross-spectrum of the two frames. One cross-spectrum is noisy; an
+exponentially weighted sum of several, in which each counts by how loud the picture is in that plane, is less so.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ import scipy.fft
 from numba import njit
 from numpy.typing import NDArray
 
-from psmt.video.tiling import Array, Tiling
+from psmt.types import Levels
+from psmt.video.tiling import Tiling
 
 Complex = NDArray[np.complex64]
 
 
-class Angles(NamedTuple):
+class LocalSpectra(NamedTuple):
     """What `FourierPlanes` know of a film."""
 
     now: Complex
     """Coefficients (rows, columns, size, size // 2 + 1) of the latest frame."""
-    turns: tuple[Complex, ...]
-    """For each memory the faded sum of ``c_t * conj(c_(t-1))``, whose angle is the turn per frame."""
+    cross: tuple[Complex, ...]
+    """For each memory the exponentially weighted cross-spectrum, the sum of ``c_t * conj(c_(t-1))``: its phase is the
+    turn per frame."""
 
 
 class FourierPlanes:
-    """Local Fourier phase advance.
+    """Short-space Fourier transform whose coefficients are turned on by the phases of the cross-spectra.
 
     Parameters
     ----------
@@ -45,46 +48,47 @@ class FourierPlanes:
         self.tiling = Tiling(shape, size, size // 4)
         self.memories = memories
 
-    def start(self, frame: Array) -> Angles:
-        """What one frame (height, width) shows: nothing has turned yet."""
+    def start(self, frame: Levels) -> LocalSpectra:
+        """Spectra of one frame (height, width): nothing has turned yet."""
         now = self._transform(frame)
-        return Angles(now, tuple(np.zeros_like(now) for _ in self.memories))
+        return LocalSpectra(now, tuple(np.zeros_like(now) for _ in self.memories))
 
-    def receive(self, angles: Angles, frame: Array) -> Angles:
-        """What is known after one more frame (height, width)."""
+    def update(self, spectra: LocalSpectra, frame: Levels) -> LocalSpectra:
+        """Spectra after one more frame (height, width); those given stay as they are."""
         now = self._transform(frame)
-        turns = (
-            _remembered(np.float32(m), old, now, angles.now) for m, old in zip(self.memories, angles.turns, strict=True)
+        cross = (
+            _faded_sum(np.float32(memory), old, now, spectra.now)
+            for memory, old in zip(self.memories, spectra.cross, strict=True)
         )
-        return Angles(now, tuple(turns))
+        return LocalSpectra(now, tuple(cross))
 
-    def changes(self, angles: Angles) -> Array:
-        """How the next frame differs from the last if everything turns on, (n_memories, height, width)."""
-        return np.array([self._inverse(_turned_on(angles.now, turn)) for turn in angles.turns])
+    def changes(self, spectra: LocalSpectra) -> Levels:
+        """How the next frame differs from the last if every phase goes on, (n_memories, height, width)."""
+        return np.array([self._inverse(_phase_advance(spectra.now, cross)) for cross in spectra.cross])
 
-    def _transform(self, frame: Array) -> Complex:
-        return scipy.fft.rfft2(self.tiling.cut(frame), workers=-1)
+    def _transform(self, frame: Levels) -> Complex:
+        return np.asarray(scipy.fft.rfft2(self.tiling.cut(frame), workers=-1))
 
-    def _inverse(self, coefficients: Complex) -> Array:
+    def _inverse(self, coefficients: Complex) -> Levels:
         size = self.tiling.size
         return self.tiling.join(scipy.fft.irfft2(coefficients, s=(size, size), workers=-1))
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _remembered(kept, old, now, before):
-    """The faded sum of turns with one more: ``kept * old + now * conj(before)``."""
-    turns = np.empty_like(now)
+def _faded_sum(kept: np.float32, old: Complex, now: Complex, before: Complex) -> Complex:
+    """Return the weighted cross-spectrum with one more frame: ``kept * old + now * conj(before)``."""
+    cross = np.empty_like(now)
     for i in range(now.size):
-        turns.flat[i] = kept * old.flat[i] + now.flat[i] * np.conj(before.flat[i])
-    return turns
+        cross.flat[i] = kept * old.flat[i] + now.flat[i] * np.conj(before.flat[i])
+    return cross
 
 
 @njit(cache=True, nogil=True)
-def _turned_on(now, turn):
-    """The change of the coefficients when they turn on by the angle of `turn`; none where it has no angle."""
+def _phase_advance(now: Complex, cross: Complex) -> Complex:
+    """Return the change of the coefficients when they turn on by the phase of `cross`; none where it has no phase."""
     change = np.zeros_like(now)
     for i in range(now.size):
-        one = turn.flat[i]
+        one = cross.flat[i]
         square = one.real * one.real + one.imag * one.imag
         if square > 0:
             change.flat[i] = now.flat[i] * (one / np.sqrt(square) - np.float32(1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from psmt.patches import PatchCutter
 from psmt.sources import Frame, FrameSource
 from psmt.sources.contract import grey
-from psmt.validation import check_count
+from psmt.validation import Constraint, allowing, check_parameters, count
 
 SMALLEST = 16
 """Side of the smallest frame that is predicted: one window."""
@@ -26,9 +26,9 @@ class ColourFrame(NamedTuple):
     chroma: Frame
     """(height, width, 3): what is left of red, green and blue; zeros in a grey film."""
 
-    def coloured(self, luma: NDArray[np.floating]) -> NDArray[np.floating]:
+    def coloured(self, luma: NDArray[Any]) -> NDArray[Any]:
         """Other grey levels (height, width) in the colours of this frame, (height, width, 3)."""
-        return luma[:, :, None] + self.chroma
+        return np.asarray(luma[:, :, None] + self.chroma)
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class FrameReader:
 
     size: int | Literal["native"] = 200
 
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"size": allowing("native", count(SMALLEST))}
+
     def __post_init__(self) -> None:
-        if self.size != "native":
-            check_count("size", self.size, minimum=SMALLEST)
+        check_parameters(self, self._parameter_constraints)
 
     def shape(self, film: FrameSource) -> tuple[int, int]:
         """Height and width of the frames that `read` yields; raises for films that are too small."""
@@ -75,5 +76,6 @@ class FrameReader:
 
 
 def _split(pixels: Frame) -> ColourFrame:
+    """Luma and chroma of red, green and blue (height, width, 3)."""
     luma = grey(pixels)
     return ColourFrame(luma, pixels - luma[:, :, None])

@@ -1,4 +1,4 @@
-"""Peers on films whose next frame is known."""
+"""Baselines on films whose next frame is known."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from psmt.errors import NotEnoughFramesError
-from psmt.video.baselines import BlockMotion, CopyFrames, FourierPhase, LinearPixels, RidgePixels
+from psmt.video.baselines import FRAME_BASELINES, BlockMotion, CopyLastFrame, FourierPhase, LinearPixels, RidgePixels
 
-ALL = [CopyFrames(), LinearPixels(), FourierPhase(), BlockMotion(), RidgePixels(tile=20)]
-NAMES = [type(peer).__name__ for peer in ALL]
-each = pytest.mark.parametrize("peer", ALL, ids=NAMES)
+ALL = [CopyLastFrame(), LinearPixels(), FourierPhase(), BlockMotion(), RidgePixels(tile=20)]
+NAMES = [type(baseline).__name__ for baseline in ALL]
+each = pytest.mark.parametrize("baseline", ALL, ids=NAMES)
 INSIDE = (slice(12, -12), slice(12, -12))
 
 
@@ -18,25 +18,25 @@ def error(predicted, truth, where=INSIDE):
     return float(np.mean((predicted[where] - truth[where]) ** 2))
 
 
-def against_copying(peer, film, where=INSIDE):
-    predicted = clone(peer).fit(film[:-2]).update(film[-2]).predict()
+def against_copying(baseline, film, where=INSIDE):
+    predicted = clone(baseline).fit(film[:-2]).update(film[-2]).predict()
     return error(predicted, film[-1], where) / error(film[-2], film[-1], where)
 
 
 @each
-def test_a_film_that_stands_still_stays(peer, moving):
+def test_a_film_that_stands_still_stays(baseline, moving):
     film = moving(0, 0)
-    predicted = clone(peer).fit(film[:6]).update(film[6]).predict()
+    predicted = clone(baseline).fit(film[:6]).update(film[6]).predict()
     np.testing.assert_allclose(predicted, film[7], atol=1e-5)
 
 
 @each
-def test_rollout_goes_on_from_its_own_predictions_and_leaves_the_state_alone(peer, moving):
+def test_rollout_goes_on_from_its_own_predictions_and_leaves_the_state_alone(baseline, moving):
     film = moving(1, 0.5)
-    alone = clone(peer).fit(film)
+    alone = clone(baseline).fit(film)
     rolled = alone.predict(horizon=3)
     assert rolled.shape == (3, 48, 56)
-    fed = clone(peer).fit(film)
+    fed = clone(baseline).fit(film)
     for frame in rolled:
         np.testing.assert_allclose(fed.predict(), frame, atol=1e-6)
         fed.update(frame)
@@ -44,27 +44,41 @@ def test_rollout_goes_on_from_its_own_predictions_and_leaves_the_state_alone(pee
 
 
 @each
-def test_update_is_as_good_as_having_been_there(peer, moving):
+def test_update_is_as_good_as_having_been_there(baseline, moving):
     film = moving(1, 2)
-    peer = clone(peer).fit(film[:6])
-    state = peer.update(film[6]).update(film[7]).predict()
-    if not isinstance(peer, RidgePixels):  # which learns from what it is fitted to
-        np.testing.assert_allclose(state, clone(peer).fit(film).predict(), atol=1e-6)
+    baseline = clone(baseline).fit(film[:6])
+    state = baseline.update(film[6]).update(film[7]).predict()
+    if not isinstance(baseline, RidgePixels):  # which learns from what it is fitted to
+        np.testing.assert_allclose(state, clone(baseline).fit(film).predict(), atol=1e-6)
     np.testing.assert_array_equal(film, moving(1, 2))
+
+
+@each
+def test_what_took_over_a_state_goes_on_alike(baseline, moving):
+    film = moving(1, 2)
+    first = clone(baseline).fit(film[:6])
+    second = clone(baseline).set_state(first.get_state())
+    for frame in film[6:]:
+        np.testing.assert_array_equal(second.update(frame).predict(horizon=2), first.update(frame).predict(horizon=2))
+
+
+def test_everyone_is_in_the_list():
+    assert {entry.make for entry in FRAME_BASELINES.values()} == {type(baseline) for baseline in ALL}
+    assert [name for name, entry in FRAME_BASELINES.items() if entry.slow] == ["blocks", "ridge"]
 
 
 def test_copying_and_straight_lines_are_what_they_say(moving):
     film = moving(1, 2)
-    np.testing.assert_array_equal(CopyFrames().fit(film).predict(), film[-1])
+    np.testing.assert_array_equal(CopyLastFrame().fit(film).predict(), film[-1])
     np.testing.assert_allclose(LinearPixels().fit(film).predict(), 2 * film[-1] - film[-2], atol=1e-6)
 
 
 @pytest.mark.parametrize("motion", [(1, 0), (0, -1), (0.5, 0.75), (-1.5, 0.5)])
 @pytest.mark.parametrize(
-    "peer", [FourierPhase(), BlockMotion(), RidgePixels(tile=28)], ids=["fourier", "blocks", "ridge"]
+    "baseline", [FourierPhase(), BlockMotion(), RidgePixels(tile=28)], ids=["fourier", "blocks", "ridge"]
 )
-def test_steady_motion_is_foreseen(peer, motion, moving):
-    assert against_copying(peer, moving(*motion, n_frames=20)) < 0.15
+def test_steady_motion_is_foreseen(baseline, motion, moving):
+    assert against_copying(baseline, moving(*motion, n_frames=20)) < 0.15
 
 
 def test_straight_lines_in_pixels_lose_to_copying_where_detail_moves_fast(moving):
@@ -108,19 +122,19 @@ def test_ridge_with_auto_takes_the_penalty_that_foresees_the_end_of_the_past():
 
 
 @each
-def test_bad_input_is_named(peer, moving):
+def test_bad_input_is_named(baseline, moving):
     film = moving(1, 0)
     with pytest.raises(NotFittedError):
-        clone(peer).predict()
+        clone(baseline).predict()
     with pytest.raises(ValueError, match=r"\(time, height, width\)"):
-        clone(peer).fit(film[0])
+        clone(baseline).fit(film[0])
     with pytest.raises(ValueError, match="NaN"):
-        clone(peer).fit(np.where(film > 0.5, np.nan, film))
-    fitted = clone(peer).fit(film)
+        clone(baseline).fit(np.where(film > 0.5, np.nan, film))
+    fitted = clone(baseline).fit(film)
     with pytest.raises(ValueError, match="fitted with frames of"):
         fitted.update(film[0][:20])
     with pytest.raises(ValueError, match="horizon"):
         fitted.predict(horizon=0)
-    if not isinstance(peer, CopyFrames):
+    if not isinstance(baseline, CopyLastFrame):
         with pytest.raises(NotEnoughFramesError, match="at least"):
-            clone(peer).fit(film[:1])
+            clone(baseline).fit(film[:1])

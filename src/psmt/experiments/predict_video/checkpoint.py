@@ -1,8 +1,8 @@
 """Stretches of a film that are done, on disk, so that a run that was killed goes on after the last of them.
 
-A checkpoint is one file with all that was gathered. It appears whole, after the file of each model and the piece of
-the painted film that belong to it; so what it speaks of is always there. All of it is in the folder ``tasks``, and goes
-when the results are written.
+A checkpoint is one file with all that was gathered and learned. It appears whole, and after the piece of the painted
+film that belongs to it; so what it speaks of is always there. All of it is in the folder ``tasks``, and goes when the
+results are written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Self
 
 import numpy as np
 
-from psmt.errors import ModelFileError
 from psmt.experiments.predict_video.gathered import Gathered
+from psmt.experiments.predict_video.settings import FrameMethod
 from psmt.experiments.running.store import load_result, save_result
 from psmt.files import clear_stale
-from psmt.video.baselines import FramePredictor
-from psmt.video.model import FramePSMT
 
 _PREFIX = "predict-video-"
 
@@ -65,43 +63,36 @@ class Checkpoint:
         self.segments.append(self._segment(len(self.segments)))
         return self.segments[-1]
 
-    def save(self, gathered: Gathered, methods: Mapping[str, FramePredictor]) -> None:
-        """Write what was gathered so far, and the models as they are."""
-        if self._key is None:
-            return
-        current = {self._model(name, gathered.n): model for name, model in models(methods).items()}
-        for path, model in current.items():
-            model.save(path)
-        save_result(self._path, self._key, gathered.get_state() | {"segments": np.array(len(self.segments))})
-        for path in set(self._tasks.glob(f"{self._name}-*.npz")) - set(current):
-            path.unlink()
+    def save(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> None:
+        """Write what was gathered so far, and the methods as they are."""
+        if self._key is not None:
+            states = {
+                f"methods/{name}/{key}": value
+                for name, method in methods.items()
+                for key, value in method.get_state().items()
+            }
+            found = gathered.get_state() | states | {"segments": np.array(len(self.segments))}
+            save_result(self._path, self._key, found)
 
-    def resume(self, gathered: Gathered, methods: Mapping[str, FramePredictor]) -> dict[str, FramePSMT]:
-        """Bring `gathered` to the last checkpoint, and return the models of that time; {} where there is none."""
+    def resume(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> bool:
+        """Bring what was gathered and the methods to the last checkpoint; return whether there is one."""
         found = None if self._key is None else load_result(self._path, self._key)
         if found is None:
-            return {}
+            return False
         segments = [self._segment(number) for number in range(int(found["segments"]))]
-        try:
-            loaded = {name: FramePSMT.load(self._model(name, int(found["n"]))) for name in models(methods)}
-        except (ModelFileError, OSError):
-            return {}
         if not all(path.exists() for path in segments):
-            return {}
+            return False
+        for name, method in methods.items():
+            prefix = f"methods/{name}/"
+            method.set_state(
+                {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+            )
         gathered.set_state(found)
         self.segments = segments
-        return loaded
+        return True
 
     def _segment(self, number: int) -> Path:
         return self._tasks / f"{self._name}-{number:05}.mp4"
-
-    def _model(self, name: str, step: int) -> Path:
-        return self._tasks / f"{self._name}-{name}-{step}.npz"
-
-
-def models(methods: Mapping[str, FramePredictor]) -> dict[str, FramePSMT]:
-    """Return the methods that are saved; the others look at the last few frames only, and are brought up again."""
-    return {name: method for name, method in methods.items() if isinstance(method, FramePSMT)}
 
 
 def clear_checkpoints(folder: str | PathLike[str], name: str = _PREFIX) -> None:

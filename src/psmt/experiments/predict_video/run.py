@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain, islice
@@ -12,18 +12,17 @@ from time import perf_counter
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import FrameRow, Step, follow
+from psmt.evaluation import FrameRow, Step, score_stream
 from psmt.experiments.predict_video.checkpoint import Checkpoint, clear_checkpoints
 from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.result import VideoResult
-from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
+from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.keys import hash_code, hash_values
 from psmt.sources import FrameSource
 from psmt.sources.film_writer import Picture, writing_film
 from psmt.types import Levels, Progress, silent
-from psmt.video.baselines import FramePredictor
-from psmt.video.reader import ColourFrame, FrameReader
+from psmt.video import ColourFrame, FrameReader
 
 PAST_BYTES = 1 << 28
 """Memory for the frames that are learned from; large frames are fewer."""
@@ -74,33 +73,33 @@ def predict_video(
     methods = settings.methods()
     gathered = Gathered(shape, tuple(methods))
     with ExitStack() as stack:
-        checkpoint, restored = None, {}
+        checkpoint, resumed = None, False
         if run is not None:
             if run.force:
                 clear_checkpoints(run.folder)
             checkpoint = stack.enter_context(Checkpoint(run.folder, _key(film, reader, settings, begin)))
-            restored = checkpoint.resume(gathered, methods)
-            methods |= restored
+            resumed = checkpoint.resume(gathered, methods)
         frames = stack.enter_context(closing(reader.read(film)))
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         n_past = len(past)
-        fitted = [method for name, method in methods.items() if name not in restored]
-        gathered.learning += _fit(fitted, past, progress)
+        if not resumed:
+            gathered.learning = _fit(methods.values(), past, progress)
         sink = None if begin is None else begin(past, horizon, gathered.of("psmt"))
         del past
         lane = _Lane(islice(frames, None if horizon is None else horizon + 1))
         coming = iter(lane)
-        if gathered.n:
-            _catch_up(fitted, islice(coming, gathered.n + 1))
+        if resumed:
+            # The methods know these frames; the last one is where the stream goes on.
+            deque(islice(coming, gathered.n + 1), maxlen=0)
             coming = chain([lane.current.luma], coming)
-        steps = follow(
+        steps = score_stream(
             methods,
             coming,
             start=start,
             rollout=settings.rollout,
             every=every,
             workers=2,
-            first=start + gathered.n if gathered.n else None,
+            first=start + gathered.n if resumed else None,
             under_way=gathered.under_way,
         )
         for stretch in _stretches(steps):
@@ -163,7 +162,7 @@ def _past(frames: Iterator[ColourFrame], start: int, n_past: int, progress: Prog
     return np.stack(kept)
 
 
-def _fit(methods: Sequence[FramePredictor], past: Levels, progress: Progress) -> float:
+def _fit(methods: Collection[FrameMethod], past: Levels, progress: Progress) -> float:
     """Fit methods to the past frames (time, height, width); return the seconds that it took."""
     progress("learn", 0, len(methods))
     began = perf_counter()
@@ -171,13 +170,6 @@ def _fit(methods: Sequence[FramePredictor], past: Levels, progress: Progress) ->
         method.fit(past)
         progress("learn", done, len(methods))
     return perf_counter() - began
-
-
-def _catch_up(methods: Sequence[FramePredictor], frames: Iterable[Levels]) -> None:
-    """Give methods the frames that were predicted before, without asking them anything."""
-    for frame in frames:
-        for method in methods:
-            method.update(frame)
 
 
 def _stretches(steps: Iterator[Step]) -> Iterator[Iterator[Step]]:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+from numpy.typing import NDArray
 
 from psmt.errors import NotEnoughFramesError
-from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.types import Predictor, Result
 from psmt.validation import Constraint, allowing, check_parameters, choice, count, each
-from psmt.video.baselines import BlockMotion, CopyFrames, FourierPhase, FramePredictor, LinearPixels, RidgePixels
-from psmt.video.model import FramePSMT
+from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS, FramePSMT
 
-FRAME_METHODS = {
-    "psmt": "PSMT",
-    "copy": "copy last frame",
-    "linear": "linear in pixels",
-    "fourier": "Fourier phase advance",
-    "blocks": "block motion",
-    "ridge": "ridge regression",
-    "dmd": "DMD",
-}
+FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
 """Methods by their name in files, with the name for people."""
 
-SLOW_PEERS = ("blocks", "ridge")
+SLOW_PEERS = tuple(name for name, entry in FRAME_BASELINES.items() if entry.slow)
 """Peers that cost about as much as the model, and are left out unless asked for."""
 
 LEARN, LEAST = 400, 4
 """Frames that are learned from before the start: by default, and at the least."""
 HORIZON = 500
 """Frames that are predicted at the most unless asked for more."""
+
+
+class FrameMethod(Predictor, Protocol):
+    """A predictor that goes on, bit for bit, where another one with the same parameters was."""
+
+    def get_state(self) -> Result:
+        """All that goes on from frame to frame, as arrays."""
+
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
+        """Go on as the one that gave this state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,7 @@ class VideoSettings:
         "window": count(LEAST),
         "rollout": count(0),
         "every": allowing(None, count()),
-        "extrapolation": choice(*EXTRAPOLATIONS),
+        "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
         "peers": each(choice(*SLOW_PEERS)),
     }
 
@@ -66,18 +70,13 @@ class VideoSettings:
         """Check what can be checked without a film."""
         check_parameters(self, self._parameter_constraints)
 
-    def methods(self) -> dict[str, FramePredictor]:
+    def methods(self) -> dict[str, FrameMethod]:
         """All that is compared, not yet fitted."""
-        slow = {"blocks": BlockMotion, "ridge": RidgePixels}
-        methods: dict[str, FramePredictor] = {
-            "psmt": FramePSMT(
-                n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
-            ),
-            "copy": CopyFrames(),
-            "linear": LinearPixels(),
-            "fourier": FourierPhase(),
-        }
-        return methods | {name: slow[name]() for name in SLOW_PEERS if name in self.peers}
+        psmt = FramePSMT(
+            n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
+        )
+        taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.peers or not entry.slow)
+        return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:

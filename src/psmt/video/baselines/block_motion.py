@@ -1,17 +1,20 @@
-"""Causal block motion compensation."""
+"""Causal block-matching motion compensation."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from psmt.validation import check_count
-from psmt.video.baselines.base import Array, Peer
-from psmt.video.baselines.fourier import hann
+from psmt.types import Levels
+from psmt.validation import Constraint, count
+from psmt.video.baselines.base import FrameBaseline
+from psmt.video.tiling import hann
 
 
-class BlockMotion(Peer):
-    """Causal block motion compensation: what moved goes on as it moved.
+class BlockMotion(FrameBaseline):
+    """Block-matching motion compensation, causal and overlapped: what moved goes on as it moved.
 
     For each block of the last frame the place that it came from in the frame before is searched, to a fraction of a
     pixel; the prediction takes the block from as far again up the same way. Blocks overlap and fade into each other.
@@ -24,28 +27,26 @@ class BlockMotion(Peer):
         Largest motion in pixels per frame, along each axis.
     """
 
-    _memory = 2
+    _order = 2
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"block": count(2), "reach": count()}
 
     def __init__(self, *, block: int = 16, reach: int = 8) -> None:
         self.block = block
         self.reach = reach
 
-    def _learn(self, past: Array) -> None:
-        self._half = check_count("block", self.block, minimum=2) // 2
-        check_count("reach", self.reach)
-
-    def _next(self, last: Array) -> Array:
+    def _next(self, last: Levels) -> Levels:
         # Half a block of margin on each side, so that corners are in as many blocks as the middle; the rest is the
         # reach of the search, and of the motion that goes on, and a pixel to interpolate with.
-        margin = self._half + self.reach + 1
+        half = self.block // 2
+        margin = half + self.reach + 1
         before, now = (np.pad(frame, margin, mode="symmetric") for frame in last)
         height, width = self.shape_
-        fade = hann(2 * self._half)
-        return _move_blocks(before, now, height, width, self._half, self.reach, np.outer(fade, fade))
+        fade = hann(2 * half).astype(np.float32)
+        return _move_blocks(before, now, height, width, half, self.reach, np.outer(fade, fade))
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _move_blocks(before: Array, now: Array, height: int, width: int, half: int, reach: int, fade: Array) -> Array:
+def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
     """Frame (height, width) after `now`; both frames have a margin of half + reach + 1 pixels."""
     margin = half + reach + 1
     side = 2 * half
@@ -66,7 +67,7 @@ def _move_blocks(before: Array, now: Array, height: int, width: int, half: int, 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _search(
-    before: Array, now: Array, row: int, column: int, side: int, reach: int, errors: Array
+    before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
 ) -> tuple[float, float]:
     """How far down and right the block at (row, column) of `now` came; `errors` is room to work in."""
     for i in range(2 * reach + 1):
@@ -96,21 +97,23 @@ def _search(
 
 
 @njit(cache=True, nogil=True)
-def _vertex(errors: Array, k: int) -> float:
+def _vertex(errors: Levels, k: int) -> float:
     """How far from k the parabola through three errors has its lowest point; 0 at the ends and where it has none."""
     if k == 0 or k == len(errors) - 1:
         return 0.0
     bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
     if bend <= 0:
         return 0.0
-    return min(max(0.5 * (errors[k - 1] - errors[k + 1]) / bend, -0.5), 0.5)
+    offset: float = min(max(0.5 * (errors[k - 1] - errors[k + 1]) / bend, -0.5), 0.5)
+    return offset
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _between(frame: Array, y: float, x: float) -> float:
-    """Grey level between four pixels."""
+def _between(frame: Levels, y: float, x: float) -> float:
+    """Grey level between four pixels, by bilinear interpolation."""
     i, j = int(np.floor(y)), int(np.floor(x))
     a, b = np.float32(y - i), np.float32(x - j)
     upper = frame[i, j] + b * (frame[i, j + 1] - frame[i, j])
     lower = frame[i + 1, j] + b * (frame[i + 1, j + 1] - frame[i + 1, j])
-    return upper + a * (lower - upper)
+    level: float = upper + a * (lower - upper)
+    return level

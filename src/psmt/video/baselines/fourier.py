@@ -1,4 +1,4 @@
-"""Local Fourier phase advance: motion as turning, with nothing learned."""
+"""Local Fourier phase advance: motion turns the phases of a short-space Fourier transform."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
-from psmt.video.baselines.base import Array, Peer
+from psmt.types import Levels
+from psmt.video.baselines.base import FrameBaseline
+from psmt.video.tiling import hann
 
 WINDOW, STRIDE = 16, 4
 """Side of a window, and the distance from one to the next, in pixels."""
 
 
-class FourierPhase(Peer):
-    """Local Fourier phase advance: nothing is learned.
+class FourierPhase(FrameBaseline):
+    """Local Fourier phase advance (a short-space Fourier transform with overlap-add): nothing is learned.
 
     The frame is seen through overlapping Hann windows. In each, every Fourier coefficient is turned on by the angle
     that it turned between the last two frames: what moves steadily through a window turns steadily.
     """
 
-    _memory = 2
+    _order = 2
 
-    def _next(self, last: Array) -> Array:
+    def _next(self, last: Levels) -> Levels:
         before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
         turn = now * before.conj()
         size = np.abs(turn)
@@ -30,22 +32,18 @@ class FourierPhase(Peer):
         return _overlap_add(scipy.fft.irfft2(now * turn, s=(WINDOW, WINDOW)), self.shape_)
 
 
-def hann(size: int) -> Array:
-    """Hann window (size,), sampled between its zeros so that no pixel is lost."""
-    return (0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)).astype(np.float32)
+_HANN = hann(WINDOW).astype(np.float32)
+_FADE = np.outer(_HANN, _HANN)
 
 
-_FADE = np.outer(hann(WINDOW), hann(WINDOW))
-
-
-def _windows(frame: Array) -> Array:
+def _windows(frame: Levels) -> Levels:
     """Windowed patches (rows, columns, WINDOW, WINDOW) of a frame; every pixel is in as many of them."""
     ends = [-size % STRIDE + WINDOW - STRIDE for size in frame.shape]
     padded = np.pad(frame, [(WINDOW - STRIDE, end) for end in ends], mode="symmetric")
     return sliding_window_view(padded, (WINDOW, WINDOW))[::STRIDE, ::STRIDE] * _FADE
 
 
-def _overlap_add(windows: Array, shape: tuple[int, ...]) -> Array:
+def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
     """Frame of `shape` from patches as `_windows` makes them, faded once more so that no seam shows."""
     rows, columns = windows.shape[:2]
     steps = WINDOW // STRIDE

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from psmt.video.baselines.base import Array, Peer
+import numpy as np
+
+from psmt.types import Levels
+from psmt.video.baselines.base import FrameBaseline
 
 
-class CopyFrames(Peer):
-    """The next frame is the last one: what every predictor has to beat.
+class CopyLastFrame(FrameBaseline):
+    """Persistence: the next frame is the last one, which every predictor has to beat.
 
     >>> import numpy as np
-    >>> CopyFrames().fit(np.zeros((2, 3, 3))).update(np.ones((3, 3))).predict()[0]
+    >>> CopyLastFrame().fit(np.zeros((2, 3, 3))).update(np.ones((3, 3))).predict()[0]
     array([1., 1., 1.], dtype=float32)
     """
 
-    _memory = 1
+    _order = 1
 
-    def _next(self, last: Array) -> Array:
-        return last[-1].copy()
+    def _next(self, last: Levels) -> Levels:
+        return np.array(last[-1])
 
 
-class LinearPixels(Peer):
-    """Every pixel goes on along the straight line through its last two values."""
+class LinearPixels(FrameBaseline):
+    """Linear extrapolation: every pixel goes on along the straight line through its last two values."""
 
-    _memory = 2
+    _order = 2
 
-    def _next(self, last: Array) -> Array:
-        return 2 * last[-1] - last[-2]
+    def _next(self, last: Levels) -> Levels:
+        return np.asarray(2 * last[-1] - last[-2])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import scipy.linalg
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import check_count, check_real
-from psmt.video.baselines.base import Array, Peer
+from psmt.types import Array, Levels
+from psmt.validation import Constraint, allowing, count, real
+from psmt.video.baselines.base import FrameBaseline
 
 
-class RidgePixels(Peer):
+class RidgePixels(FrameBaseline):
     """Ridge autoregression: the change of a pixel is a linear map of its neighbourhood in the last two frames.
 
     Each tile of the frame has weights of its own, learned from all its pixels in all past frames.
@@ -28,17 +30,21 @@ class RidgePixels(Peer):
         the last eighth of the past, learning from what lies before it, then learns from all of it.
     """
 
-    _memory = 2
+    _order = 2
     _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "radius": count(0),
+        "tile": count(),
+        "penalty": allowing("auto", real(open_bound=True)),
+    }
+    _learned = ("penalty_", "weights_")
 
     def __init__(self, *, radius: int = 2, tile: int = 25, penalty: float | str = "auto") -> None:
         self.radius = radius
         self.tile = tile
         self.penalty = penalty
 
-    def _learn(self, past: Array) -> None:
-        check_count("radius", self.radius, minimum=0)
-        check_count("tile", self.tile)
+    def _learn(self, past: Levels) -> None:
         if len(past) < 4:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; ridge autoregression needs at least 4")
         n_steps = len(past) - 2
@@ -48,10 +54,11 @@ class RidgePixels(Peer):
             errors = [self._error(late, self._solve(early, penalty)) for penalty in self._PENALTIES]
             self.penalty_ = self._PENALTIES[int(np.argmin(errors))]
         else:
-            self.penalty_ = check_real("penalty", self.penalty, open_bound=True)
+            self.penalty_ = float(self.penalty)
         self.weights_ = self._solve([a + b for a, b in zip(early, late, strict=True)], self.penalty_)
 
     def _tiles(self) -> list[tuple[slice, slice]]:
+        """Rows and columns of each tile of the frame."""
         height, width = self.shape_
         return [
             (slice(top, min(top + self.tile, height)), slice(left, min(left + self.tile, width)))
@@ -59,8 +66,8 @@ class RidgePixels(Peer):
             for left in range(0, width, self.tile)
         ]
 
-    def _neighbourhoods(self, before: Array, now: Array) -> Array:
-        """Inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
+    def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
+        """Return inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
@@ -68,7 +75,7 @@ class RidgePixels(Peer):
         inputs = np.moveaxis(views, 0, 2).reshape(*self.shape_, 2 * side * side) - now[:, :, None]
         return np.delete(inputs, side * side + side * side // 2, axis=2)
 
-    def _moments(self, past: Array) -> list[NDArray[np.float64]]:
+    def _moments(self, past: Levels) -> list[Array]:
         """Second moments of inputs (tiles, n, n), of inputs with the change (tiles, n), and of the change (tiles,)."""
         tiles = self._tiles()
         n = 2 * (2 * self.radius + 1) ** 2 - 1
@@ -84,7 +91,7 @@ class RidgePixels(Peer):
         return [gram, cross, power]
 
     @staticmethod
-    def _solve(moments: list[NDArray[np.float64]], penalty: float) -> Array:
+    def _solve(moments: list[Array], penalty: float) -> Levels:
         """Weights (tiles, n)."""
         gram, cross, _ = moments
         scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
@@ -98,15 +105,15 @@ class RidgePixels(Peer):
         ).astype(np.float32)
 
     @staticmethod
-    def _error(moments: list[NDArray[np.float64]], weights: Array) -> float:
+    def _error(moments: list[Array], weights: Levels) -> float:
         """Sum of squared errors of weights (tiles, n) over what the moments were taken of."""
         gram, cross, power = moments
         explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
         return float(np.sum(power) + explained)
 
-    def _next(self, last: Array) -> Array:
+    def _next(self, last: Levels) -> Levels:
         inputs = self._neighbourhoods(last[0], last[1])
-        predicted = last[-1].copy()
+        predicted: Levels = last[-1].copy()
         for weights, tile in zip(self.weights_, self._tiles(), strict=True):
             predicted[tile] += inputs[tile] @ weights
         return predicted
