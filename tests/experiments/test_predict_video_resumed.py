@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from psmt import open_frames
+from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import VideoSettings, clear_checkpoints, predict_video
 from psmt.experiments.predict_video import run as module
 from psmt.experiments.running.context import Run
@@ -116,6 +117,14 @@ def test_when_all_is_predicted_nothing_is_left_to_do_but_to_read(film, tmp_path,
         monkeypatch.setattr(method, "fit", None)
         monkeypatch.setattr(method, "update", None)
     assert_equal(predicted(film, tmp_path), whole)
+
+
+def test_a_film_that_turns_out_too_short_leaves_nothing(film, tmp_path):
+    unmeasured = open_frames(np.array(list(film)))
+    object.__setattr__(unmeasured, "n_frames", None)
+    with pytest.raises(NotEnoughFramesError, match="horizon=50"):
+        predicted(unmeasured, tmp_path, replace(SETTINGS, horizon=50))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_kept_is_removed_by_name(film, tmp_path):

@@ -7,8 +7,8 @@ results are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.settings import FrameMethod
 from psmt.experiments.running.store import load_result, save_result
 from psmt.files import clear_stale
+from psmt.sources.film_writer import Picture, writing_film
 
 _PREFIX = "predict-video-"
 
@@ -56,12 +57,24 @@ class Checkpoint:
     ) -> None:
         """Remove what is of no use to anybody, if the work was broken off."""
         if kind is not None and not self._path.exists():
-            clear_checkpoints(self._folder, self._name)
+            self.clear()
 
-    def next_segment(self) -> Path:
-        """Name the file for the next piece of the painted film."""
-        self.segments.append(self._segment(len(self.segments)))
-        return self.segments[-1]
+    @contextmanager
+    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture | None], None]]:
+        """Give a function that adds a picture to the next piece of the painted film, which begins with the first."""
+        with ExitStack() as stack:
+            add_to_film: Callable[[Picture], None] | None = None
+
+            def add(picture: Picture | None) -> None:
+                nonlocal add_to_film
+                if picture is None:
+                    return
+                if add_to_film is None:
+                    self.segments.append(self._segment(len(self.segments)))
+                    add_to_film = stack.enter_context(writing_film(self.segments[-1], fps=fps))
+                add_to_film(picture)
+
+            yield add
 
     def save(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> None:
         """Write what was gathered so far, and the methods as they are."""
@@ -71,8 +84,8 @@ class Checkpoint:
                 for name, method in methods.items()
                 for key, value in method.get_state().items()
             }
-            found = gathered.get_state() | states | {"segments": np.array(len(self.segments))}
-            save_result(self._path, self._key, found)
+            everything = gathered.get_state() | states | {"segments": np.array(len(self.segments))}
+            save_result(self._path, self._key, everything)
 
     def resume(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> bool:
         """Bring what was gathered and the methods to the last checkpoint; return whether there is one."""
@@ -90,6 +103,10 @@ class Checkpoint:
         gathered.set_state(found)
         self.segments = segments
         return True
+
+    def clear(self) -> None:
+        """Remove it, and the pieces of the painted film."""
+        clear_checkpoints(self._folder, self._name)
 
     def _segment(self, number: int) -> Path:
         return self._tasks / f"{self._name}-{number:05}.mp4"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice
 from time import perf_counter
@@ -13,14 +13,14 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, Step, score_stream
-from psmt.experiments.predict_video.checkpoint import Checkpoint, clear_checkpoints
+from psmt.experiments.predict_video.checkpoint import Checkpoint
 from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.keys import hash_code, hash_values
 from psmt.sources import FrameSource
-from psmt.sources.film_writer import Picture, writing_film
+from psmt.sources.film_writer import Picture
 from psmt.types import Levels, Progress, silent
 from psmt.video import ColourFrame, FrameReader
 
@@ -75,10 +75,10 @@ def predict_video(
     with ExitStack() as stack:
         checkpoint, resumed = None, False
         if run is not None:
+            checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
             if run.force:
-                clear_checkpoints(run.folder)
-            checkpoint = stack.enter_context(Checkpoint(run.folder, _key(film, reader, settings, begin)))
-            resumed = checkpoint.resume(gathered, methods)
+                checkpoint.clear()
+            resumed = stack.enter_context(checkpoint).resume(gathered, methods)
         frames = stack.enter_context(closing(reader.read(film)))
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         n_past = len(past)
@@ -103,21 +103,18 @@ def predict_video(
             under_way=gathered.under_way,
         )
         for stretch in _stretches(steps):
-            with ExitStack() as segment:
-                add = None
+            with nullcontext(_ignore) if checkpoint is None else checkpoint.segment(fps=film.fps) as add:
                 for step in stretch:
                     gathered.add(step)
-                    picture = None if sink is None else sink(step, lane.current, lane.before)
-                    if picture is not None and checkpoint is not None:
-                        add = add or segment.enter_context(writing_film(checkpoint.next_segment(), fps=film.fps))
-                        add(picture)
+                    if sink is not None:
+                        add(sink(step, lane.current, lane.before))
                     progress("predict frames", gathered.n, max(horizon or 0, gathered.n + 1))
             if checkpoint is not None:
                 checkpoint.save(gathered, methods)
     wanted = settings.horizon if isinstance(settings.horizon, int) else 1
     if gathered.n < wanted:
-        if run is not None:
-            clear_checkpoints(run.folder)
+        if checkpoint is not None:
+            checkpoint.clear()
         raise NotEnoughFramesError(too_short(start + lane.received, start, wanted))
     progress("predict frames", gathered.n, gathered.n)
     return VideoResult(
@@ -170,6 +167,10 @@ def _fit(methods: Collection[FrameMethod], past: Levels, progress: Progress) -> 
         method.fit(past)
         progress("learn", done, len(methods))
     return perf_counter() - began
+
+
+def _ignore(picture: Picture | None) -> None:
+    """Keep no picture."""
 
 
 def _stretches(steps: Iterator[Step]) -> Iterator[Iterator[Step]]:
