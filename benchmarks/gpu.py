@@ -110,7 +110,7 @@ def frames(patches: np.ndarray, dictionary: np.ndarray, count: int = 576, f: int
     codes = atoms.code(engine.array(patches), 1.0, tol=1e-12)
     starts = np.linspace(0, len(patches) - window, 16).astype(int)
     found = [
-        engine.straightest(engine.moments(codes[s : s + window]), f, centred=True, ends=False, rank_tol=1e-6)
+        engine.solve_closed_form(engine.moments(codes[s : s + window]), f, centred=True, ends=False, rank_tol=1e-6)
         for s in starts
     ]
     embeddings = torch.stack([found[i % len(found)].matrix for i in range(count)])
@@ -166,7 +166,7 @@ def step(
         2.0 * n_atoms * (n_atoms * (f + 60) + 2 * f * f),
     )
     said = f"M={n_atoms}, f={f}, {dtype}: predictions of {len(errors)} frames within {max(errors):.0e} of the CPU's"
-    return line, f"{said}; the closed form was solved {model._tracked.n_solved_} times in {n_frames} frames"
+    return line, f"{said}; the closed form was solved {model._followed.n_solved_} times in {n_frames} frames"
 
 
 def _stages(model: PSMT, x: np.ndarray) -> str:
@@ -174,7 +174,7 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
     engine = engine_for(DEVICE)
     own = engine.array(x)
     last = model.moments_.latest(1)[0]
-    code = clock(lambda: model.coder_.follow(own, last))
+    code = clock(lambda: model.coder_.transform_next(own, last))
     slide = clock(lambda: model._slide(last), 3)
     predict = clock(lambda: model.predict_codes(1))
     return f"code {_time(code)}, moments and embedding {_time(slide)}, recovery {_time(predict)}"

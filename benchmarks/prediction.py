@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.page import default_film, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast
-from psmt.embedding import straightest
+from psmt.embedding import solve_closed_form
 from psmt.evaluation import log_mse, mse, teacher_forced
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
@@ -75,7 +75,7 @@ def predict_at(patches: np.ndarray, start: int, past: str) -> tuple[dict[str, np
     moments = WindowMoments.of(codes[:WINDOW])
     for step in range(HORIZON):
         moments.slide(codes[WINDOW + step])
-        embedding = straightest(
+        embedding = solve_closed_form(
             moments.covariance(), moments.second_differences(), max(COMPONENTS), n_codes=WINDOW
         ).matrix
         previous, current = moments.latest(2)

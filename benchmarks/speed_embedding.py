@@ -11,11 +11,11 @@ import scipy.linalg
 
 from benchmarks.measure import ALPHA, Row, dictionary, medians, oracles, patches, pinned
 from psmt import PSMT, SparseCoder
-from psmt.embedding import TrackedEmbedding, straightest
+from psmt.embedding import FollowedEmbedding, solve_closed_form
 from psmt.embedding.closed_form import noise_curvature
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import RANK_TOL, moving, noise_line
+from psmt.numerics.rank import RANK_TOL, moving, rank_threshold
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 LAMBDA = 0.1
@@ -41,8 +41,8 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
     window = SIZES[n_atoms][0]
     atoms = dictionary(n_atoms)
     codes = SparseCoder.from_dictionary(atoms, alpha=ALPHA).transform(patches()[FIRST : FIRST + window + SLIDES])
-    moments, tracked = WindowMoments.of(codes[:window]), TrackedEmbedding(n_components)
-    tracked.renew(moments)
+    moments, tracked = WindowMoments.of(codes[:window]), FollowedEmbedding(n_components)
+    tracked.update(moments)
     rule = make_extrapolation("linear")
 
     def prediction(matrix: np.ndarray) -> np.ndarray:
@@ -53,10 +53,10 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
     for slide, code in enumerate(codes[window:]):
         begin = time.perf_counter()
         moments.slide(code)
-        followed = tracked.renew(moments).matrix
+        followed = tracked.update(moments).matrix
         times.append(time.perf_counter() - begin)
         if slide % check_every == 0:
-            exact = straightest(
+            exact = solve_closed_form(
                 moments.covariance(), moments.second_differences(), n_components, n_codes=len(moments)
             ).matrix
             expected = prediction(exact)
@@ -80,7 +80,7 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
 
 def _lapack(moments: WindowMoments, atoms: np.ndarray) -> float:
     """Seconds of the generalised eigenproblem of the window for some of the atoms, lifted by noise as ours is."""
-    part, floor = np.ix_(atoms, atoms), noise_line(moments.variances(), RANK_TOL)
+    part, floor = np.ix_(atoms, atoms), rank_threshold(moments.variances(), RANK_TOL)
     covariance, curvature = moments.covariance()[part], moments.second_differences()[part]
     covariance[np.diag_indices_from(covariance)] += floor
     curvature[np.diag_indices_from(curvature)] += noise_curvature(len(moments)) * floor

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from in_numpy import InNumpy
+from in_numpy import operations_on
 from psmt import read_patches
 from psmt.engines import engine_for
 from psmt.evaluation import Score, mse
@@ -33,7 +33,7 @@ def engine(request):
 @pytest.fixture(scope="session")
 def operations(engine):
     """What each engine does, with NumPy arrays in and out."""
-    return InNumpy(engine, engine)
+    return operations_on(engine)
 
 
 @pytest.fixture(scope="session")

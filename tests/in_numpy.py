@@ -1,8 +1,29 @@
-"""What an engine has, with NumPy arrays in and out: one test then says the same of every engine."""
+"""What is done on an engine, with NumPy arrays in and out: one test then says the same of every engine."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from psmt.coding.atoms import Atoms
+from psmt.coding.dictionary import DictionaryStatistics
+from psmt.embedding import FollowedEmbedding
+from psmt.moments import WindowMoments
+from psmt.recovery import Recovery, recover_next
+
+
+def operations_on(engine: Any) -> "InNumpy":
+    """The stages of the model on an engine."""
+    stages = SimpleNamespace(
+        atoms=lambda given: Atoms(engine.numpy(given), engine),
+        statistics=lambda n_atoms, n_features: DictionaryStatistics(n_atoms, n_features, engine),
+        moments=lambda codes: WindowMoments.of(codes, engine),
+        moments_from_state=lambda state: WindowMoments.from_state(state, engine),
+        followed=FollowedEmbedding,
+        recovery=lambda embedding, lam, **given: Recovery(embedding, lam, engine=engine, **given),
+        recover_next=recover_next,
+    )
+    return InNumpy(engine, stages)
 
 
 class InNumpy:

@@ -58,7 +58,7 @@ def test_a_hundred_thousand_slides_leave_no_trace(engine):
     """On the CPU; a torch device without a GPU is too slow for so many."""
     codes = changing_scene((100_000 if engine.device == "cpu" else 4_000) + 60, 6)
     own = engine.array(codes)
-    moments = engine.moments(own[:60])
+    moments = WindowMoments.of(own[:60], engine)
     for t in range(60, len(codes)):
         moments.update(own[t])
         moments.revert()
@@ -98,11 +98,11 @@ def test_growing_and_shrinking_in_any_order(operations, seed, grows):
         assert_moments_of(moments, np.array(kept), 1e-12)
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_second_differences_are_those_of_the_papers_operator(operations, ends):
+@pytest.mark.parametrize("half_stencils", [False, True])
+def test_second_differences_are_those_of_the_papers_operator(operations, half_stencils):
     codes = sparse_codes(30)
-    AD = codes.T @ second_difference_operator(30, full=ends)
-    assert np.allclose(operations.moments(codes).second_differences(ends=ends), AD @ AD.T)
+    AD = codes.T @ second_difference_operator(30, full=half_stencils)
+    assert np.allclose(operations.moments(codes).second_differences(half_stencils=half_stencils), AD @ AD.T)
 
 
 def test_a_copy_from_the_state_goes_on_bit_for_bit(operations):
@@ -148,18 +148,20 @@ def test_an_empty_window():
 
 
 @pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("ends", [True, False])
-def test_changes_are_those_of_the_matrices(operations, centred, ends):
+@pytest.mark.parametrize("half_stencils", [True, False])
+def test_changes_are_those_of_the_matrices(operations, centred, half_stencils):
     codes = np.abs(np.random.default_rng(0).standard_normal((60, 6)))
     moments = operations.moments(codes[:40])
     for code in codes[40:]:
-        V, S = moments.covariance(centred=centred), moments.second_differences(ends=ends).copy()
+        V, S = moments.covariance(centred=centred), moments.second_differences(half_stencils=half_stencils).copy()
         moments.slide(code)
-        vectors, covariance, curvature = moments.last_change(moments.changes - 1, centred=centred, ends=ends)
+        vectors, covariance, curvature = moments.last_change(
+            moments.changes - 1, centred=centred, half_stencils=half_stencils
+        )
         changed = V + vectors.T @ covariance @ vectors
         assert np.allclose(changed, moments.covariance(centred=centred), atol=1e-12)
         changed = S + vectors.T @ curvature @ vectors
-        assert np.allclose(changed, moments.second_differences(ends=ends), atol=1e-12)
+        assert np.allclose(changed, moments.second_differences(half_stencils=half_stencils), atol=1e-12)
 
 
 def test_only_a_single_slide_is_remembered(operations):
@@ -177,14 +179,14 @@ def test_only_a_single_slide_is_remembered(operations):
 
 
 @pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("half_stencils", [True, False])
 @pytest.mark.parametrize("used", [0.05, 1.0])
-def test_products_with_the_matrices(operations, centred, ends, used):
+def test_products_with_the_matrices(operations, centred, half_stencils, used):
     """Of sparse codes they are made from the codes themselves."""
     rng = np.random.default_rng(0)
     codes = np.abs(rng.standard_normal((40, 60))) * (rng.random((40, 60)) < used)
     moments, vectors = operations.moments(codes), rng.standard_normal((60, 3))
-    V, S = moments.covariance(centred=centred), moments.second_differences(ends=ends)
+    V, S = moments.covariance(centred=centred), moments.second_differences(half_stencils=half_stencils)
     assert np.allclose(moments.covariance_times(vectors, centred=centred), V @ vectors)
-    assert np.allclose(moments.second_differences_times(vectors, ends=ends), S @ vectors)
+    assert np.allclose(moments.second_differences_times(vectors, half_stencils=half_stencils), S @ vectors)
     assert np.allclose(moments.variances(centred=centred), np.diag(V))

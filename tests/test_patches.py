@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psmt.errors import FrameSourceError
-from psmt.patches import PatchCutter, Patches, destandardise, iter_patches, read_patches, standardise
-from psmt.sources import FrameSource, GlideFilm, open_frames
+from psmt.patches import (
+    PatchCutter,
+    Patches,
+    destandardise,
+    iter_patches,
+    read_patches,
+    read_values,
+    standardise,
+)
+from psmt.sources import FrameSource, GlideFilm, open_frames, open_source
 
 
 def box_average(square, size):
@@ -248,3 +256,26 @@ def test_only_the_patches_are_held():
         tracemalloc.stop()
     # The film itself would be 48 MB.
     assert peak < 4 * patches.values.nbytes + 4_000_000
+
+
+def test_values_are_patches_of_frames_or_a_series_as_it_stands(tmp_path):
+    film = GlideFilm(n_frames=12, size=64)
+    cut = {"frame_size": 32, "patch_size": 8, "position": (1, 5)}
+    expected = read_patches(film, **cut, stop=9).values
+    assert np.array_equal(read_values(film, **cut, stop=9), expected)
+    assert np.array_equal(read_values(iter(list(film)), **cut, stop=9), expected)
+    series = np.random.default_rng(0).normal(size=(9, 5))
+    np.savetxt(tmp_path / "series.csv", series, delimiter=",", fmt="%.17g")
+    for source in (series, tmp_path / "series.csv", open_source(series)):
+        assert np.array_equal(read_values(source, **cut), series)
+        assert np.array_equal(read_values(source, stop=4), series[:4])
+
+
+def test_the_length_of_a_series_is_checked_and_told():
+    told = []
+    read_values(np.zeros((9, 5)), stop=4, progress=lambda *step: told.append(step))
+    assert told == [(4, 4)]
+    with pytest.raises(FrameSourceError, match="array has 9 frames, too few for stop=10; use stop <= 9"):
+        read_values(np.zeros((9, 5)), stop=10)
+    with pytest.raises(FrameSourceError, match=r"array has shape \(9, 5\), which is a series"):
+        read_patches(np.zeros((9, 5)))

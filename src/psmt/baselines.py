@@ -5,7 +5,7 @@ The first three work on frames alone, so any series serves. The others share PSM
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -113,25 +113,20 @@ class RidgeAutoregression(SeriesBaseline):
 class CopyCode(PSMT):
     """The next code is the last one: copying, seen through layer 1."""
 
-    def predict_codes(self, horizon: int) -> Any:
-        return self.moments_.latest(1)[[0] * horizon]
+    uses_embedding = False
 
-    def _slide(self, code: Array) -> None:
-        # Nobody follows the embedding, which plays no part here; who asks for it has it solved.
-        self.moments_.slide(code)
-        self._embedding = None
+    def predict_codes(self, horizon: int) -> Array:
+        """The last code (horizon, n_atoms), as often as asked."""
+        return self.moments_.latest(1)[[0] * horizon]
 
 
 class Baseline2(PSMT):
     """Baseline 2 of the paper: the embedding of the training window, codes that go on."""
 
-    def _slide(self, code: Array) -> None:
-        self._embed()
-        self.moments_.slide(code)
+    static_embedding = True
 
 
 class Baseline1(PSMT):
     """Baseline 1 of the paper: embedding and codes of the training window, so one prediction for all times."""
 
-    def _slide(self, code: Array) -> None:
-        pass
+    static_window = True

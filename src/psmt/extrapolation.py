@@ -26,11 +26,11 @@ class Extrapolation(ABC):
     """
 
     name: ClassVar[str]
-    anchored: ClassVar[bool] = False
+    predicts_change: ClassVar[bool] = False
     """The prediction is the last code plus the recovered change, so that what the embedding does not show stays."""
-    learns: ClassVar[bool] = False
+    adaptive: ClassVar[bool] = False
     """It wants to `observe` what came."""
-    carries: ClassVar[bool] = False
+    keeps_residual: ClassVar[bool] = False
     """What layer 1 does not hold of the last frame is carried along: the prediction is that frame plus a change."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Gain(Extrapolation):
     """
 
     name = "gain"
-    anchored = learns = True
+    predicts_change = adaptive = True
 
     _MEMORY = 500.0
     """Observations after which old ones have faded to 1/e."""
@@ -154,7 +154,7 @@ class Phase(Extrapolation):
     """
 
     name = "phase"
-    anchored = learns = carries = True
+    predicts_change = adaptive = keeps_residual = True
 
     _MEMORY = 500.0
     """Observations after which old ones have faded to 1/e."""

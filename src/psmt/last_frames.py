@@ -24,7 +24,7 @@ class LastFramesPredictor(BaseEstimator, ABC):
     _learned: ClassVar[tuple[str, ...]] = ()
     """Names of what `fit` learns, numbers or arrays; they are part of the state."""
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, ..)."""
         check_parameters(self, self._parameter_constraints)
         past = self._check_past(X)

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
-from psmt.engines import Engine, engine_for, engine_name
+from psmt.embedding import Embedding, FollowedEmbedding
+from psmt.engines import engine_for, engine_name
+from psmt.engines.contract import Engine
 from psmt.errors import NotEnoughFramesError
-from psmt.extrapolation import make_extrapolation
+from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
+from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL
-from psmt.recovery import ACTIVITY_FACTOR
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward
-from psmt.storage import load_model, save_model
-from psmt.validation import check_count, check_frame, check_real, check_series
-
-Array = NDArray[np.float64]
+from psmt.storage import Header, damage_named, part, plain, read_container, write_container
+from psmt.types import Array
+from psmt.validation import (
+    Constraint,
+    allowing,
+    check_count,
+    check_frame,
+    check_parameters,
+    check_series,
+    choice,
+    count,
+    real,
+    renamed,
+)
 
 
 class PSMT(BaseEstimator):
@@ -49,7 +64,7 @@ class PSMT(BaseEstimator):
         Price of activity in step 7, >= 0; 'auto' as above.
     extrapolation : {'linear', 'hold', 'gain', 'phase'}, default 'linear'
         Step 6. 'linear' is the paper's.
-    centred, ends, rank_tol :
+    centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     coder : SparseCoder or None
         A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
@@ -59,6 +74,8 @@ class PSMT(BaseEstimator):
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md). A file that `save` writes knows of no device.
     dtype : {'float64', 'float32'}, default 'float64'
         Numbers to code and recover with; 'float32' on a GPU only, where predictions then differ by some thousandths.
+    ends : bool
+        The former name of `half_stencils`, for one more release.
 
     Attributes
     ----------
@@ -87,6 +104,23 @@ class PSMT(BaseEstimator):
     True
     """
 
+    static_window: ClassVar[bool] = False
+    """The codes of the training window stay: what comes is not received."""
+    static_embedding: ClassVar[bool] = False
+    """The embedding of the training window stays, while codes go on."""
+    uses_embedding: ClassVar[bool] = True
+    """Without, nobody follows the embedding; who asks for it has it solved."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "window": count(3),
+        "n_atoms": count(),
+        "alpha": real(open_bound=True),
+        "rank_tol": real(open_bound=True),
+        "n_components": allowing(None, allowing("auto", count())),
+        "lam": allowing("auto", real()),
+        "extrapolation": choice(*EXTRAPOLATIONS),
+    }
+
     def __init__(
         self,
         *,
@@ -97,12 +131,13 @@ class PSMT(BaseEstimator):
         lam: float | Auto = "auto",
         extrapolation: str = "linear",
         centred: bool = True,
-        ends: bool = False,
+        half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
         coder: SparseCoder | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
         dtype: str = "float64",
+        ends: bool | Literal["deprecated"] = "deprecated",
     ) -> None:
         self.n_atoms = n_atoms
         self.window = window
@@ -111,12 +146,13 @@ class PSMT(BaseEstimator):
         self.lam = lam
         self.extrapolation = extrapolation
         self.centred = centred
-        self.ends = ends
+        self.half_stencils = half_stencils
         self.rank_tol = rank_tol
         self.coder = coder
         self.random_state = random_state
         self.device = device
         self.dtype = dtype
+        self.ends = ends
 
     # Learning from the past
 
@@ -132,11 +168,12 @@ class PSMT(BaseEstimator):
         self.choice_ = self._look_back(past)
         self.coder_ = self._fitted_coder(past)
         self.n_features_in_ = past.shape[1]
-        self.moments_ = self._engine.moments(self._engine.array(self.coder_.transform(past[-self.window :])))
-        self._keep_rest(self._engine.array(past[-1]))
+        codes = self._engine.array(self.coder_.transform(past[-self.window :]))
+        self.moments_ = WindowMoments.of(codes, self._engine)
+        self._keep_residual(self._engine.array(past[-1]))
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        self._embedding: Any = None
-        self._start_tracking()
+        self._embedding: Embedding | None = None
+        self._followed = self._start_following()
         rank = self._embed().rank
         if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
@@ -147,7 +184,11 @@ class PSMT(BaseEstimator):
 
     def _look_back(self, past: Array) -> Choice:
         """What is given or, where something is to be chosen or learned from the past, the walk-forward choice."""
-        if not isinstance(self.n_components, str) and not isinstance(self.lam, str) and not self._extrapolation.learns:
+        if (
+            not isinstance(self.n_components, str)
+            and not isinstance(self.lam, str)
+            and not self._extrapolation.adaptive
+        ):
             return Choice(self.n_components, float(self.lam), scores={})
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
         coder = self._fitted_coder(past[: len(past) - held_out(self.window)])
@@ -158,7 +199,7 @@ class PSMT(BaseEstimator):
             n_components=self.n_components,
             lam=self.lam,
             centred=self.centred,
-            ends=self.ends,
+            half_stencils=self._half_stencils,
             rank_tol=self.rank_tol,
             device=engine_name(self.device, self.dtype),
         )
@@ -180,36 +221,44 @@ class PSMT(BaseEstimator):
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
         frame = self._engine.array(check_frame(x, self.n_features_in_))
-        code = self.coder_.follow(frame, self.moments_.latest(1)[0])
-        if self._extrapolation.learns:
-            latest = self._engine.stack([*self.moments_.latest(2), code])
+        code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
+        if self._extrapolation.adaptive:
+            latest = self._stacked([*self.moments_.latest(2), code])
             points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
-        self._slide(code)
-        self._keep_rest(frame)
+        self._receive(code)
+        self._keep_residual(frame)
         return self
 
-    def _keep_rest(self, frame: Any) -> None:
+    def _keep_residual(self, frame: Array) -> None:
         """Keep what the latest code does not hold of its frame, if it is to be carried along."""
-        self._rest = 0.0 * frame
-        if self._extrapolation.carries:
-            self._rest = frame - self.coder_.decode(self.moments_.latest(1))[0]
+        self._residual = 0.0 * frame
+        if self._extrapolation.keeps_residual:
+            self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]
 
-    def _slide(self, code: Any) -> None:
+    def _receive(self, code: Array) -> None:
+        if self.static_window:
+            return
         self.moments_.slide(code)
+        if self.static_embedding:
+            return
         self._embedding = None
-        if self._tracked.is_following:
+        if self.uses_embedding and self._followed.is_following:
             self._embed()
 
-    def _embed(self) -> Any:
+    def _embed(self) -> Embedding:
         if self._embedding is None:
-            self._embedding = self._tracked.renew(self.moments_)
+            self._embedding = self._followed.update(self.moments_)
         return self._embedding
 
-    def _start_tracking(self) -> None:
-        self._tracked = self._engine.tracked(
-            self.n_components_, centred=self.centred, ends=self.ends, rank_tol=self.rank_tol
+    def _start_following(self) -> FollowedEmbedding:
+        return FollowedEmbedding(
+            self.n_components_, centred=self.centred, half_stencils=self._half_stencils, rank_tol=self.rank_tol
         )
+
+    @property
+    def _half_stencils(self) -> bool:
+        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
 
     # Steps 6 to 8: predict
 
@@ -220,26 +269,30 @@ class PSMT(BaseEstimator):
         """
         check_is_fitted(self, "moments_")
         codes = self.predict_codes(1 if horizon is None else check_count("horizon", horizon))
-        frames = self._engine.numpy(self.coder_.decode(codes) + self._rest)
+        frames = self._engine.numpy(self.coder_.decode(codes) + self._residual)
         return frames[0] if horizon is None else frames
 
-    def predict_codes(self, horizon: int) -> Any:
+    def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
         recover = self._recovery()
         previous, current = self.moments_.latest(2)
         codes = []
         for _ in range(horizon):
-            previous, current = current, self._engine.recover_next(recover, self._extrapolation, previous, current)
+            previous, current = current, recover_next(recover, self._extrapolation, previous, current)
             codes.append(current)
-        return self._engine.stack(codes)
+        return self._stacked(codes)
 
-    def _recovery(self) -> Any:
+    def _recovery(self) -> Recovery:
         activity = ACTIVITY_FACTOR * self.moments_.peak_activity
-        return self._engine.recovery(self._embed().matrix, self.lam_, activity=activity)
+        return Recovery(self._embed().matrix, self.lam_, activity=activity, engine=self._engine)
 
     @property
     def _engine(self) -> Engine:
         return engine_for(self.device, self.dtype)
+
+    @staticmethod
+    def _stacked(arrays: Sequence[Array]) -> Array:
+        return array_namespace(arrays[0]).stack(arrays)
 
     # The two layers as a transform
 
@@ -256,7 +309,7 @@ class PSMT(BaseEstimator):
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         recover = self._recovery()
-        codes = self._engine.stack([recover(point) for point in self._engine.array(given)])
+        codes = self._stacked([recover(point) for point in self._engine.array(given)])
         return self._engine.numpy(self.coder_.decode(codes))
 
     @property
@@ -276,24 +329,71 @@ class PSMT(BaseEstimator):
 
     # Keeping it
 
+    def get_state(self) -> tuple[Header, dict[str, NDArray[Any]]]:
+        """Everything that a copy needs to go on alike: values for JSON, and arrays. Nothing in the model changes."""
+        check_is_fitted(self, "moments_")
+        embedding, numpy = self._embed(), self._engine.numpy
+        parameters = plain(self.get_params(deep=False)) | {"coder": None, "half_stencils": self._half_stencils}
+        del parameters["ends"]
+        header = {
+            "parameters": parameters,
+            "coder": plain(self.coder_.get_params()),
+            "coder_given": self.coder is not None,
+            "rank": embedding.rank,
+            "choice": self.choice_.to_json(),
+        }
+        arrays = {
+            "dictionary": self.coder_.dictionary_,
+            "rest": numpy(self._residual),
+            "embedding": numpy(embedding.matrix),
+            "roughness": numpy(embedding.eigenvalues),
+            **{f"moments.{name}": value for name, value in self.moments_.state.items()},
+            **{f"extrapolation.{name}": value for name, value in self._extrapolation.state.items()},
+        }
+        return header, arrays
+
+    @classmethod
+    def from_state(
+        cls, header: Header, arrays: dict[str, NDArray[Any]], *, device: str = "cpu", dtype: str = "float64"
+    ) -> Self:
+        """The model that `get_state` was taken from, on any device."""
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        engine = engine_for(device, dtype)
+        parameters = dict(header["parameters"])
+        if "ends" in parameters:  # as files before 0.2 have it
+            parameters["half_stencils"] = parameters.pop("ends")
+        coder = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
+        model = cls(**parameters, **place)
+        model._check_parameters()
+        model.coder = coder if header["coder_given"] else None
+        model.coder_ = coder
+        model.n_features_in_ = coder.n_features_in_
+        model.choice_ = Choice.from_json(header["choice"])
+        model.n_components_, model.lam_ = model.choice_.n_components, model.choice_.lam
+        shape = (model.window, len(coder.dictionary_))
+        if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
+            raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
+        model.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
+        model._residual = engine.array(arrays["rest"])
+        model._extrapolation = make_extrapolation(model.extrapolation)
+        model._extrapolation.state = part(arrays, "extrapolation.")
+        matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
+        model._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
+        model._followed = model._start_following()
+        return model
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
-        check_is_fitted(self, "moments_")
-        save_model(self, path)
-        self._start_tracking()  # as the copy does, so that both go on alike
+        write_container(path, type(self).__name__, *self.get_state())
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
         """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit."""
-        return load_model(cls, path, device, dtype)
+        engine_for(device, dtype)
+        header, arrays = read_container(path, cls.__name__)
+        with damage_named(path):
+            return cls.from_state(header, arrays, device=device, dtype=dtype)
 
     def _check_parameters(self) -> None:
         engine_for(self.device, self.dtype)
-        check_count("window", self.window, minimum=3)
-        check_count("n_atoms", self.n_atoms)
-        check_real("alpha", self.alpha, open_bound=True)
-        check_real("rank_tol", self.rank_tol, open_bound=True)
-        if self.n_components is not None and self.n_components != "auto":
-            check_count("n_components", self.n_components)
-        if self.lam != "auto":
-            check_real("lam", self.lam)
+        check_parameters(self, self._parameter_constraints)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from psmt.errors import FrameSourceError
-from psmt.sources import FrameSource, open_frames
-from psmt.validation import check_count, check_real
+from psmt.sources import SeriesSource, Spec, open_frames, open_source
+from psmt.sources.contract import check_stop
+from psmt.types import Array
+from psmt.validation import Constraint, allowing, check_count, check_finite, check_parameters, check_real, count
 
-__all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "standardise"]
-
-Array = NDArray[np.float64]
+__all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +51,13 @@ class PatchCutter:
     patch_size: int = 16
     position: tuple[int, int] | None = None
 
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "frame_size": allowing(None, count()),
+        "patch_size": count(),
+    }
+
     def __post_init__(self) -> None:
-        if self.frame_size is not None:
-            check_count("frame_size", self.frame_size, minimum=1)
-        check_count("patch_size", self.patch_size, minimum=1)
+        check_parameters(self, self._parameter_constraints)
         if self.position is not None:
             if len(self.position) != 2:
                 raise ValueError(f"position={self.position!r} must be (row, column), or None for the centre")
@@ -72,7 +74,8 @@ class PatchCutter:
         if size == side:
             return square.astype(np.float64)
         weights = _weights(side, size)
-        return (weights @ square.astype(np.float64)) @ weights.T
+        reduced: Array = (weights @ square.astype(np.float64)) @ weights.T
+        return reduced
 
     def cut(self, frame: ArrayLike) -> Array:
         """Return the patch as a vector ``(patch_size**2,)``, reading only the pixels it needs."""
@@ -170,9 +173,8 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     if grey.ndim != 2 or grey.shape[1] == 0:
         raise ValueError(f"values has shape {grey.shape}; patches are (n, features)")
     check_real("flat", flat)
-    bad = np.flatnonzero(~np.isfinite(grey).all(axis=1))
-    if bad.size:
-        raise ValueError(f"patch {bad[0]} holds NaN or infinite values; mend or drop it")
+    for index in np.flatnonzero(~np.isfinite(grey).all(axis=1))[:1]:
+        check_finite(grey[index], name=f"patch {index}")
     mean = grey.mean(axis=1)
     centred = grey - mean[:, None]
     contrast = np.sqrt(np.einsum("ij,ij->i", centred, centred) / grey.shape[1])
@@ -189,9 +191,9 @@ def destandardise(values: ArrayLike, mean: ArrayLike, contrast: ArrayLike) -> Ar
     >>> destandardise([-1.0, 1.0], 0.5, 0.25)
     array([0.25, 0.75])
     """
-    mean = np.asarray(mean, dtype=np.float64)
-    contrast = np.asarray(contrast, dtype=np.float64)
-    return np.asarray(values, dtype=np.float64) * contrast[..., None] + mean[..., None]
+    scale = np.asarray(contrast, dtype=np.float64)[..., None]
+    grey: Array = np.asarray(values, dtype=np.float64) * scale + np.asarray(mean, dtype=np.float64)[..., None]
+    return grey
 
 
 def iter_patches(frames: Iterable[ArrayLike], cutter: PatchCutter) -> Iterator[Array]:
@@ -206,7 +208,7 @@ def iter_patches(frames: Iterable[ArrayLike], cutter: PatchCutter) -> Iterator[A
 
 
 def read_patches(
-    source: str | os.PathLike[str] | NDArray[Any] | FrameSource,
+    source: Spec,
     *,
     frame_size: int | None = 200,
     patch_size: int = 16,
@@ -222,8 +224,8 @@ def read_patches(
 
     Parameters
     ----------
-    source : path, str, array or FrameSource
-        Anything `psmt.sources.open_frames` takes.
+    source : path, str, array, iterator or FrameSource
+        Anything `psmt.sources.open_frames` takes; it is read once.
     frame_size, patch_size, position
         As for `PatchCutter`.
     start, stop : int
@@ -245,10 +247,9 @@ def read_patches(
     (15, 256)
     """
     check_count("start", start, minimum=0)
-    if stop is not None:
-        check_count("stop", stop, minimum=1)
-        if stop <= start:
-            raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
+    check_stop(stop)
+    if stop is not None and stop <= start:
+        raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
     cutter = PatchCutter(frame_size=frame_size, patch_size=patch_size, position=position)
     frames = open_frames(source, stop=stop)
     end = frames.n_frames if stop is None else stop
@@ -270,11 +271,57 @@ def read_patches(
     return standardise(np.array(values), flat=flat)
 
 
+def read_values(
+    source: Spec,
+    *,
+    frame_size: int | None = 200,
+    patch_size: int = 16,
+    position: tuple[int, int] | None = None,
+    stop: int | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Array:
+    """Return what a model learns from, ``(time, features)``: standardised patches of frames, or a series as it stands.
+
+    Parameters
+    ----------
+    source : path, str, array, iterator, FrameSource or SeriesSource
+        Anything `psmt.sources.open_source` takes; it is read once.
+    frame_size, patch_size, position
+        As for `PatchCutter`; a series has no use for them.
+    stop : int
+        Frames up to but without this one; None is the end of the source.
+    progress : callable, optional
+        As for `read_patches`; a series is read in one step.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read, or ends before ``stop``.
+
+    Examples
+    --------
+    >>> read_values("builtin:glide?frames=20", patch_size=8).shape
+    (20, 64)
+    >>> read_values(np.array([[1.0, 2.0], [3.0, 4.0]]), stop=1)
+    array([[1., 2.]])
+    """
+    opened = open_source(source, stop=stop)
+    if not isinstance(opened, SeriesSource):
+        return read_patches(
+            opened, frame_size=frame_size, patch_size=patch_size, position=position, stop=stop, progress=progress
+        ).values
+    n_frames = opened.n_frames
+    if stop is not None and n_frames < stop:
+        raise FrameSourceError(f"{opened.name} has {n_frames} frames, too few for stop={stop}; use stop <= {n_frames}")
+    if progress is not None:
+        progress(n_frames, n_frames)
+    return opened.values
+
+
 def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:
     """Return the patch of a frame, or name the frame that has no finite one."""
     patch = cutter.cut(frame)
-    if not np.isfinite(patch).all():
-        raise FrameSourceError(f"frame {index} holds NaN or infinite values; mend or drop that frame")
+    check_finite(patch, name=f"frame {index}", error=FrameSourceError)
     return patch
 
 

@@ -16,16 +16,20 @@ tomorrow. So they are recovered together, in their proportion in P, which is the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from array_api_compat import array_namespace
 
-from psmt.engines.numba.lasso import solve_many, solve_one, unit_columns
+from psmt.engines import engine_for
+from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
+from psmt.numerics.linalg import contiguous, sum_by_group, unit_columns
+from psmt.types import Array, Ints, Mask
 from psmt.validation import check_real
-
-Array = NDArray[np.float64]
 
 ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""
@@ -34,8 +38,10 @@ PARALLEL = 1e-6
 """Squared distance of unit columns that count as parallel. In exact embeddings of a film it is below 1e-18 or above
 1e-4; an embedding that was followed is not exact."""
 
-CUTS = 200
-"""Prices that are tried for the bound at the most; the duality gap ends the search long before."""
+_Work = Callable[..., tuple[Array, ...]]
+
+_FEW = 16
+"""Points up to this number are recovered by captured work: they come again and again, as many as before."""
 
 
 class Recovery:
@@ -44,60 +50,40 @@ class Recovery:
     Parameters
     ----------
     embedding : (n_components, n_features) array
-        P. An atom that did not vary in the window has a zero column: the point says nothing of it, so it keeps the
-        activity that it has.
+        P, an array of the engine. An atom that did not vary in the window has a zero column: the point says nothing of
+        it, so it keeps the activity that it has.
     lam : float or sequence of float
         Price of activity, >= 0. Of several, each gives a code or a change of its own: a row of what one would give.
-    activity : float, default infinite
+    activity : float or () array, default infinite
         Bound on the sum of a code, > 0.
     tol : float
         Stop when the duality gap is below ``tol * ||b||^2 / 2``. At 1e-12 atoms that P hardly shows are still open by
         some hundredths of activity.
+    engine : Engine, optional
+        Solves the lassos; None is the CPU's.
     """
 
     def __init__(
-        self, embedding: Array, lam: float | Sequence[float], *, activity: float = np.inf, tol: float = 1e-14
+        self,
+        embedding: Array,
+        lam: float | Sequence[float],
+        *,
+        activity: Array | float = np.inf,
+        tol: float = 1e-14,
+        engine: Engine | None = None,
     ) -> None:
+        self.engine = engine_for("cpu") if engine is None else engine
         self.embedding = embedding
-        self.lam = np.array([check_real("lam", price) for price in np.ravel(lam).tolist()]).reshape(np.shape(lam))
-        self.activity = activity
-        self.tol = tol
-        columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
-        self._shown = np.flatnonzero(norms > 0)
-        first, self._group = _parallel(columns[self._shown])
-        self._columns = columns[self._shown][first]
-        norms = norms[self._shown]
-        # Activity of each atom, and of all atoms, for a unit of the column that they share.
-        self._share = norms / np.bincount(self._group, norms**2)[self._group]
-        self._total: Array = np.bincount(self._group, self._share).astype(np.float64)
+        self.activity = self.engine.array(activity)
+        self._prices = _prices(self.engine, *(check_real("lam", price) for price in np.ravel(lam).tolist()))
+        self._shape = np.shape(lam)
+        self._tol = tol
+        # Captured work poses its columns inside, where they are captured with the rest.
+        self._posed = None if self.engine.captures else pose_columns(embedding)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
-        hidden = np.zeros(self.embedding.shape[1]) if current is None else current.copy()
-        start: Array = np.bincount(self._group, hidden[self._shown], len(self._columns)).astype(np.float64)
-        hidden[self._shown] = 0.0
-        left = max(self.activity - float(hidden.sum()), 0.0)
-        codes = np.broadcast_to(hidden, (*self.lam.shape, len(hidden))).copy()
-        codes[..., self._shown] = self._spread(self._solve(self._columns, self._total, point, start, left))
-        return codes
-
-    def _spread(self, coef: Array) -> Array:
-        """Activities (.., n_shown) of the atoms from coefficients (.., n_columns) of the columns."""
-        return coef[..., self._group] * self._share
-
-    def many(self, points: Array, currents: Array) -> Array:
-        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features); for a single lam.
-
-        The same codes as one by one, faster: one Gram matrix serves all points. Those that meet the bound on activity
-        are solved on their own.
-        """
-        codes = currents.copy()
-        if self._shown.size:
-            found = solve_many(self._columns, points, 0.5 * float(self.lam), tol=self.tol)
-            codes[:, self._shown] = self._spread(found.coef)
-            for t in np.flatnonzero(codes.sum(axis=1) > self.activity):
-                codes[t] = self(points[t], currents[t])
-        return codes
+        return self._each(_recover, point, current)
 
     def change(self, shift: Array, current: Array | None = None) -> Array:
         """Signed change (n_features,) of the current code that moves its point by `shift` (n_components,).
@@ -105,76 +91,158 @@ class Recovery:
         Step 7 asked of a change: ``min ||P d - shift||^2 + lam z'|d|``, a lasso whose columns come with both signs.
         The bound is on the activity of the code and its change together.
         """
-        change = np.zeros((*self.lam.shape, self.embedding.shape[1]))
-        columns = np.vstack([self._columns, -self._columns])
-        left = self.activity if current is None else max(self.activity - float(np.abs(current).sum()), 0.0)
-        start = np.zeros(len(columns))
-        rise, fall = np.split(self._solve(columns, np.tile(self._total, 2), shift, start, left), 2, axis=-1)
-        change[..., self._shown] = self._spread(rise - fall)
-        return change
+        return self._each(_recover_change, shift, current)
 
-    def _solve(self, columns: Array, total: Array, point: Array, start: Array, activity: float) -> Array:
-        """Coefficients (.., n) >= 0 of the unit columns (n, n_components) for a point, a row of them for each lam."""
-        found = [self._bounded(lam, columns, total, point, start, activity) for lam in self.lam.ravel().tolist()]
-        return np.array(found).reshape(*self.lam.shape, len(columns))
+    def many(self, points: Array, currents: Array) -> Array:
+        """Codes (n, n_features) of points (n, n_components), given the current codes (n, n_features); for a single lam.
 
-    def _bounded(self, lam: float, columns: Array, total: Array, point: Array, start: Array, activity: float) -> Array:
-        """Coefficients (n,) >= 0 of the unit columns (n, n_components) for a point, worth at most `activity` in all.
-
-        A unit of a column is worth the activity that `total` (n,) says.
+        The same codes as one by one, faster.
         """
+        return self._do(_recover, points, currents)
 
-        def priced(price: float) -> Array:
-            nonlocal start  # each solution is close to the last: its support is tried first
-            penalty = 0.5 * lam + price * total
-            start = solve_one(columns, point, penalty, tol=self.tol, start=start).coef
-            return start
+    def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
+        """What the work gives for a point with each of the prices (.., n_features)."""
+        xp, n = array_namespace(point), len(self._prices)
+        code = xp.zeros_like(self.embedding[0]) if current is None else current
+        found = self._do(work, xp.broadcast_to(point, (n, len(point))), xp.broadcast_to(code, (n, len(code))))
+        return xp.reshape(found, (*self._shape, -1))
 
-        def cost(scaled: Array) -> float:
-            return 0.5 * float(np.sum((scaled @ columns - point) ** 2)) + 0.5 * lam * float(scaled.sum())
-
-        def spent(scaled: Array) -> float:
-            return float(scaled @ total)
-
-        lavish = priced(0.0)
-        if spent(lavish) <= activity:
-            return lavish
-        # The bound is active: its multiplier is a price on activity itself. As the price rises the activity falls, in
-        # places by leaps, so the solution is sought between a code that spends too much and one that spends too little.
-        frugal, best = np.zeros_like(lavish), cost(lavish)
-        for _ in range(CUTS):
-            share = (activity - spent(frugal)) / (spent(lavish) - spent(frugal))
-            mixed = frugal + share * (lavish - frugal)
-            if cost(mixed) - best <= self.tol * cost(np.zeros_like(mixed)):
-                break
-            # Each code draws a line under the optimum, as a function of the price; the lines cross at the next one.
-            price = (cost(frugal) - cost(lavish)) / (spent(lavish) - spent(frugal))
-            found = priced(price)
-            best = max(best, cost(found) + price * (spent(found) - activity))
-            if spent(found) > activity:
-                lavish = found
-            else:
-                frugal = found
-        return mixed
+    def _do(self, work: _Work, points: Array, currents: Array) -> Array:
+        given = self._prices, self.activity, points, currents
+        if self._posed is not None:
+            return work(self._posed, *given, engine=self.engine, tol=self._tol)[0]
+        masked = _captured(self.engine, _MASKED[work]) if len(points) <= _FEW else _MASKED[work]
+        return masked(self.embedding, *given, engine=self.engine, tol=self._tol)[0]
 
 
-def _parallel(columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first of each set of parallel unit columns (n, n_components), and the set (n,) that each belongs to."""
-    if len(columns) == 0:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+class PosedColumns(NamedTuple):
+    """The columns of P as a lasso sees them."""
+
+    columns: Array
+    """Unit columns (n_columns, n_components); one stands for all that are parallel to it."""
+    shown: Mask
+    """Atoms (n_features,) that have a column in P."""
+    group: Ints
+    """The column (n_features,) that stands for each atom; any for those that are not shown."""
+    share: Array
+    """Activity of each atom (n_features,) for a unit of its column; zero for those that are not shown."""
+    total: Array
+    """Activity (n_columns,) of all atoms that share a column, for a unit of it."""
+
+
+def pose_columns(embedding: Array) -> PosedColumns:
+    """The columns of P (n_components, n_features), each direction once, and no zero ones."""
+    xp = array_namespace(embedding)
+    unit, norms = unit_columns(contiguous(embedding.T))
+    (atoms,) = xp.nonzero(norms > 0)
+    own = _parallel_groups(unit[atoms])
+    group = xp.zeros_like(xp.argsort(norms))
+    group[atoms] = own
+    columns = unit[atoms][xp.unique_all(own).indices] if len(atoms) else unit[:0]
+    return _posed(columns, norms, group)
+
+
+def pose_columns_masked(embedding: Array) -> PosedColumns:
+    """The same with as many columns as atoms: those that stand for no atom are zero, and no solution uses them.
+
+    So all embeddings of one size pose problems of one shape and the host need not know how many there are: captured
+    work may not wait for it.
+    """
+    xp = array_namespace(embedding)
+    unit, norms = unit_columns(embedding.T)
+    number = _parallel_groups(unit)
+    # The first of a group has the least index; the sort is stable.
+    order = xp.argsort(number, stable=True)
+    group = order[xp.searchsorted(number[order], number)]
+    is_first = group == xp.arange(len(group), device=group.device)
+    return _posed(xp.where(is_first[:, None], unit, 0.0), norms, group)
+
+
+def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
+    xp, shown = array_namespace(norms), norms > 0
+    squares = sum_by_group((norms**2)[None], group, max(len(columns), 1))[0][group]
+    share = xp.where(shown, norms / xp.where(shown, squares, 1.0), 0.0)
+    return PosedColumns(columns, shown, group, share, sum_by_group(share[None], group, len(columns))[0])
+
+
+def _parallel_groups(columns: Array) -> Ints:
+    """The set (n,) of parallel unit columns (n, n_components) that each belongs to; zero columns have their own."""
+    xp = array_namespace(columns)
     # Parallel columns are neighbours in the order of their products with any vector.
-    order = np.argsort(columns @ np.random.default_rng(0).standard_normal(columns.shape[1]), kind="stable")
+    order = xp.argsort(columns @ _probe(xp, columns.shape[1], columns.device), stable=True)
     ordered = columns[order]
-    differs = np.einsum("ij,ij->i", ordered[1:] - ordered[:-1], ordered[1:] - ordered[:-1]) > PARALLEL
-    group = np.empty(len(columns), dtype=np.intp)
-    group[order] = np.concatenate([[0], np.cumsum(differs)])
-    return np.unique(group, return_index=True)[1], group
+    differs = xp.sum((ordered[1:] - ordered[:-1]) ** 2, axis=1) > PARALLEL
+    differs = differs | ~xp.any(ordered[1:] != 0, axis=1)
+    group = xp.zeros_like(order)
+    group[order[1:]] = xp.cumulative_sum(xp.astype(differs, order.dtype))
+    return group
+
+
+def _recover(
+    posed: PosedColumns, prices: Array, activity: Array, points: Array, currents: Array, *, engine: Engine, tol: float
+) -> tuple[Array]:
+    """Codes (n, n_features) of points (n, n_components); one price for all (1,), or one for each (n,)."""
+    xp = array_namespace(points)
+    hidden = xp.where(posed.shown, 0.0, currents)
+    if not len(posed.columns):
+        return (hidden,)
+    start = sum_by_group(currents - hidden, posed.group, len(posed.columns))
+    bound = Bound(posed.total, xp.clip(activity - xp.sum(hidden, axis=1), min=0.0))
+    coef = engine.solve_bounded(posed.columns, points, prices, bound, tol=tol, start=start)
+    return (hidden + coef[:, posed.group] * posed.share,)
+
+
+def _recover_change(
+    posed: PosedColumns, prices: Array, activity: Array, shifts: Array, currents: Array, *, engine: Engine, tol: float
+) -> tuple[Array]:
+    """Changes (n, n_features) of the current codes that move their points by the shifts (n, n_components)."""
+    xp, n_columns = array_namespace(shifts), len(posed.columns)
+    if not n_columns:
+        return (xp.zeros_like(currents),)
+    columns, worth = xp.concat([posed.columns, -posed.columns]), xp.concat([posed.total, posed.total])
+    bound = Bound(worth, xp.clip(activity - xp.sum(xp.abs(currents), axis=1), min=0.0))
+    start = xp.zeros((len(shifts), len(worth)), dtype=shifts.dtype, device=shifts.device)
+    coef = engine.solve_bounded(columns, shifts, prices, bound, tol=tol, start=start)
+    return ((coef[:, :n_columns] - coef[:, n_columns:])[:, posed.group] * posed.share,)
+
+
+def _recover_masked(embedding: Array, *given: Array, engine: Engine, tol: float) -> tuple[Array]:
+    return _recover(pose_columns_masked(embedding), *given, engine=engine, tol=tol)
+
+
+def _recover_change_masked(embedding: Array, *given: Array, engine: Engine, tol: float) -> tuple[Array]:
+    return _recover_change(pose_columns_masked(embedding), *given, engine=engine, tol=tol)
+
+
+_MASKED: dict[_Work, _Work] = {_recover: _recover_masked, _recover_change: _recover_change_masked}
+
+
+@lru_cache
+def _captured(engine: Engine, work: _Work) -> _Work:
+    return engine.capture(work)
+
+
+@lru_cache(maxsize=64)
+def _prices(engine: Engine, *lam: float) -> Array:
+    """Penalties (n,) on the device: to bring them there waits for the device, so that it is done once."""
+    return engine.array([0.5 * price for price in lam])
+
+
+@lru_cache
+def _probe(xp: ModuleType, size: int, device: str) -> Array:
+    probe: Array = xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
+    return probe
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
-    """The code (n_features,) that follows two others: steps 6 and 7."""
-    before, now = recover.embedding @ previous, recover.embedding @ current
-    point = extrapolation.advance(before, now)
-    if extrapolation.anchored:
+    """The code (n_features,) that follows two others: steps 6 and 7. Of several lam, each gives a row."""
+    engine, embedding = recover.engine, recover.embedding
+    before, now = embedding @ previous, embedding @ current
+    if extrapolation.adaptive:
+        # What was learned is a few numbers per direction, kept where it was learned: on the host.
+        point = engine.array(extrapolation.advance(engine.numpy(before), engine.numpy(now)))
+    else:
+        point = extrapolation.advance(before, now)
+    if extrapolation.predicts_change:
         return current + recover.change(point - now, current)
     return recover(point, current)

@@ -7,17 +7,18 @@ will be; the model takes care of that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psmt.embedding import embed_window
 from psmt.engines import engine_for
 from psmt.extrapolation import Extrapolation
-from psmt.recovery import ACTIVITY_FACTOR
+from psmt.moments import WindowMoments
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.types import Array
 
-Array = NDArray[np.float64]
 Auto = Literal["auto"]
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -39,6 +40,16 @@ class Choice:
     scores: dict[tuple[int | None, float], float]
     """Mean squared error for each (n_components, lam)."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        """The choice that `to_json` was taken from."""
+        scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
+        return cls(stored["n_components"], float(stored["lam"]), scores)
+
 
 def held_out(window: int) -> int:
     """How many codes at the end of a window are predicted to choose by."""
@@ -58,7 +69,7 @@ def walk_forward(
     n_components: int | Auto | None,
     lam: float | Auto,
     centred: bool,
-    ends: bool,
+    half_stencils: bool,
     rank_tol: float,
     device: str = "cpu",
 ) -> Choice:
@@ -70,26 +81,27 @@ def walk_forward(
     skip = -(-(len(codes) - start) // _SCORED)
     engine = engine_for(device)
     own, atoms = engine.array(codes), engine.array(dictionary)
-    moments = engine.moments(own[:start])
+    moments = WindowMoments.of(own[:start], engine)
     lams = LAMBDAS if lam == "auto" else (lam,)
     errors: dict[int | None, list[Array]] = {}
     for t in range(start, len(codes)):
         if (t - start) % skip == 0:
-            embedding = engine.straightest(
+            embedding = embed_window(
                 moments,
                 None if n_components == "auto" else n_components,
                 centred=centred,
-                ends=ends,
+                half_stencils=half_stencils,
                 rank_tol=rank_tol,
             )
             if not errors:
                 sizes = component_candidates(embedding.rank) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
             for f, found in errors.items() if len(errors) * len(lams) > 1 else ():
-                recover = engine.recovery(embedding.matrix[:f], lams, activity=ACTIVITY_FACTOR * moments.peak_activity)
-                expected = engine.recover_next(recover, extrapolation, own[t - 2], own[t - 1])
+                activity = ACTIVITY_FACTOR * moments.peak_activity
+                recover = Recovery(embedding.matrix[:f], lams, activity=activity, engine=engine)
+                expected = recover_next(recover, extrapolation, own[t - 2], own[t - 1])
                 found.append(engine.numpy((((expected - own[t]) @ atoms) ** 2).mean(1)))
-        if extrapolation.learns:
+        if extrapolation.adaptive:
             latest = own[t - 2 : t + 1]
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
         moments.update(own[t])

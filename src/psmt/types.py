@@ -17,6 +17,9 @@ Levels: TypeAlias = NDArray[np.float32]
 
 Ints: TypeAlias = NDArray[np.int64]
 
+Mask: TypeAlias = NDArray[np.bool_]
+"""Truth values of an engine's arrays."""
+
 Result: TypeAlias = dict[str, NDArray[Any]]
 """What a task gives: NumPy arrays of any kind, by name."""
 

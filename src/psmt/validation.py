@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import NotEnoughFramesError
+
+T = TypeVar("T")
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
@@ -92,6 +96,24 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
         constraint(name, getattr(owner, name))
 
 
+def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) -> T:
+    """The value of a parameter that had another name, which still works for one release.
+
+    >>> renamed("half_stencils", False, "ends", "deprecated")
+    False
+    """
+    if given == "deprecated":
+        return value
+    warn_renamed(former, name)
+    return cast(T, given)
+
+
+def warn_renamed(former: str, name: str) -> None:
+    """Say that the old name was used."""
+    text = f"{former} is called {name} now; the old name goes with the next release"
+    warnings.warn(text, FutureWarning, stacklevel=4)
+
+
 def check_series(
     values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
 ) -> NDArray[np.float64]:
@@ -123,6 +145,12 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArra
     return check_series(array[None], name=name)[0]
 
 
+def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:
+    """Raise unless all numbers are finite."""
+    if not np.isfinite(values).all():
+        raise error(f"{name} holds NaN or infinite values in {values.dtype}; mend or drop such frames")
+
+
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
     """Grey levels as a finite float32 array (height, width), or with three axes (time, height, width)."""
     array = np.asarray(values)
@@ -130,6 +158,5 @@ def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.flo
     if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
         raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
     array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values; mend or drop such frames")
+    check_finite(array, name=name)
     return array

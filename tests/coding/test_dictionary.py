@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oracles.dictionary import statistics, sweep
-from psmt.coding.dictionary import first_atoms
+from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 
 
 def batches(n_batches, size, n_atoms=30, n_features=12, seed=0):
@@ -19,7 +19,7 @@ def batches(n_batches, size, n_atoms=30, n_features=12, seed=0):
 def test_statistics_and_sweep(engine, size):
     given = batches(5, size)
     atoms = first_atoms(np.vstack([samples for _, samples in given]), 30, np.random.RandomState(0))
-    learning = engine.statistics(30, 12)
+    learning = DictionaryStatistics(30, 12, engine)
     for codes, samples in given:
         learning.update(engine.array(codes), engine.array(samples))
 

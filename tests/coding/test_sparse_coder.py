@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from in_numpy import InNumpy
 from oracles.solvers import lars_codes, nonnegative_least_squares
 from psmt import SparseCoder, read_patches
-from psmt.coding.dictionary import first_atoms
+from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 
 
 @parametrize_with_checks([SparseCoder(n_atoms=8, max_epochs=2)])
@@ -195,7 +195,7 @@ def test_few_samples_make_many_atoms(engine):
 
 
 def test_dead_atoms_are_replaced_by_what_is_explained_worst(engine):
-    statistics, atoms = engine.statistics(2, 3), engine.array(np.eye(3)[:2])
+    statistics, atoms = DictionaryStatistics(2, 3, engine), engine.array(np.eye(3)[:2])
     samples = engine.array([[1.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
     codes = engine.array([[1.0, 0.0], [0.0, 0.0]])
     for _ in range(6):
@@ -267,7 +267,7 @@ def test_nothing_works_before_fit():
 def test_following_frames_have_the_codes_of_transform(engine):
     film = read_patches("builtin:glide?frames=120", patch_size=8).values
     coder = SparseCoder(n_atoms=96, alpha=0.3, max_epochs=2, random_state=0, device=engine.device).fit(film)
-    codes, follow = coder.transform(film), InNumpy(engine, coder).follow
+    codes, follow = coder.transform(film), InNumpy(engine, coder).transform_next
     for t in range(1, len(film)):
         np.testing.assert_allclose(follow(film[t], codes[t - 1]), codes[t], atol=1e-8)
 
@@ -279,4 +279,4 @@ def test_following_a_frame_that_stands_still_changes_nothing(engine):
     code = coder.transform(x[None])[0]
     if engine.device == "torch:cpu":
         pytest.xfail("equal atoms are let in together there, and share the activity as rounding will have it")
-    np.testing.assert_allclose(InNumpy(engine, coder).follow(x, code), code, atol=1e-12)
+    np.testing.assert_allclose(InNumpy(engine, coder).transform_next(x, code), code, atol=1e-12)

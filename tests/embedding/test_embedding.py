@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oracles import literal
 from psmt import TemporalEmbedding
-from psmt.embedding import straightest
+from psmt.embedding import solve_closed_form
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import fix_signs, noise_line, whiten
+from psmt.numerics.rank import fix_signs, rank_threshold, whiten
 
 
 @parametrize_with_checks([TemporalEmbedding(), TemporalEmbedding(solver="sgd", max_epochs=3, random_state=0)])
@@ -37,40 +37,48 @@ def angles(P, Q):
     return scipy.linalg.subspace_angles(P.T, Q.T)
 
 
-both = pytest.mark.parametrize(("centred", "ends"), [(True, False), (True, True), (False, False), (False, True)])
+both = pytest.mark.parametrize(
+    ("centred", "half_stencils"), [(True, False), (True, True), (False, False), (False, True)]
+)
 
 
 @both
 @pytest.mark.parametrize("f", [1, 3, 8])
-def test_agrees_with_the_generalised_eigenproblem(engine, centred, ends, f):
+def test_agrees_with_the_generalised_eigenproblem(engine, centred, half_stencils, f):
     codes = smooth_codes()
     V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
-    AD = codes.T @ literal.second_difference_operator(len(codes), full=ends)
+    AD = codes.T @ literal.second_difference_operator(len(codes), full=half_stencils)
     values, vectors = scipy.linalg.eigh(AD @ AD.T, V)
-    layer = TemporalEmbedding(n_components=f, centred=centred, ends=ends, device=engine.device).fit(codes)
-    assert np.allclose(layer.roughness_, values[:f], rtol=1e-6)
+    layer = TemporalEmbedding(n_components=f, centred=centred, half_stencils=half_stencils, device=engine.device).fit(
+        codes
+    )
+    assert np.allclose(layer.eigenvalues_, values[:f], rtol=1e-6)
     assert angles(layer.embedding_, vectors[:, :f].T).max() < 1e-6
     assert np.allclose(np.abs(layer.embedding_), np.abs(vectors[:, :f].T), atol=1e-6)
 
 
 @both
-def test_agrees_with_the_papers_two_steps(engine, centred, ends):
+def test_agrees_with_the_papers_two_steps(engine, centred, half_stencils):
     codes = smooth_codes()
-    P = literal.embedding(codes.T, 4, centred=centred, full=ends)
-    Q = TemporalEmbedding(n_components=4, centred=centred, ends=ends, device=engine.device).fit(codes).embedding_
+    P = literal.embedding(codes.T, 4, centred=centred, full=half_stencils)
+    Q = (
+        TemporalEmbedding(n_components=4, centred=centred, half_stencils=half_stencils, device=engine.device)
+        .fit(codes)
+        .embedding_
+    )
     assert np.allclose(Q.T @ Q, P.T @ P, atol=1e-7)
 
 
 @both
-def test_the_constraint_and_the_objective_hold(engine, centred, ends):
+def test_the_constraint_and_the_objective_hold(engine, centred, half_stencils):
     codes = smooth_codes()
-    layer = TemporalEmbedding(centred=centred, ends=ends, device=engine.device).fit(codes)
+    layer = TemporalEmbedding(centred=centred, half_stencils=half_stencils, device=engine.device).fit(codes)
     V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
-    D = literal.second_difference_operator(len(codes), full=ends)
+    D = literal.second_difference_operator(len(codes), full=half_stencils)
     P = layer.embedding_
     assert np.allclose(P @ V @ P.T, np.eye(8), atol=1e-8)
-    assert np.allclose(np.sum((P @ codes.T @ D) ** 2, axis=1), layer.roughness_)
-    assert np.all(np.diff(layer.roughness_) >= 0)
+    assert np.allclose(np.sum((P @ codes.T @ D) ** 2, axis=1), layer.eigenvalues_)
+    assert np.all(np.diff(layer.eigenvalues_) >= 0)
 
 
 def test_a_known_slow_motion_is_found(engine):
@@ -113,7 +121,7 @@ def test_the_null_space_supplies_no_fake_straight_directions(engine):
         TemporalEmbedding(device=engine.device).fit(doubled),
     )
     assert layer.rank_ == 4
-    assert np.allclose(layer.roughness_, full.roughness_, rtol=1e-6)
+    assert np.allclose(layer.eigenvalues_, full.eigenvalues_, rtol=1e-6)
     assert np.allclose(np.abs(layer.transform(doubled)), np.abs(full.transform(codes)), atol=1e-6)
 
 
@@ -143,12 +151,12 @@ def test_the_lift_is_that_of_white_noise():
     codes = smooth_codes(n=400)
     codes[:, 4] *= 1e-3
     moments = WindowMoments.of(codes)
-    line = noise_line(moments.variances(), 1e-4)
-    lifted = straightest(moments.covariance(), moments.second_differences(), 8, n_codes=400, rank_tol=1e-4)
+    line = rank_threshold(moments.variances(), 1e-4)
+    lifted = solve_closed_form(moments.covariance(), moments.second_differences(), 8, n_codes=400, rank_tol=1e-4)
     V, S = noisy(codes, 400, line)
     roughness = scipy.linalg.eigh(S, V, eigvals_only=True)
-    assert whiten(moments.covariance(), rank_tol=1e-4).floor == line
-    assert np.allclose(lifted.roughness, roughness[: lifted.rank], rtol=0.05)
+    assert whiten(moments.covariance(), rank_tol=1e-4).noise_variance == line
+    assert np.allclose(lifted.eigenvalues, roughness[: lifted.rank], rtol=0.05)
 
 
 def test_the_embedding_does_not_jump_where_a_direction_crosses_the_line():
@@ -160,7 +168,7 @@ def test_the_embedding_does_not_jump_where_a_direction_crosses_the_line():
         scaled = codes.copy()
         scaled[:, 2] *= scale
         moments = WindowMoments.of(scaled)
-        P = straightest(moments.covariance(), moments.second_differences(), 4, n_codes=300, rank_tol=1e-6)
+        P = solve_closed_form(moments.covariance(), moments.second_differences(), 4, n_codes=300, rank_tol=1e-6)
         return P.rank, P.matrix * np.where(np.arange(8) == 2, scale, 1.0)
 
     scales = np.geomspace(1e-3, 1e-2, 200)
@@ -255,7 +263,7 @@ def test_solving_from_sliding_moments_is_solving_afresh(engine):
     moments = WindowMoments.of(codes[:100])
     for code in codes[100:]:
         moments.slide(code)
-    slid = straightest(moments.covariance(), moments.second_differences(), 4, n_codes=100)
+    slid = solve_closed_form(moments.covariance(), moments.second_differences(), 4, n_codes=100)
     assert np.allclose(
         slid.matrix, TemporalEmbedding(n_components=4, device=engine.device).fit(codes[100:]).embedding_, atol=1e-7
     )
@@ -266,13 +274,15 @@ def test_solving_from_sliding_moments_is_solving_afresh(engine):
 GAPPED = np.array([0.05, 0.1, 0.2, 1.2, 1.5, 1.9, 2.3, 2.7])
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_sgd_reaches_the_closed_form(ends):
+@pytest.mark.parametrize("half_stencils", [False, True])
+def test_sgd_reaches_the_closed_form(half_stencils):
     codes = smooth_codes(n=400, paces=GAPPED)
-    closed = TemporalEmbedding(n_components=3, ends=ends).fit(codes)
-    sgd = TemporalEmbedding(n_components=3, ends=ends, solver="sgd", tol=1e-4, random_state=0).fit(codes)
+    closed = TemporalEmbedding(n_components=3, half_stencils=half_stencils).fit(codes)
+    sgd = TemporalEmbedding(n_components=3, half_stencils=half_stencils, solver="sgd", tol=1e-4, random_state=0).fit(
+        codes
+    )
     assert angles(sgd.embedding_, closed.embedding_).max() < 0.02
-    assert closed.roughness_.sum() * (1 - 1e-9) <= sgd.roughness_.sum() <= 1.02 * closed.roughness_.sum()
+    assert closed.eigenvalues_.sum() * (1 - 1e-9) <= sgd.eigenvalues_.sum() <= 1.02 * closed.eigenvalues_.sum()
     assert np.allclose(sgd.embedding_ @ np.cov(codes.T) @ sgd.embedding_.T, np.eye(3), atol=1e-6)
 
 
@@ -282,7 +292,7 @@ def test_sgd_comes_closer_with_every_epoch():
         TemporalEmbedding(n_components=3, solver="sgd", max_epochs=epochs, tol=0.0, random_state=0).fit(codes)
         for epochs in (1, 3, 10)
     ]
-    roughness = [layer.roughness_.sum() for layer in layers]
+    roughness = [layer.eigenvalues_.sum() for layer in layers]
     assert roughness[0] > 2 * roughness[1] > 4 * roughness[2]
 
 
@@ -314,7 +324,7 @@ def test_sgd_same_seed_same_bytes():
 def test_parameters_can_be_read_and_set():
     layer = TemporalEmbedding(n_components=3, centred=False)
     assert clone(layer).get_params() == layer.get_params()
-    assert layer.set_params(ends=True).get_params()["ends"] is True
+    assert layer.set_params(half_stencils=True).get_params()["half_stencils"] is True
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LassoLars
 
-from psmt.engines.numba.lasso import solve_many, unit_columns
+from psmt.engines.numba.lasso import solve_many
+from psmt.numerics.linalg import unit_columns
 from psmt.recovery import Recovery
 
 torch = pytest.importorskip("torch")
 
-from psmt.engines import torch_lasso, torch_recovery  # noqa: E402
-from psmt.engines.torch.graphs import Recorded  # noqa: E402
-from psmt.engines.torch.lasso import Bound, pose, solve  # noqa: E402
+from psmt.engines import engine_for  # noqa: E402
+from psmt.engines.contract import Bound, ResidentArrays  # noqa: E402
+from psmt.engines.torch import lasso as torch_lasso  # noqa: E402
+from psmt.engines.torch.graphs import Captured  # noqa: E402
+from psmt.engines.torch.lasso import pose, solve  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["cpu", "cuda"])
@@ -141,38 +144,40 @@ def test_single_precision(on, rng):
     np.testing.assert_allclose(objective(columns, targets, prices, found.double().cpu().numpy()), best, rtol=1e-5)
 
 
-def test_what_is_recorded_gives_what_is_done(device, on, rng):
+def test_what_is_captured_gives_what_is_done(device, on, rng):
     state = on(np.zeros(5))
 
     def add(given, fixed, *, times):
-        fixed += times * given
-        return fixed.clone(), given.sum()
+        (total,) = fixed
+        total += times * given
+        return total.clone(), given.sum()
 
-    recorded = Recorded(add)
+    captured = Captured(add)
     for i in range(1, 4):
-        total, own = recorded(on(np.full(5, i)), fixed=(state,), times=2.0)
+        total, own = captured(on(np.full(5, i)), ResidentArrays((state,)), times=2.0)
         assert float(own) == 5 * i
         assert total.tolist() == [float(i * (i + 1))] * 5
     assert state.tolist() == [12.0] * 5
 
 
-def test_what_cannot_be_recorded_is_done(device, on):
+def test_what_cannot_be_captured_is_done(device, on):
     def look(given):
         return (given * float(given.sum()),)
 
-    recorded = Recorded(look)
+    captured = Captured(look)
     for i in (1.0, 2.0):
         if device == "cuda" and i == 1.0:
-            with pytest.warns(UserWarning, match="look cannot be recorded"):
-                found = recorded(on([i, i]))[0]
+            with pytest.warns(UserWarning, match="look cannot be captured"):
+                found = captured(on([i, i]))[0]
         else:
-            found = recorded(on([i, i]))[0]
+            found = captured(on([i, i]))[0]
         assert found.tolist() == [2 * i * i] * 2
 
 
-def test_recoveries_of_one_shape_do_not_disturb_each_other(on, rng):
+def test_recoveries_of_one_shape_do_not_disturb_each_other(device, on, rng):
+    engine = engine_for("torch:cpu" if device == "cpu" else device)
     embeddings, points = on(rng.standard_normal((3, 4, 10))), on(rng.standard_normal((3, 4)))
-    recoveries = [torch_recovery.TorchRecovery(embedding, 0.1) for embedding in embeddings]
+    recoveries = [Recovery(embedding, 0.1, engine=engine) for embedding in embeddings]
     found = [recover(point) for recover, point in zip(recoveries, points, strict=True)]
     for embedding, point, code in zip(embeddings, points, found, strict=True):
         expected = Recovery(embedding.cpu().numpy(), 0.1)(point.cpu().numpy())

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from conftest import wave
 from in_numpy import InNumpy
 from psmt import SparseCoder, TemporalEmbedding
+from psmt.coding.atoms import Atoms
 
 
 @pytest.fixture
@@ -23,14 +24,14 @@ def atoms(rng):
 
 
 def test_following_finds_the_same_code_from_any_start(engine, rng, atoms):
-    ready, samples = InNumpy(engine, engine.atoms(atoms)), rng.standard_normal((4, 12))
+    ready, samples = InNumpy(engine, Atoms(atoms, engine)), rng.standard_normal((4, 12))
     codes = ready.code(samples, 0.2, tol=1e-12)
     for last in (codes[0], 0.0 * codes[0], codes[1] + 1.0):
         np.testing.assert_allclose(ready.code_next(samples[1], 0.2, tol=1e-12, last=last), codes[1], atol=1e-9)
 
 
 def test_equal_atoms_and_empty_samples(engine):
-    ready = InNumpy(engine, engine.atoms(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
+    ready = InNumpy(engine, Atoms(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), engine))
     codes = ready.code(np.array([[2.0, 0.0], [0.0, 0.0]]), 0.5, tol=1e-12)
     np.testing.assert_allclose(codes[0, :2].sum(), 1.5)
     np.testing.assert_array_equal(codes[1], 0.0)
@@ -38,7 +39,7 @@ def test_equal_atoms_and_empty_samples(engine):
 
 def test_decoding(engine, rng, atoms):
     codes = rng.random((3, 30))
-    np.testing.assert_allclose(InNumpy(engine, engine.atoms(atoms)).decode(codes), codes @ atoms)
+    np.testing.assert_allclose(InNumpy(engine, Atoms(atoms, engine)).decode(codes), codes @ atoms)
 
 
 def test_sparse_arrays_become_dense(engine, rng):

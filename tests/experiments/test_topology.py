@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psmt.coding import SparseCoder
-from psmt.embedding import straightest
+from psmt.embedding import solve_closed_form
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.codes import pack_codes, slice_codes
 from psmt.experiments.running.tasks import run_tasks
@@ -67,7 +67,7 @@ def test_graph_is_that_of_plain_loops(engine, threshold):
     graph = graph_of(codes, device=engine.device, n_components=6, threshold=threshold)
 
     moments = WindowMoments.of(codes)
-    columns = straightest(moments.covariance(), moments.second_differences(), 6, n_codes=len(moments)).matrix.T
+    columns = solve_closed_form(moments.covariance(), moments.second_differences(), 6, n_codes=len(moments)).matrix.T
     linked = {
         (i, j)
         for i in range(14)

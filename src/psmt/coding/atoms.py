@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psmt.engines.numba.lasso import gram_matrix, solve_many, solve_one, unit_columns
-
-Array = NDArray[np.float64]
+from psmt.engines import engine_for
+from psmt.engines.contract import Engine, ResidentArrays
+from psmt.numerics.linalg import positive_or_one, unit_columns
+from psmt.threads import one_blas_thread
+from psmt.types import Array
 
 
 class Atoms:
@@ -19,33 +20,52 @@ class Atoms:
     ----------
     given : (n_atoms, n_features) array
         A copy is kept, read-only: what is made from it must not fall behind.
+    engine : Engine
+        What samples and codes are arrays of.
     """
 
-    def __init__(self, given: Array) -> None:
+    def __init__(self, given: Array, engine: Engine) -> None:
         self.given = np.array(given, dtype=np.float64)
         self.given.flags.writeable = False
-        self._unit, norms = unit_columns(given)
+        self._engine = engine
+        self._atoms = engine.array(self.given)
+        unit, norms = unit_columns(self._atoms)
+        self._columns = engine.solver_array(unit)
         # A zero atom keeps its zeros: it correlates with nothing, so no code uses it.
-        self._norms = np.where(norms > 0, norms, 1.0)
+        self._norms = positive_or_one(norms)
+        self._code_next = engine.capture(_code_next)
 
-    def __reduce__(self) -> tuple[type[Atoms], tuple[Array]]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The Gram matrix is larger than the atoms, and quicker made than read.
-        return Atoms, (self.given,)
+        return _atoms_on, (self._engine.device, self.given)
 
     @cached_property
     def _gram(self) -> Array:
-        return gram_matrix(self._unit)
+        with one_blas_thread():
+            return self._columns @ self._columns.T
 
     def code(self, samples: Array, alpha: float, *, tol: float) -> Array:
         """Codes (n_samples, n_atoms) of the samples (n_samples, n_features)."""
-        prices = alpha / self._norms
-        return solve_many(self._unit, samples, prices, tol=tol, norms=self._norms, gram=self._gram).coef
+        penalty = alpha / self._norms
+        solve = self._engine.solve_many
+        return solve(self._columns, samples, penalty, tol=tol, norms=self._norms, gram=self._gram)
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
-        prices = alpha / self._norms
-        return solve_one(self._unit, sample, prices, tol=tol, start=last, gram=self._gram).coef / self._norms
+        prepared = ResidentArrays((self._columns, self._gram, self._norms))
+        return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=tol)[0]
 
     def decode(self, codes: Array) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
-        return codes @ self.given
+        return codes @ self._atoms
+
+
+def _code_next(
+    sample: Array, last: Array, prepared: ResidentArrays, *, engine: Engine, alpha: float, tol: float
+) -> tuple[Array]:
+    columns, gram, norms = prepared
+    return (engine.solve_next(columns, sample, alpha / norms, tol=tol, start=last, gram=gram) / norms,)
+
+
+def _atoms_on(device: str, given: Array) -> Atoms:
+    return Atoms(given, engine_for(device))

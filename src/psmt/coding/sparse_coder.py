@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from psmt.coding.dictionary import first_atoms
+from psmt.coding.atoms import Atoms
+from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 from psmt.engines import engine_for
-from psmt.engines.numba.lasso import unit_columns
+from psmt.engines.contract import Engine
+from psmt.numerics.linalg import unit_columns
 from psmt.threads import one_blas_thread
-from psmt.validation import check_count, check_real
-
-Array = NDArray[np.float64]
+from psmt.types import Array
+from psmt.validation import Constraint, check_parameters, count, real
 
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -64,6 +65,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     objective_: list[float]
     n_features_in_: int
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "n_atoms": count(),
+        "alpha": real(open_bound=True),
+        "max_epochs": count(),
+        "tol": real(),
+        "batch_size": count(),
+        "gap_tol": real(open_bound=True),
+    }
 
     def __init__(
         self,
@@ -131,7 +141,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
-            self._statistics = engine_for(self.device, self.dtype).statistics(*self.dictionary_.shape)
+            self._statistics = DictionaryStatistics(*self.dictionary_.shape, self._engine)
         self._learn(samples)
         return self
 
@@ -139,10 +149,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        engine = engine_for(self.device, self.dtype)
+        engine = self._engine
         return engine.numpy(self._atoms.code(engine.array(samples), self.alpha, tol=self.gap_tol))
 
-    def follow(self, x: Any, code: Any) -> Any:
+    def transform_next(self, x: Array, code: Array) -> Array:
         """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as arrays of the engine.
 
         It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
@@ -150,7 +160,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return self._atoms.code_next(x, self.alpha, tol=self.gap_tol, last=code)
 
-    def decode(self, codes: Any) -> Any:
+    def decode(self, codes: Array) -> Array:
         """Samples (n, n_features) that the codes (n, n_atoms) stand for, as arrays of the engine: step 8."""
         return self._atoms.decode(codes)
 
@@ -178,34 +188,33 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @dictionary_.setter
     def dictionary_(self, atoms: Array) -> None:
-        self._atoms = engine_for(self.device, self.dtype).atoms(atoms)
+        self._atoms = Atoms(atoms, self._engine)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.dictionary_)
 
+    @property
+    def _engine(self) -> Engine:
+        return engine_for(self.device, self.dtype)
+
     def _check_parameters(self) -> None:
         engine_for(self.device, self.dtype)
-        check_count("n_atoms", self.n_atoms)
-        check_real("alpha", self.alpha, open_bound=True)
-        check_count("max_epochs", self.max_epochs)
-        check_real("tol", self.tol)
-        check_count("batch_size", self.batch_size)
-        check_real("gap_tol", self.gap_tol, open_bound=True)
+        check_parameters(self, self._parameter_constraints)
 
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
-        self._statistics = engine_for(self.device, self.dtype).statistics(*self.dictionary_.shape)
+        self._statistics = DictionaryStatistics(*self.dictionary_.shape, self._engine)
 
     def _learn(self, X: Array) -> None:
         """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
-        engine = engine_for(self.device, self.dtype)
+        engine = self._engine
         atoms, samples, total = engine.array(self.dictionary_.copy()), engine.array(X), 0.0
         with one_blas_thread():  # more would be in the way of those that code
             for start in range(0, len(X), self.batch_size):
                 batch = samples[start : start + self.batch_size]
-                codes = engine.code(atoms, batch, self.alpha, tol=self.gap_tol)
+                codes = engine.solve_many(engine.solver_array(atoms), batch, self.alpha, tol=self.gap_tol)
                 residuals = batch - codes @ atoms
                 total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()
                 self._statistics.update(codes, batch)

@@ -1,7 +1,7 @@
 """Layer 2: the linear embedding in which the scene moves as straight as possible (step 5 of the paper)."""
 
-from psmt.embedding.closed_form import Embedding, straightest
-from psmt.embedding.followed import TrackedEmbedding
+from psmt.embedding.closed_form import Embedding, embed_window, solve_closed_form
+from psmt.embedding.followed import FollowedEmbedding
 from psmt.embedding.temporal import TemporalEmbedding
 
-__all__ = ["Embedding", "TemporalEmbedding", "TrackedEmbedding", "straightest"]
+__all__ = ["Embedding", "FollowedEmbedding", "TemporalEmbedding", "embed_window", "solve_closed_form"]

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from psmt.numerics.rank import NOISE_BEND, whiten
+from psmt.numerics.rank import NOISE_ROUGHNESS, whiten
 
 Array = NDArray[np.float64]
 
@@ -50,16 +50,20 @@ class StochasticSolver:
         whitening = whiten(covariance, rank_tol=self.rank_tol)
         self.rank = whitening.rank
         # Coordinates in which the constraint is orthonormality.
-        self._white, self._dual, self._noise = whitening.matrix, whitening.dual, NOISE_BEND * whitening.noise
+        self._white, self._dual, self._noise = (
+            whitening.matrix,
+            whitening.dual,
+            NOISE_ROUGHNESS * whitening.noise_share,
+        )
         self._keep(_orthonormal((self.matrix @ self._dual)[: self.rank]))
 
     def _keep(self, rows: Array) -> None:
         self.matrix = rows @ self._white.T
 
-    def epoch(self, bends: Array, batch_size: int) -> None:
+    def epoch(self, second_differences: Array, batch_size: int) -> None:
         """One pass over the second differences (n, n_features), in random order."""
         rate = self.rate / (1.0 + self.epochs / 10.0)
-        white = bends @ self._white
+        white = second_differences @ self._white
         rows = self.matrix @ self._dual
         order = self.rng.permutation(len(white))
         for start in range(0, len(white), batch_size):

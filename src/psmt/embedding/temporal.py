@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from psmt.embedding.closed_form import embed_window
 from psmt.embedding.stochastic import StochasticSolver
 from psmt.engines import engine_for
+from psmt.engines.window import half_stencil, second_difference
 from psmt.errors import NotEnoughFramesError
+from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, fix_signs
-from psmt.validation import check_choice, check_count, check_real
-
-Array = NDArray[np.float64]
+from psmt.recovery import Recovery
+from psmt.types import Array
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, warn_renamed
 
 
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -32,7 +35,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     centred : bool, default True
         V is the covariance, as the paper says; False takes the second moment of the original sparse manifold
         transform, which is far less stable where the scene stands still.
-    ends : bool, default False
+    half_stencils : bool, default False
         D is H x H with half stencils at both ends, as the paper has it; False takes interior differences only.
     lam : float, default 0.0
         Price of activity in `inverse_transform`.
@@ -47,13 +50,15 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+    ends : bool
+        The former name of `half_stencils`, for one more release.
 
     Attributes
     ----------
     embedding_ : (n_components_, n_features) array
         P, straightest direction first. An atom that does not vary has a zero column.
-    roughness_ : (n_components_,) array
-        Curvature of each direction.
+    eigenvalues_ : (n_components_,) array
+        ``||p A D||^2`` of each direction, ascending.
     rank_ : int
         Rank of V.
     moments_ : WindowMoments
@@ -68,7 +73,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> t = np.linspace(0, 6, 200)
     >>> codes = np.column_stack([1 + np.cos(t), 1 + np.sin(t), np.random.default_rng(0).random(200)])
     >>> layer = TemporalEmbedding(n_components=2).fit(codes)
-    >>> bool((layer.roughness_ < 0.01).all())
+    >>> bool((layer.eigenvalues_ < 0.01).all())
     True
     >>> full = TemporalEmbedding().fit(codes)
     >>> bool(np.allclose(full.inverse_transform(full.transform(codes)), codes))
@@ -76,14 +81,25 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     """
 
     embedding_: Array
-    roughness_: Array
+    eigenvalues_: Array
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": allowing(None, count()),
+        "lam": real(),
+        "rank_tol": real(open_bound=True),
+        "solver": choice("closed", "sgd"),
+        "max_epochs": count(),
+        "batch_size": count(),
+        "rate": real(open_bound=True),
+        "tol": real(),
+    }
 
     def __init__(
         self,
         *,
         n_components: int | None = None,
         centred: bool = True,
-        ends: bool = False,
+        half_stencils: bool = False,
         lam: float = 0.0,
         rank_tol: float = RANK_TOL,
         solver: str = "closed",
@@ -93,10 +109,11 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         tol: float = 1e-3,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
+        ends: bool | Literal["deprecated"] = "deprecated",
     ) -> None:
         self.n_components = n_components
         self.centred = centred
-        self.ends = ends
+        self.half_stencils = half_stencils
         self.lam = lam
         self.rank_tol = rank_tol
         self.solver = solver
@@ -106,6 +123,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.tol = tol
         self.random_state = random_state
         self.device = device
+        self.ends = ends
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn P from the codes (time, n_features), in the order of time."""
@@ -116,7 +134,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 f"X has n_samples = {len(codes)} codes (1 sample gives no motion); a second difference needs 3"
             )
         engine = engine_for(self.device)
-        self.moments_ = engine.moments(engine.array(codes))
+        self.moments_ = WindowMoments.of(engine.array(codes), engine)
         self._solver: StochasticSolver | None = None
         return self._solve(codes)
 
@@ -144,8 +162,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         engine = engine_for(self.device)
-        recover = engine.recovery(engine.array(self.embedding_), self.lam)
-        return engine.numpy(engine.stack([recover(point) for point in engine.array(given)]))
+        recover = Recovery(engine.array(self.embedding_), self.lam, engine=engine)
+        return np.array([engine.numpy(recover(point)) for point in engine.array(given)])
 
     @property
     def n_components_(self) -> int:
@@ -156,38 +174,45 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _n_features_out(self) -> int:
         return self.n_components_
 
+    @property
+    def roughness_(self) -> Array:
+        """The former name of `eigenvalues_`, for one more release."""
+        warn_renamed("roughness_", "eigenvalues_")
+        return self.eigenvalues_
+
+    @property
+    def _half_stencils(self) -> bool:
+        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
+
     def _check_parameters(self) -> None:
         engine_for(self.device)
-        if self.n_components is not None:
-            check_count("n_components", self.n_components)
-        check_real("lam", self.lam)
-        check_real("rank_tol", self.rank_tol, open_bound=True)
-        check_choice("solver", self.solver, ("closed", "sgd"))
+        check_parameters(self, self._parameter_constraints)
         if self.solver == "sgd" and self.device != "cpu":
             raise ValueError(
                 f"solver='sgd' does not run on device={self.device!r}; use device='cpu' or solver='closed'"
             )
-        check_count("max_epochs", self.max_epochs)
-        check_count("batch_size", self.batch_size)
-        check_real("rate", self.rate, open_bound=True)
-        check_real("tol", self.tol)
 
     def _solve(self, recent: Array) -> Self:
         if self.solver == "sgd":
-            self._descend(
-                recent, self.moments_.covariance(centred=self.centred), self.moments_.second_differences(ends=self.ends)
-            )
+            self._descend(recent)
             return self
         engine = engine_for(self.device)
-        found = engine.straightest(
-            self.moments_, self.n_components, centred=self.centred, ends=self.ends, rank_tol=self.rank_tol
+        found = embed_window(
+            self.moments_,
+            self.n_components,
+            centred=self.centred,
+            half_stencils=self._half_stencils,
+            rank_tol=self.rank_tol,
         )
         self.rank_ = found.rank
         self._check_rank()
-        self.embedding_, self.roughness_ = engine.numpy(found.matrix), engine.numpy(found.roughness)
+        self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
         return self
 
-    def _descend(self, recent: Array, covariance: Array, curvature: Array) -> None:
+    def _descend(self, recent: Array) -> None:
+        half_stencils = self._half_stencils
+        covariance = self.moments_.covariance(centred=self.centred)
+        moment = self.moments_.second_differences(half_stencils=half_stencils)
         if self._solver is None:
             self._solver = StochasticSolver(
                 self.n_components or covariance.shape[0],
@@ -200,14 +225,14 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self._solver.renew(covariance)
         self.rank_ = self._solver.rank
         self._check_rank()
-        bends = recent[1:-1] - 0.5 * (recent[:-2] + recent[2:])
-        if self.ends:
-            bends = np.vstack([bends, recent[0] - 0.5 * recent[1], recent[-1] - 0.5 * recent[-2]])
+        bends = second_difference(recent[:-2], recent[1:-1], recent[2:])
+        if half_stencils:
+            bends = np.vstack([bends, half_stencil(recent[0], recent[1]), half_stencil(recent[-1], recent[-2])])
         for _ in range(self.max_epochs):
             self._solver.epoch(bends, self.batch_size)
-            if self._solver.residual(curvature, len(self.moments_)) <= self.tol:
+            if self._solver.residual(moment, len(self.moments_)) <= self.tol:
                 break
-        matrix, self.roughness_ = self._solver.ordered(curvature)
+        matrix, self.eigenvalues_ = self._solver.ordered(moment)
         self.embedding_ = fix_signs(matrix)
 
     def _check_rank(self) -> None:

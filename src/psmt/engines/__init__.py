@@ -1,71 +1,18 @@
 """Engines: the few operations that cost time, once per kind of hardware.
 
-An engine codes, learns, keeps moments, embeds and recovers. What its operations take and give are arrays of its own:
-they stay on its device, so that a model moves one frame in and one frame out. The rest of the package does arithmetic
-on these arrays by operators and methods that all kinds share, and does not know which kind it has.
+`psmt.engines.contract` says what an engine gives. Its kernels take and give arrays of its own, which stay on its
+device, so that a model moves one frame in and one frame out. The rest of the package does arithmetic on these arrays by
+way of their array namespace, and does not know which kind it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-
+from psmt.engines.contract import Engine, check_engine
 from psmt.errors import DeviceError
 
 __all__ = ["Engine", "engine_for", "engine_name"]
-
-
-class Engine(Protocol):
-    """What the package asks of an engine; `Any` stands for its own arrays."""
-
-    device: str
-
-    def array(self, values: ArrayLike) -> Any:
-        """Own array of float64 with these values."""
-
-    def numpy(self, values: Any) -> NDArray[np.float64]:
-        """A NumPy array with the values of an own one."""
-
-    def dense(self, values: csr_array) -> Any:
-        """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
-
-    def stack(self, arrays: Sequence[Any]) -> Any:
-        """Own arrays of one shape, as rows of one."""
-
-    def atoms(self, given: NDArray[np.float64]) -> Any:
-        """A dictionary (n_atoms, n_features), ready for coding: an `Atoms`."""
-
-    def statistics(self, n_atoms: int, n_features: int) -> Any:
-        """What a dictionary is learned from: a `DictionaryStatistics`."""
-
-    def code(self, atoms: Any, samples: Any, alpha: float, *, tol: float) -> Any:
-        """Codes (n, n_atoms) of samples (n, n_features) over unit-norm atoms (n_atoms, n_features)."""
-
-    def moments(self, codes: Any) -> Any:
-        """Moments of a window of codes (time, n_features): a `WindowMoments`."""
-
-    def moments_from_state(self, state: dict[str, NDArray[np.float64]]) -> Any:
-        """The moments whose `state` this was."""
-
-    def straightest(self, moments: Any, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float) -> Any:
-        """The closed form of a window's embedding: an `Embedding`."""
-
-    def tracked(self, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float) -> Any:
-        """The embedding of a sliding window: a `TrackedEmbedding`."""
-
-    def embedding(self, matrix: NDArray[np.float64], roughness: NDArray[np.float64], rank: int) -> Any:
-        """An `Embedding` of given parts."""
-
-    def recovery(self, embedding: Any, lam: float | Sequence[float], *, activity: Any = np.inf) -> Any:
-        """Codes from points of an embedding (n_components, n_features): a `Recovery`."""
-
-    def recover_next(self, recover: Any, extrapolation: Any, previous: Any, current: Any) -> Any:
-        """The code (n_features,) that follows two others: steps 6 and 7. Of several lam, each gives a row."""
 
 
 def engine_name(device: str, dtype: str = "float64") -> str:
@@ -98,9 +45,9 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     if device == "cpu":
         if dtype != "float64":
             raise DeviceError(f"dtype={dtype!r} is for GPUs; device='cpu' computes in 'float64'")
-        from psmt.engines.numba.engine import CpuEngine
+        from psmt.engines.numba.engine import NumbaEngine
 
-        return CpuEngine()
+        return check_engine(NumbaEngine())
     name = device.removeprefix("torch:")
     if name.split(":")[0] != "cuda" and device != "torch:cpu":
         raise DeviceError(f"device={device!r} is not known; use 'cpu', or 'cuda' for a GPU")
@@ -121,4 +68,4 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
             )
     from psmt.engines.torch.engine import TorchEngine
 
-    return TorchEngine(engine_name(device, dtype), torch.device(name), getattr(torch, dtype))
+    return check_engine(TorchEngine(engine_name(device, dtype), torch.device(name), getattr(torch, dtype)))

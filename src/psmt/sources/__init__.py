@@ -1,46 +1,89 @@
-"""Frames from anywhere, in constant memory."""
+"""Where data comes from: frames of films, images, arrays, cameras and streams, and series that are no films.
+
+A source is one file of this package and one line of ``_OPENERS``. Which command takes which kind of source is said in
+`psmt.sources.contract`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import FrameSourceError, MissingSourceError
-from psmt.sources.arrays import ArrayFrames, NpzFrames, open_array, open_npy, open_npz
-from psmt.sources.contract import Frame, FrameSource, check_stop
-from psmt.sources.glide import GlideFilm, GlideMotion, parse_glide
-from psmt.sources.images import ImageFolder, open_images
-from psmt.sources.video_files import VideoFilm, open_video
+from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
+from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
+from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
+from psmt.sources.images import IMAGES, ImageFolder
+from psmt.sources.pixels import Frame
+from psmt.sources.series import TEXT, SeriesSource
+from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
+from psmt.sources.video_files import VIDEO, VideoFilm
 
 __all__ = [
     "ArrayFrames",
+    "Film",
     "Frame",
     "FrameSource",
+    "FrameStream",
     "GlideFilm",
     "GlideMotion",
     "ImageFolder",
+    "IteratedFrames",
+    "LiveVideo",
     "NpzFrames",
+    "SeriesSource",
+    "Spec",
     "VideoFilm",
     "open_frames",
+    "open_repeatable",
+    "open_series",
+    "open_source",
+    "open_stream",
+    "require_film",
 ]
 
+Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
+"""What a source is opened from."""
 
-def open_frames(source: str | os.PathLike[str] | NDArray[Any] | FrameSource, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file or array as a `FrameSource`.
+_OPENED: Opener[FrameSource | SeriesSource] = Opener(
+    lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
+)
+
+# The first that matches opens: any file that nobody else knows may be a video.
+_OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
+    _OPENED,
+    ARRAY,
+    BUILTIN,
+    CAMERA,
+    URL,
+    ITERATOR,
+    IMAGES,
+    NPY,
+    NPZ,
+    TEXT,
+    VIDEO,
+)
+
+
+def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
+    """Return frames as a `FrameSource`, or a ``(time, features)`` series as a `SeriesSource`.
 
     Parameters
     ----------
-    source : path, str, array or FrameSource
+    source : path, str, array, iterator, FrameSource or SeriesSource
         - a video in any container that libav opens (mp4, mov, mkv, avi, webm, ...);
         - a folder of images, taken in natural order (``img2`` before ``img10``);
-        - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames``;
+        - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
+        - a ``.csv`` or ``.tsv`` file: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.02"``;
-        - an array ``(time, height, width)`` or ``(time, height, width, 3)``;
-        - a `FrameSource`, which only ``stop`` is applied to.
+        - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
+        - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
+        - an iterator over frames: a `FrameStream`, see `open_stream`;
+        - an opened source, which only ``stop`` is applied to.
     stop : int, optional
         Read no frame from this index on.
 
@@ -51,34 +94,82 @@ def open_frames(source: str | os.PathLike[str] | NDArray[Any] | FrameSource, *, 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> open_source(np.zeros((7, 3)), stop=5)
+    SeriesSource(name='array', feature_names=None, path=None, stop=5)
+    >>> open_source("builtin:glide?frames=50").repeatable
+    True
+    """
+    check_stop(stop)
+    spec: object = source
+    # A text that is no address is a path.
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _opener(source) is None):
+        spec = Path(source)
+        if not spec.exists():
+            raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
+    opener = _opener(spec)
+    if opener is None:
+        raise TypeError(
+            f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array, an iterator or a FrameSource"
+        )
+    try:
+        return opener.open(spec, stop)
+    except PermissionError as error:
+        raise FrameSourceError(f"{spec} may not be read ({error.strerror}); check its permissions") from error
+
+
+def _opener(spec: object) -> Opener[FrameSource | SeriesSource] | None:
+    return next((opener for opener in _OPENERS if opener.matches(spec)), None)
+
+
+def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
+    """Return the frames of a film, folder, file, array, camera or stream; as `open_source`, which a series is left to.
+
+    Parameters
+    ----------
+    source, stop
+        As for `open_source`.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read or is a series.
+
+    Examples
+    --------
     >>> film = open_frames("builtin:glide?frames=50&seed=1", stop=3)
     >>> film.n_frames, film.shape
     (3, (200, 200))
     >>> [frame.dtype.name for frame in film]
     ['float32', 'float32', 'float32']
     """
-    check_stop(stop)
-    if isinstance(source, FrameSource):
-        return source.head(stop)
-    if isinstance(source, np.ndarray):
-        return open_array(source, stop=stop)
-    if isinstance(source, str) and source.startswith("builtin:"):
-        return parse_glide(source).head(stop)
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array or a FrameSource")
-    return _open_path(Path(source), stop=stop)
+    opened = open_source(source, stop=stop)
+    if isinstance(opened, FrameSource):
+        return opened
+    raise FrameSourceError(
+        f"{opened.name} has shape {opened.values.shape}, which is a series (time, features); frames are "
+        "(time, height, width) or (time, height, width, 3): give those, or open it with open_series"
+    )
 
 
-def _open_path(path: Path, *, stop: int | None) -> FrameSource:
-    if not path.exists():
-        raise MissingSourceError(f"{path} does not exist; check the path, or try builtin:glide")
-    try:
-        if path.is_dir():
-            return open_images(path, stop=stop)
-        if path.suffix.lower() == ".npy":
-            return open_npy(path, stop=stop)
-        if path.suffix.lower() == ".npz":
-            return open_npz(path, stop=stop)
-        return open_video(path, stop=stop)
-    except PermissionError as error:
-        raise FrameSourceError(f"{path} may not be read ({error.strerror}); check its permissions") from error
+def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
+    """Return a ``(time, features)`` series, as `open_source` does; frames raise `FrameSourceError`.
+
+    >>> import numpy as np
+    >>> open_series(np.zeros((7, 3))).n_features
+    3
+    """
+    opened = open_source(source, stop=stop)
+    if isinstance(opened, SeriesSource):
+        return opened
+    height, width = opened.shape
+    raise FrameSourceError(
+        f"{opened.name} has frames of {height} x {width} pixels; a series is (time, features): "
+        "open it with open_frames, or make a series of its patches with read_patches"
+    )
+
+
+def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
+    """Return a source that can be read again, of frames or of a series; a stream raises as in `require_film`."""
+    opened = open_source(source, stop=stop)
+    return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

@@ -1,32 +1,39 @@
-"""The contract of everything that frames come from."""
+"""The contract of everything that frames come from.
+
+A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a
+camera, can be read only once and has none. What a command does decides what it needs:
+
+- ``psmt predict-video`` reads its frames once, in order: it takes any `FrameSource`;
+- ``psmt sweep``, ``topology``, ``reconstruct``, ``predict``, ``reproduce`` and ``demo`` go on after an interruption, so
+  that what they read must be there again: they take a `Film`, or a `psmt.sources.SeriesSource`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from threading import Event
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.errors import FrameSourceError
+from psmt.sources.pixels import Frame
 
-__all__ = ["Frame", "FrameSource"]
+__all__ = ["Film", "FrameSource", "FrameStream", "Opener", "require_film"]
 
-Frame: TypeAlias = NDArray[np.float32]
-
-REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSource(ABC):
-    """Frames in order, read anew on each iteration and held one at a time.
+    """Frames in order, held one at a time: a `Film` or a `FrameStream`.
 
     Iterating yields grey frames, float32 ``(height, width)``.
 
@@ -42,6 +49,8 @@ class FrameSource(ABC):
         Frames per second; None where time has no unit.
     stop : int or None
         Frames from this index on are not read.
+    repeatable : bool
+        Whether the frames can be read again. True for a `Film` and False for a `FrameStream`.
     """
 
     name: str
@@ -49,19 +58,16 @@ class FrameSource(ABC):
     n_frames: int | None
     fps: float | None = None
     stop: int | None = None
+    repeatable: ClassVar[bool]
 
     @abstractmethod
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         """Yield all frames, ``(height, width)`` or with ``colour`` ``(height, width, 3)``."""
 
-    @abstractmethod
-    def checksum(self) -> str:
-        """Return the sha256 of what the frames are made from, as 64 hex digits, whatever ``stop`` is."""
-
     def head(self, stop: int | None) -> Self:
         """Return the same source without the frames from ``stop`` on; None changes nothing."""
         check_stop(stop)
-        return replace(self, stop=_smaller(self.stop, stop), n_frames=_smaller(self.n_frames, stop))
+        return replace(self, stop=smaller(self.stop, stop), n_frames=smaller(self.n_frames, stop))
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield grey frames, float32 ``(height, width)``."""
@@ -77,6 +83,85 @@ class FrameSource(ABC):
             yield from islice(frames, self.stop)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Film(FrameSource):
+    """Frames that can be read again: each iteration starts anew, and a checksum names what is read."""
+
+    repeatable: ClassVar[bool] = True
+
+    @abstractmethod
+    def checksum(self) -> str:
+        """Return the sha256 of what the frames are made from, as 64 hex digits, whatever ``stop`` is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FrameStream(FrameSource):
+    """Frames that come by only once, as those of a camera do: the second iteration raises `FrameSourceError`.
+
+    Attributes
+    ----------
+    begun : threading.Event
+        Set when the first iteration begins. All heads of a stream share it, as they share the frames.
+    """
+
+    repeatable: ClassVar[bool] = False
+    begun: Event = field(default_factory=Event, repr=False)
+
+    def _limited(self, *, colour: bool) -> Iterator[Frame]:
+        if self.begun.is_set():
+            raise FrameSourceError(
+                f"{self.name} can be read only once, and was read already; open it again for what comes next, or "
+                "record it to a file first"
+            )
+        self.begun.set()
+        return super()._limited(colour=colour)
+
+
+def require_film(source: FrameSource, *, wanted_by: str) -> Film:
+    """Return the source if it can be read again; raise `FrameSourceError` if not.
+
+    Parameters
+    ----------
+    source : FrameSource
+        Frames of any origin.
+    wanted_by : str
+        What must read it again, for people: ``"psmt sweep"``.
+    """
+    if isinstance(source, Film):
+        return source
+    raise FrameSourceError(
+        f"{source.name} can be read only once; {wanted_by} goes on after an interruption and needs a film that can be "
+        "read again: record it to a file first"
+    )
+
+
+Opened = TypeVar("Opened", covariant=True)
+
+
+class Opener(NamedTuple, Generic[Opened]):
+    """One kind of source: how it is recognised and how it is opened.
+
+    Attributes
+    ----------
+    matches : callable
+        Whether something is of this kind: a string, a `Path` that exists, an array or another object.
+    open : callable
+        Called with what matched and with ``stop``, it gives the source.
+    """
+
+    matches: Callable[[object], bool]
+    open: Callable[[Any, int | None], Opened]
+
+
+def has_suffix(spec: object, *suffixes: str) -> bool:
+    """Return whether this is the path of a file whose name ends like that.
+
+    >>> has_suffix(Path("a.NPY"), ".npy"), has_suffix("a.npy", ".npy")
+    (True, False)
+    """
+    return isinstance(spec, Path) and spec.suffix.lower() in suffixes and not spec.is_dir()
+
+
 def check_stop(stop: int | None) -> None:
     """Raise ValueError unless ``stop`` is None or a positive integer."""
     if stop is None:
@@ -85,42 +170,10 @@ def check_stop(stop: int | None) -> None:
         raise ValueError(f"stop={stop!r} is not a number of frames; use an integer of at least 1, or None for all")
 
 
-def _smaller(first: int | None, second: int | None) -> int | None:
+def smaller(first: int | None, second: int | None) -> int | None:
     """Return the smaller of two numbers, where None is no bound."""
     known = [int(value) for value in (first, second) if value is not None]
     return min(known, default=None)
-
-
-def white(dtype: np.dtype[Any]) -> float | None:
-    """Return the value that means white in an integer dtype; None for all kinds that have no agreed one."""
-    return {"b1": 1.0, "u1": 255.0, "u2": 65535.0}.get(f"{dtype.kind}{dtype.itemsize}")
-
-
-def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32: integers with white at 1, floating point as it is.
-
-    >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
-    array([0. , 0.2, 1. ], dtype=float32)
-    """
-    if top := white(pixels.dtype):
-        return pixels.astype(np.float32) / np.float32(top)
-    with np.errstate(over="ignore"):
-        values = pixels.astype(np.float32)
-    if not np.isfinite(values).all():
-        raise FrameSourceError(
-            f"{where} holds NaN or infinite values; frames must be finite in float32: mend or drop that frame"
-        )
-    return values
-
-
-def grey(pixels: Frame) -> Frame:
-    """Return ``(height, width)`` Rec. 601 luma of ``(height, width, 3)`` pixels; grey passes through."""
-    return pixels if pixels.ndim == 2 else pixels @ REC601
-
-
-def rgb(pixels: Frame) -> Frame:
-    """Return ``(height, width, 3)`` pixels, a grey frame three times over."""
-    return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:
@@ -133,4 +186,12 @@ def file_checksum(*paths: Path, names: bool = False) -> str:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
+    return digest.hexdigest()
+
+
+def array_checksum(array: NDArray[Any]) -> str:
+    """Return the sha256 of an array's dtype, shape and bytes."""
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    for part in array:
+        digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()

@@ -28,7 +28,7 @@ _ENCODERS: dict[str, dict[str, str]] = {
 
 @contextmanager
 def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
-    """A function that adds a picture (height, width, 3), red, green and blue, to the film.
+    """Yield a function that adds a picture ``(height, width, 3)``, red, green and blue, to the film.
 
     The first picture decides the size; an odd row or column is repeated once, since H.264 counts in pairs. Nothing is
     left behind if anything goes wrong.
@@ -36,6 +36,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
     Parameters
     ----------
     path : path
+        The file to write, in an MP4 container whatever its suffix.
     fps : float, optional
         Pictures per second; 25 where nobody knows.
     """
@@ -63,7 +64,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
 
 
 def encoder() -> str:
-    """Name of the encoder that films are written with."""
+    """Return the name of the encoder that films are written with."""
     for name in _ENCODERS:
         try:
             av.codec.Codec(name, "w")

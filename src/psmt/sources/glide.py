@@ -18,9 +18,11 @@ from scipy.ndimage import fourier_gaussian, spline_filter
 from sklearn.datasets import load_sample_images
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import REC601, Frame, FrameSource, check_stop, rgb
+from psmt.sources.contract import Film, Opener, check_stop
+from psmt.sources.pixels import REC601, Frame, channels
+from psmt.types import Array, Levels
 
-__all__ = ["GlideFilm", "GlideMotion", "parse_glide"]
+__all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
 
 VERSION = 1  # a change of any frame needs a new number, because checksums name it
 LARGEST = 400
@@ -84,19 +86,17 @@ class GlideMotion:
     """
 
     start: int
-    row: NDArray[np.float64]
-    column: NDArray[np.float64]
-    zoom: NDArray[np.float64]
-    angle: NDArray[np.float64]
-    speed: NDArray[np.float64]
+    row: Array
+    column: Array
+    zoom: Array
+    angle: Array
+    speed: Array
     size: int
 
     def __len__(self) -> int:
         return len(self.row)
 
-    def to_world(
-        self, index: int, row: ArrayLike, column: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def to_world(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
         """Return the world row and column under pixels of the frame ``start + index``.
 
         With ``c = (size - 1) / 2``, ``y = (row - c) / zoom`` and ``x = (column - c) / zoom`` this is
@@ -107,9 +107,7 @@ class GlideMotion:
         x = (np.asarray(column, dtype=float) - centre) / self.zoom[index]
         return self.row[index] + cos * y + sin * x, self.column[index] - sin * y + cos * x
 
-    def to_frame(
-        self, index: int, row: ArrayLike, column: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def to_frame(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
         """Return the frame row and column that world pixels are seen at: the inverse of `to_world`."""
         cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
         down = (np.asarray(row, dtype=float) - self.row[index]) * self.zoom[index]
@@ -118,7 +116,7 @@ class GlideMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlideFilm(FrameSource):
+class GlideFilm(Film):
     """A camera that glides over the two photographs which scikit-learn ships, in one take.
 
     It pans, zooms and turns by fractions of a pixel; calm stretches, where it almost stands still, and lively
@@ -205,8 +203,7 @@ class GlideFilm(FrameSource):
         for start in range(0, self.n_frames, block):
             motion = self.motion(start=start, stop=min(start + block, self.n_frames))
             for index in range(len(motion)):
-                frame = self._render(motion, index)
-                yield rgb(frame) if colour else frame
+                yield channels(self._render(motion, index), colour=colour)
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
         zoom = motion.zoom[index]
@@ -255,7 +252,13 @@ def parse_glide(source: str) -> GlideFilm:
         raise FrameSourceError(f"{source!r}: {error}") from None
 
 
-def _path(seed: int, time: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+BUILTIN: Opener[GlideFilm] = Opener(
+    lambda spec: isinstance(spec, str) and spec.startswith("builtin:"),
+    lambda spec, stop: parse_glide(spec).head(stop),
+)
+
+
+def _path(seed: int, time: Array) -> tuple[Array, ...]:
     """Return row, column, zoom and angle at each time, all of shape ``(n_times,)``."""
     rng = np.random.default_rng((seed, 0))
     warped = _warp(seed, time)
@@ -274,7 +277,7 @@ _band_middle = CubicSpline(BAND_COLUMN, BAND_MIDDLE)
 _band_half = CubicSpline(BAND_COLUMN, BAND_HALF)
 
 
-def _warp(seed: int, time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _warp(seed: int, time: Array) -> Array:
     """Return the time that passes for the camera, ``(n_times,)``: slow in calm stretches, never backwards."""
     count = int(time.max() // STRETCH[0]) + 2
     # The numbers of a stretch are drawn in order, so more of them never change those before.
@@ -293,11 +296,12 @@ def _warp(seed: int, time: NDArray[np.float64]) -> NDArray[np.float64]:
     since = time - begin[k]
     u = np.clip(since / RAMP, 0.0, 1.0)
     gained = RAMP * (u**3 - u**4 / 2) + np.maximum(since - RAMP, 0.0)
-    return covered[k] + before[k] * since + (pace[k] - before[k]) * gained
+    warped: Array = covered[k] + before[k] * since + (pace[k] - before[k]) * gained
+    return warped
 
 
 @lru_cache(maxsize=1)
-def _world() -> NDArray[np.float32]:
+def _world() -> Levels:
     """Return the spline coefficients of the world at falling sharpness, ``(n_levels, height, width)``."""
     china, flower = (
         (photo[:HEIGHT].astype(np.float32) @ REC601 / 255) ** GAMMA for photo in load_sample_images().images
@@ -314,7 +318,7 @@ def _world() -> NDArray[np.float32]:
     return _levels(world)
 
 
-def _levels(picture: NDArray[np.floating]) -> NDArray[np.float32]:
+def _levels(picture: NDArray[np.floating]) -> Levels:
     """Return spline coefficients of a picture, blurred for each of ``LEVEL_SCALE``."""
     spectrum, width = rfft2(picture), picture.shape[1]
     levels = []
@@ -325,7 +329,7 @@ def _levels(picture: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.stack(levels)
 
 
-def _view(scale: float, top: int, bottom: int, left: int, right: int) -> NDArray[np.float32]:
+def _view(scale: float, top: int, bottom: int, left: int, right: int) -> Levels:
     """Return spline coefficients of part of the world, for ``scale`` world pixels per frame pixel."""
     levels = _world()[:, top:bottom, left:right]
     position = float(np.interp(scale, LEVEL_SCALE, np.arange(len(LEVEL_SCALE))))
@@ -333,11 +337,12 @@ def _view(scale: float, top: int, bottom: int, left: int, right: int) -> NDArray
     weight = np.float32(position - level)
     if weight == 0.0:
         return np.ascontiguousarray(levels[level])
-    return levels[level] + weight * (levels[level + 1] - levels[level])
+    view: Levels = levels[level] + weight * (levels[level + 1] - levels[level])
+    return view
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def _sample(view, centre_row, centre_column, cos, sin, frame):
+def _sample(view: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
     """Fill ``frame`` with the cubic spline ``view`` seen by a camera at the centre, turned and zoomed."""
     size = frame.shape[0]
     half = (size - 1) / 2

@@ -11,15 +11,16 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Frame, FrameSource, file_checksum, grey, rgb, scaled
+from psmt.sources.contract import Film, Opener, file_checksum
+from psmt.sources.pixels import Frame, channels, scaled
 
-__all__ = ["ImageFolder", "open_images"]
+__all__ = ["IMAGES", "ImageFolder", "open_images"]
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageFolder(FrameSource):
+class ImageFolder(Film):
     """The images of a folder in natural order of their names. Made by `open_images`."""
 
     path: Path
@@ -37,10 +38,10 @@ class ImageFolder(FrameSource):
                     f"{file} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {self.files[0].name} is "
                     f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
                 )
-            yield rgb(pixels) if colour else grey(pixels)
+            yield channels(pixels, colour=colour)
 
 
-def open_images(path: Path, *, stop: int | None = None) -> ImageFolder:
+def open_images(path: Path, stop: int | None = None) -> ImageFolder:
     """Return the images in the folder ``path``; hidden files and other kinds of file are passed over."""
     files = sorted(
         (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")),
@@ -80,3 +81,6 @@ def _load(file: Path) -> Frame:
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise FrameSourceError(f"{file} cannot be read as an image ({error}); replace or remove it") from error
     return scaled(pixels, where=str(file))
+
+
+IMAGES: Opener[ImageFolder] = Opener(lambda spec: isinstance(spec, Path) and spec.is_dir(), open_images)

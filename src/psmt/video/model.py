@@ -159,7 +159,7 @@ class FramePSMT(BaseEstimator):
 
     # Predict, receive, learn
 
-    def fit(self, frames: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+    def fit(self, frames: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, height, width), at least two."""
         check_parameters(self, self._parameter_constraints)
         past = check_film(frames, minimum=2)

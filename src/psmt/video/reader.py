@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psmt.patches import PatchCutter
 from psmt.sources import Frame, FrameSource
-from psmt.sources.contract import grey
+from psmt.sources.pixels import grey
 from psmt.validation import Constraint, allowing, check_parameters, count
 
 SMALLEST = 16

@@ -1,76 +1,125 @@
-"""The engine of the CPU: NumPy, LAPACK and compiled kernels."""
+"""The engine of the CPU: NumPy, LAPACK and kernels that numba compiles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.coding.atoms import Atoms
-from psmt.coding.dictionary import DictionaryStatistics
-from psmt.embedding.closed_form import Embedding, straightest
-from psmt.embedding.followed import TrackedEmbedding
-from psmt.engines.numba.lasso import solve_many
-from psmt.extrapolation import Extrapolation
-from psmt.moments import WindowMoments
-from psmt.recovery import Recovery, recover_next
+from psmt.engines.contract import Bound, ShiftInvert
+from psmt.engines.numba import dictionary, lasso
+from psmt.engines.numba.code_window import SparseWindow
+from psmt.engines.numba.shift_invert import LazyShiftInvert
+from psmt.engines.window import CodeWindow
+from psmt.numerics.cutting_planes import bounded
+from psmt.threads import one_blas_thread
+from psmt.types import Array, Mask
 
-Array = NDArray[np.float64]
+_FEW = 8
+"""Problems up to this number are solved one by one; beyond, one Gram matrix serves those that do not meet the bound."""
 
 
-class CpuEngine:
-    """See `psmt.engines.Engine`; its own arrays are NumPy's."""
+class NumbaEngine:
+    """See `psmt.engines.contract.Engine`; its own arrays are NumPy's."""
 
     device = "cpu"
+    captures = False
+    linalg_errors: tuple[type[Exception], ...] = (np.linalg.LinAlgError, ValueError)
 
     def array(self, values: ArrayLike) -> Array:
+        """Own array of float64 with these values."""
         return np.asarray(values, dtype=np.float64)
 
-    def numpy(self, values: Array) -> Array:
+    def numpy(self, values: Array) -> NDArray[np.float64]:
+        """A NumPy array with the values of an own one."""
         return values
 
     def dense(self, values: csr_array) -> Array:
-        return values.toarray()
+        """Own array of float64 with the values of a sparse one."""
+        return np.asarray(values.toarray())
 
-    def stack(self, arrays: Sequence[Array]) -> Array:
-        return np.stack(arrays)
+    def solver_array(self, values: Array) -> Array:
+        """The values in the precision that lassos are solved in."""
+        return values
 
-    def atoms(self, given: Array) -> Atoms:
-        return Atoms(given)
+    def solve_many(
+        self,
+        columns: Array,
+        targets: Array,
+        penalty: Array | float,
+        *,
+        tol: float,
+        norms: Array | None = None,
+        gram: Array | None = None,
+    ) -> Array:
+        """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
+        return lasso.solve_many(columns, targets, penalty, tol=tol, norms=norms, gram=gram).coef
 
-    def statistics(self, n_atoms: int, n_features: int) -> DictionaryStatistics:
-        return DictionaryStatistics(n_atoms, n_features)
+    def solve_next(
+        self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
+    ) -> Array:
+        """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
+        return lasso.solve_one(columns, target, penalty, tol=tol, start=start, gram=gram).coef
 
-    def code(self, atoms: Array, samples: Array, alpha: float, *, tol: float) -> Array:
-        return solve_many(atoms, samples, alpha, tol=tol).coef
+    def solve_bounded(
+        self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
+    ) -> Array:
+        """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
+        prices = np.broadcast_to(penalty, len(targets)).tolist()
+        if len(penalty) == 1 and len(targets) > _FEW:
+            coef = self.solve_many(columns, targets, prices[0], tol=tol)
+            open_ = np.flatnonzero(coef @ bound.worth > bound.limit)
+        else:
+            coef = np.empty((len(targets), len(columns)))
+            open_ = np.arange(len(targets))
+        for i in open_:
+            coef[i] = self._bounded(columns, targets[i], prices[i], Bound(bound.worth, bound.limit[i]), tol, start[i])
+        return coef
 
-    def moments(self, codes: Array) -> WindowMoments:
-        return WindowMoments.of(codes)
+    @staticmethod
+    def _bounded(columns: Array, target: Array, price: float, bound: Bound, tol: float, start: Array) -> Array:
+        support = start
 
-    def moments_from_state(self, state: dict[str, Array]) -> WindowMoments:
-        return WindowMoments.from_state(state)
+        def solve(multiplier: float | Array) -> Array:
+            nonlocal support  # each solution is close to the last: its support is tried first
+            penalty = price + float(np.asarray(multiplier)) * bound.worth
+            support = lasso.solve_one(columns, target, penalty, tol=tol, start=support).coef
+            return support
 
-    def straightest(
-        self, moments: WindowMoments, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float
-    ) -> Embedding:
-        return straightest(
-            moments.covariance(centred=centred),
-            moments.second_differences(ends=ends),
-            n_components,
-            n_codes=len(moments),
-            rank_tol=rank_tol,
-        )
+        def cost(coef: Array) -> Array:
+            error = 0.5 * float(np.sum((coef @ columns - target) ** 2))
+            return np.asarray(error + price * float(coef.sum()))
 
-    def tracked(self, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float) -> TrackedEmbedding:
-        return TrackedEmbedding(n_components, centred=centred, ends=ends, rank_tol=rank_tol)
+        free = solve(0.0)
+        if float(free @ bound.worth) <= bound.limit:
+            return free
+        return bounded(free, solve, cost, bound.worth, bound.limit, tol * cost(np.zeros_like(free)))
 
-    def embedding(self, matrix: Array, roughness: Array, rank: int) -> Embedding:
-        return Embedding(matrix, roughness, rank)
+    def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
+        """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
+        code_code *= kept
+        code_sample *= kept
+        dictionary.add_codes(codes, samples, code_code, code_sample)
 
-    def recovery(self, embedding: Array, lam: float | Sequence[float], *, activity: float = np.inf) -> Recovery:
-        return Recovery(embedding, lam, activity=activity)
+    def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
+        """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
+        dictionary.sweep_atoms(atoms, code_code, code_sample, used)
 
-    def recover_next(self, recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
-        return recover_next(recover, extrapolation, previous, current)
+    def code_window(self, codes: Array) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
+        return SparseWindow(codes)
+
+    def shift_invert(self, shifted: Array, shifts: Array, total: Array, *, centred: bool) -> ShiftInvert:
+        """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
+        return LazyShiftInvert(shifted, shifts, total, centred=centred)
+
+    def capture(self, work: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+        """The work itself."""
+        return work
+
+    def small_work(self) -> AbstractContextManager[object]:
+        """Context in which small matrices are worked on: one thread, as more would wait longer than they work."""
+        return one_blas_thread()

@@ -17,15 +17,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads, njit
-from numpy.typing import NDArray
 
+from psmt.engines.contract import LassoResult
 from psmt.threads import one_blas_thread
-
-Array = NDArray[np.float64]
+from psmt.types import Array
 
 _CHUNK = 64
 """Targets that a thread solves one after the other. Fixed, so that results do not depend on the thread count."""
@@ -43,13 +41,6 @@ _FREE = 1e-300
 """A price below this counts as this, so that it has a reciprocal."""
 
 _FAST = {"reassoc", "contract", "nsz"}
-
-
-class LassoResult(NamedTuple):
-    """Coefficients and the duality gaps that vouch for them."""
-
-    coef: Array
-    gap: Array
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -435,12 +426,6 @@ def solve_one(
     gram = np.empty((0, 0)) if gram is None else gram
     gap = _solve_single(columns, gram, target, _prices(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
-
-
-def unit_columns(columns: Array) -> tuple[Array, Array]:
-    """Unit-norm columns (n_columns, n_features) and the norms (n_columns,) they had; zero columns stay zero."""
-    norms = np.linalg.norm(columns, axis=1)
-    return columns / np.where(norms > 0, norms, 1.0)[:, None], norms
 
 
 def _in_threads(work: Callable[[slice], None], size: int) -> None:

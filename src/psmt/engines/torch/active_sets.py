@@ -1,4 +1,4 @@
-"""Active sets that take their steps together: the solver of `torch_lasso` where there is no kernel for the device.
+"""Active sets that take their steps together: the solver of `torch.lasso` where there is no kernel for the device.
 
 In one step, a problem that is optimal on its support lets in the columns that violate the optimality conditions most;
 then every problem walks towards the optimum of its support, as far as the first member that reaches zero, which leaves.
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from psmt.engines.torch.problems import Bound, LassoResult, Problems
-from psmt.recovery import CUTS
+from psmt.engines.contract import Bound, LassoResult
+from psmt.engines.torch.problems import Problems
+from psmt.numerics.cutting_planes import bounded
 
 _NEAR = 0.7
 """Columns join whose violation is at least this fraction of the largest."""
@@ -187,7 +188,7 @@ def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound:
     if bound is None:
         found = _solve(wide, tol, start)
     else:
-        found = _solve_bounded(wide, tol, start, Bound(pad(bound.worth, (0, more)), bound.most))
+        found = _solve_bounded(wide, tol, start, Bound(pad(bound.worth, (0, more)), bound.limit))
     return LassoResult(found.coef[:, :n_columns], found.gap)
 
 
@@ -214,29 +215,18 @@ def _solve(problems: Problems, tol: float, start: Tensor | None) -> LassoResult:
 
 
 def _solve_bounded(problems: Problems, tol: float, start: Tensor | None, bound: Bound) -> LassoResult:
-    """The search for the price of activity of `psmt.recovery.Recovery`, for all problems at once."""
+    """The bounded problems, by cutting planes for all of them at once; the gaps are of the problems without bound."""
     gram, corr, square, penalty, _ = problems
-    worth, most = bound
+    free = _solve(problems, tol, start)
+    last = free.coef
+
+    def solve(multiplier: Tensor) -> Tensor:
+        nonlocal last
+        last = _solve(problems._replace(penalty=penalty + multiplier[:, None] * bound.worth), tol, last).coef
+        return last
 
     def cost(coef: Tensor) -> Tensor:
         images = coef @ gram if gram.dim() == 2 else (coef[:, None] @ gram)[:, 0]
         return 0.5 * square + (coef * (0.5 * images - corr + penalty)).sum(1)
 
-    found = lavish = _solve(problems, tol, start).coef
-    over = lavish @ worth > most
-    frugal, best = torch.zeros_like(lavish), cost(lavish)
-    gap = torch.zeros_like(square)
-    for _ in range(CUTS):
-        span = lavish @ worth - frugal @ worth
-        mixed = frugal + ((most - frugal @ worth) / span)[:, None] * (lavish - frugal)
-        found = torch.where(over[:, None], mixed, found)
-        gap = torch.where(over, cost(mixed) - best, gap)
-        over &= gap > tol * 0.5 * square
-        if not bool(over.any()):
-            break
-        price = torch.where(over, (cost(frugal) - cost(lavish)) / span, 0.0)
-        fresh = _solve(problems._replace(penalty=penalty + price[:, None] * worth), tol, found).coef
-        best = torch.maximum(best, cost(fresh) + price * (fresh @ worth - most))
-        much = (fresh @ worth > most)[:, None]
-        lavish, frugal = torch.where(much, fresh, lavish), torch.where(much, frugal, fresh)
-    return LassoResult(found, gap)
+    return LassoResult(bounded(free.coef, solve, cost, bound.worth, bound.limit, tol * 0.5 * square), free.gap)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -11,88 +11,103 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from psmt.engines.torch.atoms import TorchAtoms, TorchStatistics
-from psmt.engines.torch.embedding import Embedding, straightest
-from psmt.engines.torch.lasso import solve_many
-from psmt.engines.torch.moments import TorchMoments
-from psmt.engines.torch.recovery import TorchRecovery
-from psmt.engines.torch.tracked import TorchTrackedEmbedding
-from psmt.extrapolation import Extrapolation
-
-Array = NDArray[np.float64]
+from psmt.engines.contract import Bound, ResidentArrays, ShiftInvert
+from psmt.engines.torch.code_window import DenseWindow
+from psmt.engines.torch.dictionary import swept
+from psmt.engines.torch.graphs import Captured
+from psmt.engines.torch.lasso import pose, solve, solve_many
+from psmt.engines.torch.shift_invert import DenseShiftInvert
+from psmt.engines.window import CodeWindow
 
 
 class TorchEngine:
-    """See `psmt.engines.Engine`; its own arrays are tensors of float64 on the device."""
+    """See `psmt.engines.contract.Engine`; its own arrays are tensors of float64 on the device."""
+
+    captures = True
+    linalg_errors: tuple[type[Exception], ...] = (torch.linalg.LinAlgError,)
 
     def __init__(self, device: str, place: torch.device, dtype: torch.dtype) -> None:
         self.device = device
         self._place = place
         self._dtype = dtype
+        self._swept = Captured(swept)
 
     def array(self, values: ArrayLike) -> Tensor:
+        """Own array of float64 with these values."""
         if isinstance(values, Tensor):
             return values
         # torch warns of arrays that it may not write to.
         return torch.from_numpy(np.require(values, np.float64, ["C", "W"])).to(self._place)
 
-    def numpy(self, values: Tensor) -> Array:
-        return values.cpu().numpy()
+    def numpy(self, values: Tensor) -> NDArray[np.float64]:
+        """A NumPy array with the values of an own one."""
+        return np.asarray(values.cpu().numpy())
 
     def dense(self, values: csr_array) -> Tensor:
+        """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
         filled = torch.zeros(values.shape, dtype=torch.float64, device=self._place)
         rows, columns = (torch.from_numpy(part.astype(np.int64)).to(self._place) for part in values.tocoo().coords)
         filled[rows, columns] = self.array(values.data)
         return filled
 
-    def stack(self, arrays: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(arrays))
+    def solver_array(self, values: Tensor) -> Tensor:
+        """The values in the precision that lassos are solved in."""
+        return values.to(self._dtype)
 
-    def atoms(self, given: Array) -> TorchAtoms:
-        return TorchAtoms(given, self.device, self._place, self._dtype)
-
-    def statistics(self, n_atoms: int, n_features: int) -> TorchStatistics:
-        return TorchStatistics(n_atoms, n_features, self._place)
-
-    def code(self, atoms: Tensor, samples: Tensor, alpha: float, *, tol: float) -> Tensor:
-        columns, targets = atoms.to(self._dtype), samples.to(self._dtype)
-        return solve_many(columns, targets, columns.new_full((len(columns),), alpha), tol=tol).coef.to(atoms.dtype)
-
-    def moments(self, codes: Tensor) -> TorchMoments:
-        return TorchMoments.of(codes)
-
-    def moments_from_state(self, state: dict[str, Array]) -> TorchMoments:
-        return TorchMoments.from_state({name: self.array(value) for name, value in state.items()})
-
-    def straightest(
-        self, moments: TorchMoments, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float
-    ) -> Embedding:
-        return straightest(
-            moments.covariance(centred=centred),
-            moments.second_differences(ends=ends),
-            n_components,
-            n_codes=len(moments),
-            rank_tol=rank_tol,
-        )
-
-    def tracked(self, n_components: int | None, *, centred: bool, ends: bool, rank_tol: float) -> TorchTrackedEmbedding:
-        return TorchTrackedEmbedding(n_components, centred=centred, ends=ends, rank_tol=rank_tol)
-
-    def embedding(self, matrix: Array, roughness: Array, rank: int) -> Embedding:
-        return Embedding(self.array(matrix), self.array(roughness), rank)
-
-    def recovery(self, embedding: Tensor, lam: float | Sequence[float], *, activity: Any = torch.inf) -> TorchRecovery:
-        return TorchRecovery(embedding, lam, activity=activity, dtype=self._dtype)
-
-    def recover_next(
-        self, recover: TorchRecovery, extrapolation: Extrapolation, previous: Tensor, current: Tensor
+    def solve_many(
+        self,
+        columns: Tensor,
+        targets: Tensor,
+        penalty: Tensor | float,
+        *,
+        tol: float,
+        norms: Tensor | None = None,
+        gram: Tensor | None = None,
     ) -> Tensor:
-        before, now = recover.embedding @ previous, recover.embedding @ current
-        if extrapolation.learns:
-            # What was learned is a few numbers per direction, kept where it was learned: on the host.
-            point = self.array(extrapolation.advance(self.numpy(before), self.numpy(now)))
-        else:
-            point = extrapolation.advance(before, now)
-        if extrapolation.anchored:
-            return current + recover.change(point - now, current)
-        return recover(point, current)
+        """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
+        prices = torch.as_tensor(penalty, dtype=columns.dtype, device=columns.device).expand(len(columns))
+        coef = solve_many(columns, targets.to(columns.dtype), prices, tol=tol, gram=gram).coef
+        return coef.double() if norms is None else coef / norms
+
+    def solve_next(
+        self, columns: Tensor, target: Tensor, penalty: Tensor, *, tol: float, start: Tensor, gram: Tensor
+    ) -> Tensor:
+        """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
+        problem = pose(columns, target[None].to(columns.dtype), penalty.to(columns.dtype), gram)
+        return solve(problem, tol=tol, start=start[None]).coef[0].double()
+
+    def solve_bounded(
+        self, columns: Tensor, targets: Tensor, penalty: Tensor, bound: Bound, *, tol: float, start: Tensor
+    ) -> Tensor:
+        """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
+        own, limits = (self.solver_array(part) for part in bound)
+        prices = self.solver_array(penalty)[:, None].expand(-1, len(columns))
+        problems = pose(
+            self.solver_array(columns), self.solver_array(targets), prices[0] if len(prices) == 1 else prices
+        )
+        return solve(problems, tol=tol, start=start, bound=Bound(own, limits)).coef.double()
+
+    def add_codes(self, codes: Tensor, samples: Tensor, kept: float, code_code: Tensor, code_sample: Tensor) -> None:
+        """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
+        code_code.addmm_(codes.T, codes, beta=kept)
+        code_sample.addmm_(codes.T, samples, beta=kept)
+
+    def sweep_atoms(self, atoms: Tensor, code_code: Tensor, code_sample: Tensor, used: Tensor) -> None:
+        """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
+        atoms.copy_(self._swept(atoms, used, ResidentArrays((code_code, code_sample)))[0])
+
+    def code_window(self, codes: Tensor) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
+        return DenseWindow(codes)
+
+    def shift_invert(self, shifted: Tensor, shifts: Tensor, total: Tensor, *, centred: bool) -> ShiftInvert:
+        """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
+        return DenseShiftInvert(torch.linalg.inv(shifted), shifts)
+
+    def capture(self, work: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+        """The work as one launch on a GPU."""
+        return Captured(work)
+
+    def small_work(self) -> AbstractContextManager[object]:
+        """Nothing to mind: the device has its own threads."""
+        return nullcontext()

@@ -1,87 +1,131 @@
-"""CUDA graphs: work on tensors that is made of many small operations, recorded once, launched as one."""
+"""CUDA graphs: work on tensors that is made of many small operations, captured once, launched as one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-_KEPT = 16
-"""Recordings that are kept, by shape; each holds the memory that its work needs."""
+from psmt.engines.contract import Resident
 
-_RECORDING = Lock()
+_KEPT = 16
+"""Captures that are kept, by shape; each holds the memory that its work needs."""
+
+_CAPTURING = Lock()
 """One at a time."""
 
+Argument = Tensor | Resident | tuple[Tensor, ...]
 
-class _Recording(NamedTuple):
+
+class _Capture(NamedTuple):
     graph: torch.cuda.CUDAGraph | None
-    """None for work that torch cannot record: it is just done."""
-    given: list[Tensor]
-    fixed: tuple[Tensor, ...]
+    """None for work that torch cannot capture: it is just done."""
+    copied: list[Tensor]
+    resident: list[Tensor]
     found: list[Tensor]
 
 
-class Recorded:
+class Captured:
     """Work that never looks at a result, as one launch on a GPU; elsewhere it is just done.
 
     Parameters
     ----------
     work : callable
-        Called with tensors and settings, it returns a tuple of tensors. It may change the `fixed` ones in place.
+        Called with tensors, tuples of them or `Resident` objects, and settings, it returns a tuple of tensors. It may
+        change in place what is resident, and nothing else.
     """
 
     def __init__(self, work: Callable[..., tuple[Tensor, ...]]) -> None:
         self._work = work
-        self._kept: dict[tuple[object, ...], _Recording] = {}
+        self._kept: dict[tuple[object, ...], _Capture] = {}
         self._busy = Lock()
 
-    def __reduce__(self) -> tuple[type[Recorded], tuple[Callable[..., tuple[Tensor, ...]]]]:
-        # What was recorded can be neither copied nor written down.
-        return Recorded, (self._work,)
+    def __reduce__(self) -> tuple[type[Captured], tuple[Callable[..., tuple[Tensor, ...]]]]:
+        # A graph can be neither copied nor written down.
+        return Captured, (self._work,)
 
-    def __call__(self, *given: Tensor, fixed: tuple[Tensor, ...] = (), **settings: Any) -> tuple[Tensor, ...]:
-        """What the work makes of the given tensors, which are copied, and the fixed ones, which stay in their place."""
-        if not given[0].is_cuda:
-            return self._work(*given, *fixed, **settings)
-        shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in given]
-        with self._busy, torch.cuda.device(given[0].device):
-            places = [(tensor.data_ptr(), tensor.shape) for tensor in fixed]
-            key = (torch.cuda.current_stream().cuda_stream, *shapes, *places, *settings.items())
-            recording = self._kept.pop(key, None)
-            if recording is None:
+    def __call__(self, *arguments: Argument, **settings: Hashable) -> tuple[Tensor, ...]:
+        """What the work makes of the arguments; their tensors are copied in, but for those that are resident."""
+        copied, resident, constants = _parts(arguments)
+        if not copied[0].is_cuda:
+            return self._work(*arguments, **settings)
+        shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in copied]
+        with self._busy, torch.cuda.device(copied[0].device):
+            places = [(tensor.data_ptr(), tensor.shape) for tensor in resident]
+            key = (torch.cuda.current_stream().cuda_stream, *shapes, *places, *constants, *settings.items())
+            capture = self._kept.pop(key, None)
+            if capture is None:
                 while len(self._kept) >= _KEPT:
                     del self._kept[next(iter(self._kept))]
-                recording = self._record(given, fixed, settings)
-            self._kept[key] = recording  # the latest is the last
-            if recording.graph is None:
-                return self._work(*given, *fixed, **settings)
-            torch._foreach_copy_(recording.given, list(given))
-            recording.graph.replay()
-            copies = [torch.empty_like(tensor) for tensor in recording.found]
-            torch._foreach_copy_(copies, recording.found)
+                capture = self._capture(arguments, copied, resident, settings)
+            self._kept[key] = capture  # the latest is the last
+            if capture.graph is None:
+                return self._work(*arguments, **settings)
+            torch._foreach_copy_(capture.copied, copied)
+            capture.graph.replay()
+            copies = [torch.empty_like(tensor) for tensor in capture.found]
+            torch._foreach_copy_(copies, capture.found)
             return tuple(copies)
 
-    def _record(self, given: tuple[Tensor, ...], fixed: tuple[Tensor, ...], settings: dict[str, Any]) -> _Recording:
-        own = [torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor) for tensor in given]
+    def _capture(
+        self,
+        arguments: tuple[Argument, ...],
+        copied: list[Tensor],
+        resident: list[Tensor],
+        settings: dict[str, Hashable],
+    ) -> _Capture:
+        own = [torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor) for tensor in copied]
         graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
-        with _RECORDING, torch.cuda.stream(aside):
-            # The first run loads kernels and sets up libraries, which must not be recorded. It works on copies.
-            self._work(*own, *(tensor.clone() for tensor in fixed), **settings)
+        with _CAPTURING, torch.cuda.stream(aside):
+            # The first run loads kernels and sets up libraries, which must not be captured. It works on copies.
+            self._work(*_rebuilt(arguments, own, [tensor.clone() for tensor in resident]), **settings)
             torch.cuda.synchronize()
             try:
                 graph.capture_begin(capture_error_mode="thread_local")  # other threads may go on
                 try:
-                    found = list(self._work(*own, *fixed, **settings))
+                    found = list(self._work(*_rebuilt(arguments, own, resident), **settings))
                 finally:
                     graph.capture_end()
             except RuntimeError as error:
                 name = self._work.__name__
-                warnings.warn(f"{name} cannot be recorded and is launched piece by piece: {error}", stacklevel=3)
-                return _Recording(None, [], fixed, [])
+                warnings.warn(f"{name} cannot be captured and is launched piece by piece: {error}", stacklevel=3)
+                return _Capture(None, [], resident, [])
         torch.cuda.current_stream().wait_stream(aside)
-        return _Recording(graph, own, fixed, found)
+        return _Capture(graph, own, resident, found)
+
+
+def _parts(arguments: tuple[Argument, ...]) -> tuple[list[Tensor], list[Tensor], list[Hashable]]:
+    """All tensors to copy, all that are resident, and all constants of the arguments, in order."""
+    copied: list[Tensor] = []
+    resident: list[Tensor] = []
+    constants: list[Hashable] = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            copied.append(argument)
+        elif isinstance(argument, Resident):
+            for whole, own in zip((copied, resident, constants), argument.parts(), strict=True):
+                whole += own
+        else:
+            copied += argument
+    return copied, resident, constants
+
+
+def _rebuilt(arguments: tuple[Argument, ...], copied: list[Tensor], resident: list[Tensor]) -> list[Argument]:
+    """The arguments, made of other tensors."""
+    inputs, stay = iter(copied), iter(resident)
+    rebuilt: list[Argument] = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            rebuilt.append(next(inputs))
+        elif isinstance(argument, Resident):
+            shown, kept, constants = argument.parts()
+            parts = tuple(next(inputs) for _ in shown), tuple(next(stay) for _ in kept)
+            rebuilt.append(type(argument).of_parts(*parts, constants))
+        else:
+            rebuilt.append(type(argument)(*(next(inputs) for _ in argument)))
+    return rebuilt

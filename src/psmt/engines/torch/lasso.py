@@ -1,8 +1,8 @@
 """Exact non-negative lasso for many problems at once, in torch.
 
 The problems are those of `psmt.engines.numba.lasso`, and so is the method: a primal active set, stopped by the gap. On
-a GPU one kernel solves them (`active_set.cu`), each by one block of threads from start to end. Elsewhere they take their
-steps together (`torch_steps`).
+a GPU one kernel solves them (`active_set.cu`), each by one block of threads from start to end. Elsewhere they take
+their steps together (`active_sets`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from psmt.engines.torch import active_sets as torch_steps
+from psmt.engines.contract import Bound, LassoResult
+from psmt.engines.torch import active_sets
 from psmt.engines.torch.nvrtc import Kernel, kernel
-from psmt.engines.torch.problems import Bound, LassoResult, Problems, pose
+from psmt.engines.torch.problems import Problems, pose
 
 _THREADS = ((264, 512), (4096, 256))
 """Threads for each problem, where there are up to so many: few problems do not keep a GPU busy otherwise."""
@@ -37,7 +38,7 @@ def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound:
     corr = problems.corr
     compiled = kernel("active_set.cu", "active_set", corr.dtype, corr.device, _THREADS[0][1])
     if compiled is None:
-        return torch_steps.solve(problems, tol=tol, start=start, bound=bound)
+        return active_sets.solve(problems, tol=tol, start=start, bound=bound)
     return _solve_by_kernel(compiled, problems, tol, start, bound)
 
 
@@ -76,7 +77,7 @@ def _solve_by_kernel(
     blocks = min(n, compiled.blocks_at_once(threads, shared), max(_SCRATCH // scratch_size, 1))
     coef = torch.empty_like(corr) if start is None else start.to(corr.dtype, copy=True).contiguous()
     gap = torch.empty_like(square)
-    worth, activity = (penalty, square) if bound is None else (bound.worth.contiguous(), bound.most.contiguous())
+    worth, activity = (penalty, square) if bound is None else (bound.worth.contiguous(), bound.limit.contiguous())
     if n:
         compiled(
             blocks,

@@ -1,17 +1,10 @@
-"""Non-negative lassos, posed for the solvers of `torch_lasso`: by inner products alone."""
+"""Non-negative lassos, posed for the solvers of `psmt.engines.torch.lasso`: by inner products alone."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from torch import Tensor
-
-
-class LassoResult(NamedTuple):
-    """Coefficients (n, n_columns) and the duality gaps (n,) that vouch for them."""
-
-    coef: Tensor
-    gap: Tensor
 
 
 class Problems(NamedTuple):
@@ -27,15 +20,6 @@ class Problems(NamedTuple):
     """(n_columns,) or (n, n_columns): price of a unit of each coefficient, >= 0."""
     rank: int
     """How many columns can be independent."""
-
-
-class Bound(NamedTuple):
-    """That coefficients, each worth something, are worth no more than so much in all."""
-
-    worth: Tensor
-    """(n_columns,): of a unit of each coefficient, >= 0."""
-    most: Tensor
-    """(n,): of all coefficients of a problem."""
 
 
 def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None = None) -> Problems:

@@ -1,0 +1,225 @@
+"""What an engine is: array conversions, and the few kernels that cost time. The algorithms are written once, above.
+
+An engine's arrays stay on its device, so that a model moves one frame in and one frame out. All else in the package
+takes the array namespace from its input and does not know which engine it has.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, Self, TypeVar, get_type_hints, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from psmt.engines.window import CodeWindow, Slide
+from psmt.types import Array, Mask
+
+__all__ = [
+    "Bound",
+    "Change",
+    "CodeWindow",
+    "Engine",
+    "LassoResult",
+    "Resident",
+    "ResidentArrays",
+    "ShiftInvert",
+    "Slide",
+    "check_engine",
+]
+
+E = TypeVar("E", bound="Engine")
+
+
+class LassoResult(NamedTuple):
+    """Coefficients and the duality gaps that vouch for them."""
+
+    coef: Array
+    gap: Array
+
+
+class Bound(NamedTuple):
+    """That the coefficients of a problem, each worth something, are worth no more than so much in all."""
+
+    worth: Array
+    """(n_columns,): of a unit of each coefficient, >= 0."""
+    limit: Array
+    """(n,): of all coefficients of a problem."""
+
+
+class Change(NamedTuple):
+    """A low-rank change of V and S, as ``vectors' weights vectors``.
+
+    By a slide: the first vector is the code that arrived, the second the one that is gone. Where V is centred, the last
+    is the sum of the codes before the slide. All but that one are sparse.
+    """
+
+    vectors: Array
+    """(n, n_features)"""
+    covariance: Array
+    """Weights (n, n) of V."""
+    curvature: Array
+    """Weights (n, n) of S."""
+
+
+@runtime_checkable
+class Resident(Protocol):
+    """An argument of captured work, made of arrays: some are copied in at each call, some stay where they are."""
+
+    def parts(self) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Hashable, ...]]:
+        """Arrays to copy, arrays that stay and may be changed in place, and constants."""
+
+    @classmethod
+    def of_parts(cls, copied: tuple[Array, ...], resident: tuple[Array, ...], constants: tuple[Hashable, ...]) -> Self:
+        """The same argument, of other arrays of the same shapes."""
+
+
+class ResidentArrays(tuple[Array, ...]):
+    """Arrays that stay where they are, as an argument of captured work."""
+
+    def parts(self) -> tuple[tuple[()], tuple[Array, ...], tuple[()]]:
+        """None is copied."""
+        return (), tuple(self), ()
+
+    @classmethod
+    def of_parts(cls, copied: tuple[()], resident: tuple[Array, ...], constants: tuple[()]) -> Self:
+        """The same of other arrays."""
+        return cls(resident)
+
+
+class ShiftInvert(Protocol):
+    """Shift-invert operators ``(S - shift V)^-1`` of a window, kept up by Woodbury's formula."""
+
+    shifts: Array
+    """(n_shifts,)"""
+
+    def update(self, change: Change) -> Array:
+        """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it.
+
+        The operators become those after the change.
+        """
+
+    def times(self, which: int, vectors: Array) -> Array:
+        """One operator times the columns of `vectors` (n_features, n)."""
+
+    def times_each(self, vectors: Array) -> Array:
+        """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
+
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; `total` sums the codes."""
+
+
+class Engine(Protocol):
+    """Kernels for one kind of hardware."""
+
+    device: str
+    """Name by which `engine_for` knows it."""
+    captures: bool
+    """Whether `capture` records work: then no step may look at a result on the host, and masked variants are used."""
+    linalg_errors: tuple[type[Exception], ...]
+    """What its linear algebra raises where a matrix is not positive, or not finite."""
+
+    # Arrays
+
+    def array(self, values: ArrayLike) -> Array:
+        """Own array of float64 with these values."""
+
+    def numpy(self, values: Array) -> NDArray[np.float64]:
+        """A NumPy array with the values of an own one."""
+
+    def dense(self, values: csr_array) -> Array:
+        """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
+
+    def solver_array(self, values: Array) -> Array:
+        """The values in the precision that lassos are solved in."""
+
+    # Non-negative lassos: min 1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j over a >= 0, to a duality gap of
+    # tol ||x||^2 / 2. Columns d_j, one per row, have unit norm or are zero. Coefficients come in float64.
+
+    def solve_many(
+        self,
+        columns: Array,
+        targets: Array,
+        penalty: Array | float,
+        *,
+        tol: float,
+        norms: Array | None = None,
+        gram: Array | None = None,
+    ) -> Array:
+        """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
+
+    def solve_next(
+        self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
+    ) -> Array:
+        """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
+
+    def solve_bounded(
+        self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
+    ) -> Array:
+        """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says.
+
+        All columns of a problem have one price; it is the same for all problems (1,), or each has its own (n,). `start`
+        (n, n_columns) are supports to begin with.
+        """
+
+    # Dictionary learning
+
+    def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
+        """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
+
+    def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
+        """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
+
+    # Low-rank updates
+
+    def code_window(self, codes: Array) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
+
+    def shift_invert(self, shifted: Array, shifts: Array, total: Array, *, centred: bool) -> ShiftInvert:
+        """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
+
+    # How work is carried out
+
+    def capture(self, work: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+        """The work as one launch, where the engine can record it; elsewhere the work itself."""
+
+    def small_work(self) -> AbstractContextManager[object]:
+        """Context in which small matrices are worked on: no more threads than pay."""
+
+
+def check_engine(engine: E) -> E:
+    """The engine, once it is sure that it has every kernel of the contract, with its arguments and fully typed.
+
+    Raises
+    ------
+    TypeError
+        Naming what is missing or differs.
+
+    Examples
+    --------
+    >>> from psmt.engines.numba.engine import NumbaEngine
+    >>> check_engine(NumbaEngine()).device
+    'cpu'
+    """
+    name = type(engine).__name__
+    for attribute in Engine.__annotations__:
+        if not hasattr(engine, attribute):
+            raise TypeError(
+                f"{name} has no {attribute}, which every engine must have; see psmt.engines.contract.Engine"
+            )
+    for method, asked in inspect.getmembers(Engine, inspect.isfunction):
+        if method.startswith("_"):
+            continue
+        own = getattr(engine, method, None)
+        if not callable(own):
+            raise TypeError(f"{name} has no kernel {method}; see psmt.engines.contract.Engine.{method}")
+        wanted, given = list(inspect.signature(asked).parameters)[1:], list(inspect.signature(own).parameters)
+        if wanted != given:
+            raise TypeError(f"{name}.{method} takes {given}, but the contract asks for {wanted}")
+        untyped = {*wanted, "return"} - get_type_hints(own).keys()
+        if untyped:
+            raise TypeError(f"{name}.{method} does not say the types of {sorted(untyped)}")
+    return engine

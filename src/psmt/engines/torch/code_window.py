@@ -1,0 +1,152 @@
+"""The window of codes on a torch device: a buffer of dense codes, and sums that a captured slide changes in place."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from psmt.engines.contract import ResidentArrays
+from psmt.engines.torch.graphs import Captured
+from psmt.engines.window import FALL, CodeWindow, DenseSums, Slide, second_difference, slide_vectors
+
+
+class DenseWindow(CodeWindow):
+    """See `psmt.engines.window.CodeWindow`. A slide costs four passes over the sums, whatever the window holds."""
+
+    def __init__(self, codes: Tensor) -> None:
+        self.n_features = codes.shape[1]
+        self._renew_buffer(codes)
+        self.total = self._buffer.new_zeros(self.n_features)
+        self.uses = torch.zeros(self.n_features, dtype=torch.int64, device=codes.device)
+        self.products, self.curvature = self._buffer.new_zeros(2, self.n_features, self.n_features).unbind()
+        self.peak = self._buffer.new_zeros(2)
+        # On the host, where the device writes to without being waited for.
+        self._fallen = torch.zeros((), dtype=torch.bool, pin_memory=codes.is_cuda)
+        self._slide_sums = Captured(_slide_sums)
+        self.refresh()
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def codes(self) -> Tensor:
+        """All codes (n, n_features), oldest first."""
+        return self._buffer[self._first : self._first + self._n]
+
+    def latest(self, count: int) -> Tensor:
+        """The youngest codes (count, n_features), oldest first."""
+        return self.codes[self._n - count :]
+
+    def oldest(self, count: int) -> Tensor:
+        """The oldest codes (up to count, n_features), in tensors that stay as they are now."""
+        return self.codes[:count].clone()
+
+    @property
+    def peak_activity(self) -> Tensor:
+        """Largest sum () of a code in the window; zero for an empty one."""
+        activity = self._activity[self._first : self._first + self._n]
+        return activity.max() if self._n else self._activity.new_zeros(())
+
+    def slide(self, code: Tensor) -> Slide | None:
+        """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes.
+
+        As taking in and letting go one after the other, but the host does not wait: that sums have fallen far below
+        their peak is seen at the next slide.
+        """
+        if self._n < 3:
+            return super().slide(code)
+        if bool(self._fallen):
+            self.refresh()
+        oldest, youngest = self.oldest(3), torch.cat([self.latest(2), code[None]])
+        vectors, fallen = self._slide_sums(oldest, youngest, self._resident)
+        self._fallen.copy_(fallen, non_blocking=True)
+        self._store(code)
+        self._discard()
+        if self.reverted >= self._n:
+            self.refresh()
+        return Slide(vectors, oldest, youngest)
+
+    def sums(self, *, half_stencils: bool) -> DenseSums:
+        """The sums as they are now, for products with V and S."""
+        ends = self.ends() if half_stencils else self._buffer[:0]
+        return DenseSums(self.products, self.curvature, self.total, ends, self._n)
+
+    @property
+    def _resident(self) -> ResidentArrays:
+        return ResidentArrays((self.total, self.uses, self.products, self.curvature, self.peak))
+
+    def _renew_buffer(self, codes: Tensor) -> None:
+        # The window is the part [first, first + n) of a buffer, which is made anew when its end is reached.
+        self._first, self._n = 0, len(codes)
+        self._buffer = torch.cat([codes, torch.zeros_like(codes), codes.new_zeros(8, self.n_features)])
+        self._activity = self._buffer.sum(1)
+
+    def _store(self, code: Tensor) -> None:
+        if self._first + self._n == len(self._buffer):
+            self._renew_buffer(self.codes)
+        self._buffer[self._first + self._n] = code
+        self._activity[self._first + self._n] = code.sum()
+        self._n += 1
+
+    def _discard(self) -> None:
+        self._first += 1
+        self._n -= 1
+        self.reverted += 1
+
+    def _add(self, code: Tensor) -> None:
+        _add(code, self.codes[-3:], self._resident)
+
+    def _subtract(self) -> None:
+        _subtract(self.oldest(3), self._resident)
+
+    def _recompute(self) -> None:
+        # In place, because slides are captured with the sums where they are.
+        self._fallen.zero_()
+        codes = self.codes
+        self.total.copy_(codes.sum(0))
+        self.uses.copy_((codes != 0).sum(0))
+        torch.mm(codes.T, codes, out=self.products)
+        bends = second_difference(codes[:-2], codes[1:-1], codes[2:]) if len(codes) >= 3 else codes[:0]
+        torch.mm(bends.T, bends, out=self.curvature)
+
+
+def _add(code: Tensor, latest: Tensor, sums: ResidentArrays) -> None:
+    """Add a code (n_features,), the last of the latest up to 3, to the sums, in place."""
+    total, uses, products, curvature, _ = sums
+    total += code
+    products.addr_(code, code)
+    uses += (code != 0).long()
+    if len(latest) == 3:
+        bend = second_difference(*latest)
+        curvature.addr_(bend, bend)
+
+
+def _subtract(oldest: Tensor, sums: ResidentArrays) -> None:
+    """Take the first of the oldest codes, up to 3, from the sums, in place."""
+    total, uses, products, curvature, _ = sums
+    if len(oldest) == 3:
+        bend = second_difference(*oldest)
+        curvature.addr_(bend, bend, alpha=-1.0)
+    code = oldest[0]
+    total -= code
+    products.addr_(code, code, alpha=-1.0)
+    uses -= (code != 0).long()
+    # What is left of an atom that no code uses any more is rounding.
+    unused = (code != 0) & (uses == 0)
+    total.masked_fill_(unused, 0.0)
+    for matrix in (products, curvature):
+        matrix.masked_fill_(unused[:, None] | unused, 0.0)
+
+
+def _slide_sums(oldest: Tensor, youngest: Tensor, sums: ResidentArrays) -> tuple[Tensor, Tensor]:
+    """Slide the sums; return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
+    total, _, products, curvature, peak = sums
+
+    def traces() -> Tensor:
+        return torch.stack([products.diagonal().sum(), curvature.diagonal().sum()])
+
+    vectors = slide_vectors(oldest, youngest, total)
+    _add(youngest[-1], youngest, sums)
+    torch.maximum(peak, traces(), out=peak)
+    _subtract(oldest, sums)
+    return vectors, (traces() < FALL * peak).any()

@@ -1,0 +1,53 @@
+"""Shift-invert operators on a torch device: side by side in one tensor, changed in place at every slide.
+
+On a GPU a pass over a matrix costs less than the launches that would save it.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from psmt.engines.contract import Change
+
+
+class DenseShiftInvert:
+    """See `psmt.engines.contract.ShiftInvert`. As an argument of captured work the operators stay where they are."""
+
+    def __init__(self, matrices: Tensor, shifts: Tensor) -> None:
+        self.matrices, self.shifts = matrices, shifts
+
+    def times(self, which: int, vectors: Tensor) -> Tensor:
+        """One operator times the columns of `vectors` (n_features, n)."""
+        return self.matrices[which] @ vectors
+
+    def times_each(self, vectors: Tensor) -> Tensor:
+        """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
+        return self.matrices @ vectors
+
+    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, total: Tensor) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
+        self.shifts = torch.where(which, shifts, self.shifts)
+        self.matrices[which] = torch.linalg.inv(shifted)
+
+    def update(self, change: Change) -> Tensor:
+        """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
+        vectors, covariance, curvature = change
+        images = self.matrices @ vectors.T
+        weights = curvature - self.shifts[:, None, None] * covariance
+        inner = weights @ (vectors @ images)
+        inner.diagonal(dim1=1, dim2=2).add_(1.0)
+        changes = torch.linalg.solve_ex(inner, weights).result
+        self.matrices.baddbmm_(images, changes @ images.mT, alpha=-1.0)
+        return images.mT
+
+    def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
+        """As an argument of captured work."""
+        return (self.shifts,), (self.matrices,), ()
+
+    @classmethod
+    def of_parts(cls, copied: tuple[Tensor], resident: tuple[Tensor], constants: tuple[()]) -> Self:
+        """The same of other tensors."""
+        return cls(*resident, *copied)

@@ -1,0 +1,199 @@
+"""The codes of a window and their sums, kept up by low-rank updates: the part that is the same on every engine.
+
+Adding and later subtracting the same product leaves rounding behind. It is kept below that of one window's worth of
+slides: after as many codes have left as the window holds, the sums are made afresh, which costs as much as those slides
+did. So they are when a lively stretch has left the window, whose rounding would drown the calm that follows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Protocol, Self
+
+from array_api_compat import array_namespace
+
+from psmt.types import Array, Ints
+
+FALL = 1e-2
+"""Sums that have fallen below this fraction of their peak are made afresh: what is left of the peak is rounding."""
+
+
+def second_difference(before: Array, middle: Array, after: Array) -> Array:
+    """``a_t - (a_(t-1) + a_(t+1)) / 2``."""
+    return middle - 0.5 * (before + after)
+
+
+def half_stencil(end: Array, beside: Array) -> Array:
+    """What the paper's D has of a second difference at an end of the window."""
+    return end - 0.5 * beside
+
+
+class Slide(NamedTuple):
+    """A slide of a window of three codes or more."""
+
+    vectors: Array
+    """(5, n_features): the code that arrived, the one that is gone, the second difference that arrived, the one that is
+    gone, and the sum of the codes before."""
+    oldest: Array
+    """The three oldest codes (3, n_features) before it."""
+    youngest: Array
+    """The three youngest codes (3, n_features) after it."""
+
+
+class Sums(Protocol):
+    """Sums over the codes of a window, as products with V and S need them."""
+
+    products: Array
+    """Sum of ``a_t a_t'`` (n_features, n_features)."""
+    curvature: Array
+    """Sum of ``d_t d_t'`` over the interior second differences."""
+    total: Array
+    """Sum of the codes (n_features,)."""
+    ends: Array
+    """Half stencils (2, n_features) at the ends of the window, or none (0, n_features)."""
+    n: int
+    """How many codes there are."""
+
+    def products_times(self, vectors: Array) -> Array:
+        """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
+
+    def second_differences_times(self, vectors: Array) -> Array:
+        """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
+
+
+class DenseSums:
+    """`Sums` that are multiplied as they are."""
+
+    def __init__(self, products: Array, curvature: Array, total: Array, ends: Array, n: int) -> None:
+        self.products, self.curvature, self.total, self.ends, self.n = products, curvature, total, ends, n
+
+    def products_times(self, vectors: Array) -> Array:
+        """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
+        return self.products @ vectors
+
+    def second_differences_times(self, vectors: Array) -> Array:
+        """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
+        images = self.curvature @ vectors
+        for end in self.ends:
+            images += end[:, None] * (end @ vectors)
+        return images
+
+    def parts(self) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[int]]:
+        """As an argument of captured work: the sums stay where they are."""
+        return (self.ends,), (self.products, self.curvature, self.total), (self.n,)
+
+    @classmethod
+    def of_parts(cls, copied: tuple[Array, ...], resident: tuple[Array, ...], constants: tuple[int]) -> Self:
+        """The same of other arrays."""
+        return cls(*resident, *copied, *constants)
+
+
+class CodeWindow(ABC):
+    """Codes of a window that grows at its young end and shrinks at its old end, with their sums.
+
+    A subclass stores the codes, and adds and subtracts one code's share of the sums.
+    """
+
+    n_features: int
+    total: Array
+    products: Array
+    curvature: Array
+    uses: Ints
+    """How many codes use each atom (n_features,). Rows of an unused atom are exactly zero."""
+    peak: Array
+    """Largest traces (2,) of `products` and `curvature` since they were made."""
+    reverted = 0
+    """Codes that have left since the sums were made."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def codes(self) -> Array:
+        """All codes (n, n_features), oldest first."""
+
+    @abstractmethod
+    def latest(self, count: int) -> Array:
+        """The youngest codes (count, n_features), oldest first."""
+
+    @abstractmethod
+    def oldest(self, count: int) -> Array:
+        """The oldest codes (up to count, n_features), in arrays that stay as they are now."""
+
+    @property
+    @abstractmethod
+    def peak_activity(self) -> Array:
+        """Largest sum () of a code in the window; zero for an empty one."""
+
+    def append(self, code: Array) -> None:
+        """Take in the code (n_features,) that follows the youngest."""
+        self._store(code)
+        self._add(code)
+        xp = array_namespace(self.peak)
+        self.peak[...] = xp.maximum(self.peak, self._traces())
+
+    def popleft(self) -> None:
+        """Let go of the oldest code."""
+        self._subtract()
+        self._discard()
+        if self.reverted >= max(len(self), 1) or bool((self._traces() < FALL * self.peak).any()):
+            self.refresh()
+
+    def slide(self, code: Array) -> Slide | None:
+        """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes."""
+        oldest, total = self.oldest(3), 1.0 * self.total
+        self.append(code)
+        self.popleft()
+        if len(self) < 3:
+            return None
+        youngest = self.latest(3)
+        return Slide(slide_vectors(oldest, youngest, total), oldest, youngest)
+
+    def refresh(self) -> None:
+        """Make the sums afresh from the codes."""
+        self.reverted = 0
+        self._recompute()
+        self.peak[...] = self._traces()
+
+    def ends(self) -> Array:
+        """Half stencils (2, n_features) at the oldest and the youngest code."""
+        old, young = self.oldest(2), self.latest(2)
+        return array_namespace(old).stack([half_stencil(old[0], old[1]), half_stencil(young[1], young[0])])
+
+    @abstractmethod
+    def sums(self, *, half_stencils: bool) -> Sums:
+        """The sums as they are now, for products with V and S."""
+
+    def _traces(self) -> Array:
+        """Size (2,) of the two sums of products."""
+        xp = array_namespace(self.products)
+        return xp.stack([xp.linalg.trace(self.products), xp.linalg.trace(self.curvature)])
+
+    @abstractmethod
+    def _store(self, code: Array) -> None:
+        """Keep a code as the youngest."""
+
+    @abstractmethod
+    def _discard(self) -> None:
+        """Drop the oldest code, and count it as `reverted`."""
+
+    @abstractmethod
+    def _add(self, code: Array) -> None:
+        """Add the youngest code, and the second difference that it completes, to the sums."""
+
+    @abstractmethod
+    def _subtract(self) -> None:
+        """Take the oldest code, and the second difference that it begins, from the sums."""
+
+    @abstractmethod
+    def _recompute(self) -> None:
+        """Make all sums from the codes, in place."""
+
+
+def slide_vectors(oldest: Array, youngest: Array, total: Array) -> Array:
+    """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before."""
+    gone, second, third = oldest
+    before, last, arrived = youngest
+    bends = second_difference(before, last, arrived), second_difference(gone, second, third)
+    return array_namespace(total).stack([arrived, gone, *bends, total])

@@ -1,0 +1,97 @@
+"""Dense linear algebra beyond the array API standard: SciPy's for NumPy arrays, the namespace's own else."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import array_namespace, is_numpy_array
+
+from psmt.types import Array, Ints, Mask
+
+
+def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
+    """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns, of a symmetric matrix (n, n).
+
+    Divide and conquer (LAPACK's 'evd') for all directions takes less time than the routines for a part of them; small
+    matrices may take another driver.
+    """
+    if is_numpy_array(matrix):
+        values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+    else:
+        values, vectors = array_namespace(matrix).linalg.eigh(matrix)
+    return values, vectors
+
+
+def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
+    """Eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``; the metric is positive."""
+    if is_numpy_array(matrix):
+        values, vectors = scipy.linalg.eigh(matrix, metric, driver="gvd")
+        return values, vectors
+    xp = array_namespace(matrix)
+    white = xp.linalg.inv(xp.linalg.cholesky(metric))
+    values, vectors = xp.linalg.eigh(white @ matrix @ white.mT)
+    return values, white.mT @ vectors
+
+
+def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Array]:
+    """Inverse (n, n) of the Cholesky factor, and whether () there is one: nobody waits for the answer.
+
+    For captured work, on namespaces whose `linalg` has torch's `cholesky_ex` and `solve_triangular`.
+    """
+    xp = array_namespace(matrix)
+    factor, info = xp.linalg.cholesky_ex(matrix)
+    unit = xp.eye(len(factor), dtype=factor.dtype, device=factor.device)
+    return xp.linalg.solve_triangular(factor, unit, upper=False), info == 0
+
+
+def is_positive_definite(matrix: Array) -> bool:
+    """Whether a symmetric matrix (n, n), which may be overwritten, has a Cholesky factor."""
+    if not is_numpy_array(matrix):
+        xp = array_namespace(matrix)
+        return int(xp.linalg.cholesky_ex(matrix).info) == 0
+    try:
+        scipy.linalg.cholesky(matrix, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return False
+    return True
+
+
+def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
+    """The matrices (.., n, n) with values (.., n) added to their diagonals, in place."""
+    if is_numpy_array(matrices):
+        np.einsum("...ii->...i", matrices)[...] += values
+    else:
+        matrices.diagonal(dim1=-2, dim2=-1).add_(values)
+    return matrices
+
+
+def unit_columns(columns: Array) -> tuple[Array, Array]:
+    """Unit-norm columns (n_columns, n_features), one per row, and the norms they had; zero columns stay zero."""
+    xp = array_namespace(columns)
+    norms = xp.linalg.vector_norm(columns, axis=1)
+    return columns / positive_or_one(norms)[:, None], norms
+
+
+def positive_or_one(values: Array) -> Array:
+    """The values, with 1 in the place of those that are not positive: to divide by."""
+    xp = array_namespace(values)
+    return xp.where(values > 0, values, xp.ones_like(values))
+
+
+def whitening_mixtures(covariance: Array, *, dependent: float) -> Array:
+    """Mixtures (n, m) of n directions with this covariance (n, n) of unit covariance; dependent ones drop out."""
+    variances, turn = eigh(covariance, driver="evr")
+    kept: Mask = variances > dependent * variances[-1]
+    return turn[:, kept] / array_namespace(variances).sqrt(variances[kept])
+
+
+def contiguous(matrix: Array) -> Array:
+    """The matrix with its rows in one piece, as compiled kernels of the CPU want them."""
+    return np.ascontiguousarray(matrix) if is_numpy_array(matrix) else matrix
+
+
+def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
+    """Sums (n, n_groups) of the columns of `values` (n, m) whose group (m,) is the same."""
+    if is_numpy_array(values):
+        return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
+    return values.new_zeros(len(values), n_groups).index_add_(1, group, values)
