@@ -30,7 +30,8 @@ _EXAMPLES = """Examples:
   psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
 
-A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. \
+A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
+but predict-video take a series (time, features) as it is: a .npy, .npz, .csv or .tsv file. \
 Tables (CSV) and pictures (PNG) go into the folder --out, which is named at the end; nothing else is written. \
 What was interrupted goes on where it was when the same command is given again. \
 Errors are one line on stderr with exit code 2."""
@@ -51,9 +52,6 @@ app["--help"].help = "Show this, or with a command its options."
 app["--version"].help = "Show the version."
 
 
-_FILM = "Video, folder of images, .npy, .npz, or builtin:glide."
-
-
 @app.command(help=whole_paper.DEMO_HELP, help_epilogue="")
 def demo(
     *,
@@ -68,7 +66,7 @@ def demo(
 
 @app.command(help=whole_paper.HELP, help_epilogue="")
 def reproduce(
-    films: Annotated[tuple[str, ...], Parameter(name="FILM", help=_FILM, negative=())],
+    films: Annotated[tuple[str, ...], Parameter(name="FILM", help=FilmOptions.film, negative=())],
     /,
     *,
     options: Annotated[whole_paper.ReproduceOptions, Parameter(name="*")] = whole_paper.ReproduceOptions(),  # noqa: B008
@@ -88,7 +86,7 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
         run_alone(name, film, given)
 
     parts = [
-        Argument("film", Argument.POSITIONAL_ONLY, annotation=Annotated[str, Parameter(help=_FILM)]),
+        Argument("film", Argument.POSITIONAL_ONLY, annotation=Annotated[str, Parameter(help=options.film)]),
         Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
     ]
     carry_out.__annotations__ = {part.name: part.annotation for part in parts}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from psmt.experiments.options import FilmOptions
     from psmt.experiments.reproduce.command import ReproduceOptions
     from psmt.experiments.running.context import Run
-    from psmt.sources import FrameSource
 
 REPORT, SUMMARY = "report.html", "summary.json"
 """Files of `reproduce` that belong to no experiment."""
@@ -30,7 +29,7 @@ def run_alone(name: str, film: str, options: FilmOptions) -> None:
 
     experiment, settings = experiment_of(name), options.settings()
 
-    def work(source: FrameSource, run: Run) -> Iterable[Shown]:
+    def work(source: Any, run: Run) -> Iterable[Shown]:
         if source.n_frames is not None:
             experiment.check(settings, source.n_frames)
         results = _results(name, settings, options, options.read(source, run.progress), run)
@@ -41,7 +40,8 @@ def run_alone(name: str, film: str, options: FilmOptions) -> None:
             for file, content in experiment_of(part).written(result).items()
         }
         run.progress("draw figures", 1, 1)
-        write_files(run.folder, files)
+        with experiment.meanwhile(results[name], run.folder):
+            write_files(run.folder, files)
         return [*experiment.shown(results[name]), str(run.folder / REPORT if REPORT in files else run.folder)]
 
     _for_each_film([film], options, getattr(settings, "largest", 1), work)
@@ -53,13 +53,14 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
     from psmt.experiments.output import write_files
     from psmt.experiments.reproduce.page import Film, all_claims, make_page, make_sections, make_summary
     from psmt.experiments.reproduce.run import chapters, reproduce, run_key
-    from psmt.experiments.running.tasks import clear_stale
     from psmt.experiments.running.timings import StageClock
+    from psmt.files import clear_stale
     from psmt.report import render
+    from psmt.sources import SeriesSource
 
     settings = options.settings()
 
-    def work(source: FrameSource, run: Run) -> Iterable[Shown]:
+    def work(source: Any, run: Run) -> Iterable[Shown]:
         began = perf_counter()
         values = options.read(source, run.progress)
         read = perf_counter() - began
@@ -67,13 +68,16 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
         clock = StageClock(run.folder / "timings.json", run_key(values, settings), run.progress)
         clock.add("read frames", read)
         done = reproduce(values, settings, replace(run, progress=clock))
+        patch: dict[str, Any] = {
+            "patch_size": options.patch,
+            "frame_size": options.size,
+            "position": options.position,
+        }
         film = Film(
             name=source.name,
             checksum=source.checksum(),
             n_frames=len(values),
-            patch_size=options.patch,
-            frame_size=options.size,
-            position=options.position,
+            **({} if isinstance(source, SeriesSource) else patch),
         )
         clock("draw figures", 0, 1)
         files: dict[str, bytes] = {}
@@ -113,16 +117,15 @@ def _for_each_film(
     sources: Sequence[str],
     options: FilmOptions,
     largest: int,
-    work: Callable[[FrameSource, Run], Iterable[Shown]],
+    work: Callable[[Any, Run], Iterable[Shown]],
 ) -> None:
     """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each.
 
     `largest` is the largest M, which decides how many workers fit into memory.
     """
     from psmt.experiments.running.context import Run
-    from psmt.sources import open_frames
 
-    films = [open_frames(source, stop=options.n_frames) for source in sources]
+    films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)
     with folders.folder(options.out) as out, options.executor(largest) as executor:
         for film, name in zip(films, names, strict=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Experiment(Generic[S, R]):
         ``check(settings, n_frames)`` raises where the film is too short, before it is read.
     files : mapping
         Each file that it writes, by name, with the function that makes it from the result.
+    meanwhile : callable
+        Context of a result and the folder in which the files are written: for what must come with them or not at all.
     shown : callable
         What the command prints of a result.
     needs : callable
@@ -94,6 +98,7 @@ class Experiment(Generic[S, R]):
     check: Callable[[S, int], None]
     files: Mapping[str, Callable[[R], bytes]]
     shown: Callable[[R], Sequence[Shown]]
+    meanwhile: Callable[[R, Path], AbstractContextManager[object]] = field(default=lambda *_: nullcontext())
     needs: Callable[[S], Sequence[str]] = field(default=lambda _: ())
     chapter: Chapter[R] | None = None
 

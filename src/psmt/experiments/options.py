@@ -18,7 +18,7 @@ from psmt.errors import PSMTError
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from psmt.sources import FrameSource
+    from psmt.sources import Film, FrameSource, SeriesSource
     from psmt.types import Array, Progress
 
 T = TypeVar("T")
@@ -93,6 +93,8 @@ class FilmOptions(ABC):
     ] = False
     out: Out = Path("psmt-out")
 
+    film: ClassVar[str] = "Video, folder of images, .npy, .npz, .csv, .tsv, or builtin:glide."
+    """Help on what the command works on."""
     alone: ClassVar[tuple[str, ...]] = ()
     """Options that mean something else in another command, and are not taken from there."""
 
@@ -113,7 +115,11 @@ class FilmOptions(ABC):
         """As the library takes them."""
 
     @abstractmethod
-    def read(self, source: "FrameSource", progress: "Progress") -> Any:
+    def open(self, spec: str) -> "FrameSource | SeriesSource":
+        """The source of a name that was given on the command line."""
+
+    @abstractmethod
+    def read(self, source: Any, progress: "Progress") -> Any:
         """What the experiment works on."""
 
     def executor(self, _largest: int, /) -> "AbstractContextManager[Executor | None]":
@@ -211,17 +217,23 @@ class PatchOptions(FilmOptions):
 
         PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
-    def read(self, source: "FrameSource", progress: "Progress") -> "Array":
-        """Patches (time, n_features)."""
-        from psmt.patches import read_patches
+    def open(self, spec: str) -> "Film | SeriesSource":
+        """A film or a series: what is read once more after an interruption."""
+        from psmt.sources import open_repeatable
 
-        values = read_patches(
+        return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
+
+    def read(self, source: "Film | SeriesSource", progress: "Progress") -> "Array":
+        """Standardised patches of a film, or a series as it is: (time, n_features)."""
+        from psmt.patches import read_values
+
+        values = read_values(
             source,
             frame_size=self.size,
             patch_size=self.patch,
             position=self.position,
             progress=lambda done, total: progress("read frames", done, max(total or 0, done + 1)),
-        ).values
+        )
         progress("read frames", len(values), len(values))
         return values
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from psmt.experiments.running.tasks import clear_stale
-from psmt.files import writing
+from psmt.files import clear_stale, writing
 
 
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import FrameRow
-from psmt.experiments.predict_video.run import FRAME_METHODS, FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTESTED, Claim, Outcome, decided, some
 from psmt.report.numbers import percent, ratio
 

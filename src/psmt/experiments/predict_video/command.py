@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from cyclopts import Parameter
 
@@ -12,10 +12,10 @@ from psmt.experiments.contract import Command
 from psmt.experiments.options import AUTO, FilmOptions, Out
 
 if TYPE_CHECKING:
-    from psmt.experiments.predict_video.run import VideoSettings
+    from psmt.experiments.predict_video.settings import VideoSettings
     from psmt.sources import FrameSource
     from psmt.types import Progress
-    from psmt.video.reader import FrameReader
+    from psmt.video import FrameReader
 
 DEFAULT_SIZE = 200
 """Side of the frame, for films that are at least as large."""
@@ -70,28 +70,36 @@ class VideoOptions(FilmOptions):
     """The old name of `baselines`."""
     out: Out = Path("psmt-predict-video")
 
+    film: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."
+
     def check(self) -> None:
         """As for all commands; and a size that can be predicted, where it can be."""
         if self.device != "cpu":
             raise PSMTError(f"--device {self.device}: whole frames are predicted on the CPU; choices: cpu")
         super().check()
         self.settings()
-        from psmt.video.reader import FrameReader
+        from psmt.video import FrameReader
 
         if self.size is not None:
             FrameReader(self.size)
         if self.peers:
             warnings.warn("--peers is now --baselines; the old name will go with the next release", FutureWarning, 2)
 
+    def open(self, spec: str) -> "FrameSource":
+        """Frames that are read once: a film, or a stream."""
+        from psmt.sources import open_frames
+
+        return open_frames(spec, stop=self.n_frames)
+
     def read(self, source: "FrameSource", _progress: "Progress") -> "tuple[FrameSource, FrameReader]":
         """The film, which is read as it runs, and what reduces its frames."""
-        from psmt.video.reader import FrameReader
+        from psmt.video import FrameReader
 
         return source, FrameReader(min(DEFAULT_SIZE, *source.shape) if self.size is None else self.size)
 
     def settings(self) -> "VideoSettings":
         """As the library takes them."""
-        from psmt.experiments.predict_video.run import VideoSettings
+        from psmt.experiments.predict_video.settings import VideoSettings
 
         return VideoSettings(
             start=self.start,
@@ -100,7 +108,7 @@ class VideoOptions(FilmOptions):
             alpha=self.alpha,
             extrapolation=self.extrapolation,
             seed=self.seed,
-            peers=self.baselines + self.peers,
+            baselines=self.baselines + self.peers,
         )
 
 

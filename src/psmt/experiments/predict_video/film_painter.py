@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -52,9 +53,19 @@ class FilmPainter:
         How often errors are enlarged.
     method : str
         Name of the method, for people.
+    painted : sequence of FrameRow
+        Of the frames that were painted before, by another painter: their bars stand in the strip.
     """
 
-    def __init__(self, shape: tuple[int, int], *, horizon: int | None, gain: int, method: str = "PSMT") -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        *,
+        horizon: int | None,
+        gain: int,
+        method: str = "PSMT",
+        painted: Sequence[FrameRow] = (),
+    ) -> None:
         height, width = shape
         self._enlarge = max(1, -(-_READABLE // width))
         self._shrink = max(1, -(-3 * width // (WIDEST - 128)))
@@ -73,6 +84,8 @@ class FilmPainter:
         self._n = 0
         self._errors = np.zeros(2)
         self._background = self._paint_background()
+        for row in painted:
+            self._count(row)
 
     def paint(
         self,
@@ -83,8 +96,7 @@ class FilmPainter:
         error: NDArray[np.floating],
     ) -> Picture:
         """Picture of a frame and its prediction (height, width, 3), and the error in luma (height, width)."""
-        self._errors += row.mse, row.copy_mse
-        self._add_bar(row.ratio)
+        self._count(row)
         canvas = self._background.copy()
         unit = self._unit
         for k, picture in enumerate((frame, predicted, error_colours(error, self._gain))):
@@ -151,6 +163,10 @@ class FilmPainter:
         _, top, _, bottom = self._strip()
         share = (np.clip(np.log2(max(ratio, 1e-9)), _BEST, _WORST) - _BEST) / (_WORST - _BEST)
         return float(bottom - share * (bottom - top))
+
+    def _count(self, row: FrameRow) -> None:
+        self._errors += row.mse, row.copy_mse
+        self._add_bar(row.ratio)
 
     def _add_bar(self, ratio: float) -> None:
         """Draw the next bar where all later pictures have it too."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import psmt
 from psmt.experiments.predict_video.claims import frame_claims, verdict
-from psmt.experiments.predict_video.run import FRAME_METHODS, FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import percent, ratio, seconds
 
@@ -19,7 +20,8 @@ COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
 class FilmFacts:
     """Of the film, what only who opened it knows."""
 
-    checksum: str
+    checksum: str | None
+    """None for a camera or a stream, which cannot be read again."""
     size: tuple[int, int]
     """Height and width of its own frames."""
     n_frames: int | None
@@ -118,7 +120,7 @@ def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
     frames = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     return [
         Fact("Film", f"{result.name}, {_by(film.size)} pixels{frames}"),
-        Fact("Checksum", f"sha256 {film.checksum}"),
+        Fact("Checksum", "none: it can be read only once" if film.checksum is None else f"sha256 {film.checksum}"),
         Fact(
             "Frames",
             f"{_by(result.shape)} pixels; learned from {result.n_past:,} frames up to {result.start - 1:,}, received "
