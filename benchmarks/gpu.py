@@ -189,13 +189,16 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
 
 def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
-    from psmt.experiments.reproduce import reproduce
+    from psmt.experiments.reproduce.command import ReproduceOptions
+    from psmt.experiments.reproduce.run import asked_settings, reproduce
+    from psmt.experiments.running.context import Run
     from psmt.experiments.running.timings import StageClock
 
     with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)
         began = time.perf_counter()
-        reproduce(patches, folder, device=DEVICE, progress=stages)
+        run = Run(folder=Path(folder), device=DEVICE, progress=stages)
+        reproduce(patches, asked_settings(ReproduceOptions()), run)
         seconds = time.perf_counter() - began
     parts = ", ".join(f"{name} {value:.1f} s" for name, value in stages.seconds.items())
     return Line(f"`psmt reproduce`, {len(patches):,} frames ({parts})", f"{seconds:.0f} s", "< 60 s", 0.0, 0.0)

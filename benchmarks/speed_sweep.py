@@ -7,8 +7,9 @@ from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from benchmarks.measure import ALPHA, Row, dictionary, once, oracles, patches, pinned
 from psmt import SparseCoder
-from psmt.experiments.codes import code_patches
-from psmt.experiments.sweep import SweepSettings, reconstruct_window
+from psmt.experiments.coding_tasks import code_patches
+from psmt.experiments.embedding_tasks import reconstruct_window
+from psmt.experiments.sweep.settings import SweepSettings
 
 FRAMES = 2
 """Frames of a window that the literal procedure codes and recovers; all of them take as long each."""

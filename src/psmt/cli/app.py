@@ -64,12 +64,15 @@ def demo(
     reproduce_films([whole_paper.DEMO_FILM], whole_paper.DemoOptions(seed=seed, out=out))
 
 
+_PAPER = whole_paper.ReproduceOptions()
+
+
 @app.command(help=whole_paper.HELP, help_epilogue="")
 def reproduce(
     films: Annotated[tuple[str, ...], Parameter(name="FILM", help=FilmOptions.film, negative=())],
     /,
     *,
-    options: Annotated[whole_paper.ReproduceOptions, Parameter(name="*")] = whole_paper.ReproduceOptions(),  # noqa: B008
+    options: Annotated[whole_paper.ReproduceOptions, Parameter(name="*")] = _PAPER,
 ) -> None:
     """The whole paper."""
     from psmt.cli.work import reproduce_films
