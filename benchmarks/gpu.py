@@ -20,8 +20,11 @@ import torch
 
 from benchmarks.page import PAGE, default_film, table, write_section
 from psmt import PSMT, SparseCoder
+from psmt.coding.atoms import Atoms
+from psmt.embedding import FollowedEmbedding, embed_window
 from psmt.engines import engine_for
 from psmt.engines.torch.lasso import pose, solve
+from psmt.moments import WindowMoments
 
 DEVICE = "cuda"
 BANDWIDTH = 4.3e12
@@ -75,7 +78,7 @@ def coding(patches: np.ndarray, dictionary: np.ndarray, count: int = 1_000_000) 
     samples = own[torch.randint(len(own), (count,), generator=generator, device=DEVICE)]
     samples += 0.05 * torch.randn(samples.shape, generator=generator, device=DEVICE, dtype=samples.dtype)
     samples = (samples - samples.mean(1, keepdim=True)) / samples.std(1, keepdim=True, correction=0)
-    atoms = engine.atoms(dictionary)
+    atoms = Atoms(dictionary, engine)
     seconds = clock(lambda: atoms.code(samples, 1.0, tol=1e-6), 3)
     n_atoms, n_features = dictionary.shape
     return Line(
@@ -106,13 +109,10 @@ def learning(patches: np.ndarray, n_atoms: int = 2048) -> tuple[Line, SparseCode
 def frames(patches: np.ndarray, dictionary: np.ndarray, count: int = 576, f: int = 64, window: int = 1536) -> Line:
     """The patches of a frame, each coded and recovered with an embedding of its own."""
     engine = engine_for(DEVICE)
-    atoms = engine.atoms(dictionary)
+    atoms = Atoms(dictionary, engine)
     codes = atoms.code(engine.array(patches), 1.0, tol=1e-12)
     starts = np.linspace(0, len(patches) - window, 16).astype(int)
-    found = [
-        engine.solve_closed_form(engine.moments(codes[s : s + window]), f, centred=True, ends=False, rank_tol=1e-6)
-        for s in starts
-    ]
+    found = [embed_window(WindowMoments.of(codes[s : s + window], engine), f) for s in starts]
     embeddings = torch.stack([found[i % len(found)].matrix for i in range(count)])
     samples = engine.array(patches[:count])
 
@@ -166,7 +166,7 @@ def step(
         2.0 * n_atoms * (n_atoms * (f + 60) + 2 * f * f),
     )
     said = f"M={n_atoms}, f={f}, {dtype}: predictions of {len(errors)} frames within {max(errors):.0e} of the CPU's"
-    return line, f"{said}; the closed form was solved {model._followed.n_solved_} times in {n_frames} frames"
+    return line, f"{said}; the closed form was solved {model.followed_.n_solved_} times in {n_frames} frames"
 
 
 def _stages(model: PSMT, x: np.ndarray) -> str:
@@ -175,7 +175,14 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
     own = engine.array(x)
     last = model.moments_.latest(1)[0]
     code = clock(lambda: model.coder_.transform_next(own, last))
-    slide = clock(lambda: model._slide(last), 3)
+    followed = FollowedEmbedding(model.n_components_)
+    followed.update(model.moments_)
+
+    def renew() -> None:
+        model.moments_.slide(last)
+        followed.update(model.moments_)
+
+    slide = clock(renew, 3)
     predict = clock(lambda: model.predict_codes(1))
     return f"code {_time(code)}, moments and embedding {_time(slide)}, recovery {_time(predict)}"
 

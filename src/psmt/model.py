@@ -86,6 +86,8 @@ class PSMT(BaseEstimator):
         P of the present window.
     n_components_, lam_ : int or None, float
         As given or chosen.
+    followed_ : FollowedEmbedding
+        What renews the embedding; its `error_` and `n_solved_` tell how exactly and how often afresh.
     choice_ : Choice
         The walk-forward table behind 'auto'; empty where nothing was to be chosen.
 
@@ -173,7 +175,7 @@ class PSMT(BaseEstimator):
         self._keep_residual(self._engine.array(past[-1]))
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
-        self._followed = self._start_following()
+        self.followed_ = self._start_following()
         rank = self._embed().rank
         if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
@@ -243,12 +245,12 @@ class PSMT(BaseEstimator):
         if self.static_embedding:
             return
         self._embedding = None
-        if self.uses_embedding and self._followed.is_following:
+        if self.uses_embedding and self.followed_.is_following:
             self._embed()
 
     def _embed(self) -> Embedding:
         if self._embedding is None:
-            self._embedding = self._followed.update(self.moments_)
+            self._embedding = self.followed_.update(self.moments_)
         return self._embedding
 
     def _start_following(self) -> FollowedEmbedding:
@@ -379,7 +381,7 @@ class PSMT(BaseEstimator):
         model._extrapolation.state = part(arrays, "extrapolation.")
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         model._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
-        model._followed = model._start_following()
+        model.followed_ = model._start_following()
         return model
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -177,7 +177,7 @@ def test_the_model_predicts_alike_with_and_without_tracking(monkeypatch):
         monkeypatch.setattr("psmt.embedding.followed._FEWEST", fewest)
         model = PSMT(window=H, n_components=F, lam=0.05, coder=coder).fit(frames[:H])
         predictions.append([model.update(x).predict() for x in frames[H:]])
-        solved = model._followed.n_solved_
+        solved = model.followed_.n_solved_
         assert solved <= 5 if fewest == 0 else solved == 21
     followed, exact = np.array(predictions)
     assert (np.linalg.norm(followed - exact, axis=1) < 1e-4 * np.linalg.norm(exact, axis=1)).all()

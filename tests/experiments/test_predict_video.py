@@ -5,8 +5,10 @@ import pytest
 
 from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.predict_video import VideoSettings, extent, predict_video, summarise_frames
 from psmt.experiments.predict_video import run as module
+from psmt.experiments.predict_video.result import summarise_frames
+from psmt.experiments.predict_video.run import predict_video
+from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 from psmt.video.reader import FrameReader
 
@@ -78,7 +80,7 @@ def test_error_maps_and_stills_are_those_of_the_film(colourful, light):
 
 
 def test_the_default_model_predicts_a_small_film():
-    settings = VideoSettings(start=30, horizon=12, **SMALL, peers=("blocks", "ridge"))
+    settings = VideoSettings(start=30, horizon=12, **SMALL, baselines=("blocks", "ridge"))
     result = predict_video(open_frames("builtin:glide?frames=60&size=40"), FrameReader(32), settings)
     assert {row.method for row in result.rows} == {"psmt", "copy", "linear", "fourier", "blocks", "ridge"}
     assert all(np.isfinite(row.surprise) for row in result.of("psmt"))
@@ -164,7 +166,7 @@ def test_films_that_turn_out_too_short_are_refused(colourful, light, given, mess
     [
         ({"start": 3}, "start=3 is too small; use start >= 4"),
         ({"horizon": 0}, "horizon=0"),
-        ({"peers": ("dmd",)}, "peers='dmd' is unknown; use one of 'blocks', 'ridge'"),
+        ({"baselines": ("dmd",)}, "baselines='dmd' is unknown; use one of 'blocks', 'ridge'"),
     ],
 )
 def test_settings_are_checked(given, message):

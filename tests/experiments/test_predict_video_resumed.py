@@ -11,15 +11,17 @@ import pytest
 
 from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.predict_video import VideoSettings, clear_checkpoints, predict_video
 from psmt.experiments.predict_video import run as module
+from psmt.experiments.predict_video.checkpoint import clear_checkpoints
+from psmt.experiments.predict_video.run import predict_video
+from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.experiments.running.context import Run
 from psmt.sources.streams import open_stream
 from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, LinearPixels
 
 FILM = "builtin:glide?frames=80&size=40&noise=0.01"
 SETTINGS = VideoSettings(start=40, horizon=33, extrapolation="hold", rollout=6, every=4)
-FULL = replace(SETTINGS, extrapolation="phase", n_atoms=32, peers=("blocks", "ridge"))
+FULL = replace(SETTINGS, extrapolation="phase", n_atoms=32, baselines=("blocks", "ridge"))
 
 
 class Broken(Exception):

@@ -16,8 +16,8 @@ from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS, FramePSMT
 FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
 """Methods by their name in files, with the name for people."""
 
-SLOW_PEERS = tuple(name for name, entry in FRAME_BASELINES.items() if entry.slow)
-"""Peers that cost about as much as the model, and are left out unless asked for."""
+SLOW_BASELINES = tuple(name for name, entry in FRAME_BASELINES.items() if entry.slow)
+"""Baselines that cost about as much as the model, and are left out unless asked for."""
 
 LEARN, LEAST = 400, 4
 """Frames that are learned from before the start: by default, and at the least."""
@@ -49,8 +49,8 @@ class VideoSettings:
     alpha: float = 0.2
     extrapolation: str = "phase"
     seed: int = 0
-    peers: tuple[str, ...] = ()
-    """Those of SLOW_PEERS that take part."""
+    baselines: tuple[str, ...] = ()
+    """Those of SLOW_BASELINES that take part."""
     rollout: int = 10
     """Frames that each method predicts by itself, now and then."""
     every: int | None = None
@@ -63,7 +63,7 @@ class VideoSettings:
         "rollout": count(0),
         "every": allowing(None, count()),
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
-        "peers": each(choice(*SLOW_PEERS)),
+        "baselines": each(choice(*SLOW_BASELINES)),
     }
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class VideoSettings:
         psmt = FramePSMT(
             n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
         )
-        taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.peers or not entry.slow)
+        taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.baselines or not entry.slow)
         return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 
 

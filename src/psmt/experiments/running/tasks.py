@@ -28,7 +28,7 @@ from psmt.files import clear_stale
 from psmt.threads import one_thread
 from psmt.types import Progress, Result, silent
 
-__all__ = ["Result", "RunStage", "Task", "TaskError", "clear_stale", "on_device", "run_tasks", "stages"]
+__all__ = ["Task", "TaskError", "on_device", "run_tasks"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _IN_FLIGHT = 2
@@ -148,19 +148,6 @@ def run_tasks(
         name, error = run.failure
         raise TaskError(f"task {name} failed ({type(error).__name__}: {error}); the finished ones are kept") from error
     return [run.results[index] for index in range(len(run.results))]
-
-
-RunStage = Callable[[Iterable[Task], str], list[Result]]
-"""Computes the tasks of a stage, given by its name."""
-
-
-def stages(experiment: str, folder: str | os.PathLike[str], **run: Any) -> RunStage:
-    """`run_tasks` for an experiment, whose name stands before that of each stage; `run` is passed on."""
-
-    def run_stage(tasks: Iterable[Task], stage: str) -> list[Result]:
-        return run_tasks(tasks, folder, stage=f"{experiment}: {stage}", **run)
-
-    return run_stage
 
 
 @dataclass(eq=False)
