@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import open_frames
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
-from psmt.experiments.predict_video import FRAME_METHODS, LEARN, SLOW_PEERS, VideoSettings, summarise_frames
+from psmt.experiments.predict_video.result import summarise_frames
+from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, SLOW_BASELINES, VideoSettings
 from psmt.patches import PatchCutter, standardise
 from psmt.types import Predictor
 from psmt.video import FrameReader
@@ -96,7 +97,7 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
         if index >= start - LEARN:
             frames.append(frame.luma)
     past = np.stack(frames[: min(LEARN, start)])
-    methods: dict[str, Predictor] = VideoSettings(peers=SLOW_PEERS).methods() | {"dmd": DMD()}
+    methods: dict[str, Predictor] = VideoSettings(baselines=SLOW_BASELINES).methods() | {"dmd": DMD()}
     for method in methods.values():
         method.fit(past)
     rows: list[FrameRow] = []

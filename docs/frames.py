@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from psmt import open_frames
-from psmt.evaluation import Step
-from psmt.experiments.predict_video import FRAME_METHODS, LEARN, FrameRow, VideoSettings, predict_video
+from psmt.evaluation import FrameRow, Step
+from psmt.experiments.predict_video.figure import FRAME_STYLES
+from psmt.experiments.predict_video.film_painter import error_colours
+from psmt.experiments.predict_video.run import predict_video
+from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, VideoSettings
 from psmt.figures import png
-from psmt.figures.film import error_colours
-from psmt.figures.frames import FRAME_STYLES
 from psmt.figures.panels import WIDTH, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
 from psmt.sources import GlideFilm

@@ -3,7 +3,8 @@
 import numpy as np
 
 from psmt.evaluation import FrameRow, RolloutRow, psnr
-from psmt.experiments.predict_video import Still, VideoResult, VideoSettings
+from psmt.experiments.predict_video.result import Still, VideoResult
+from psmt.experiments.predict_video.settings import VideoSettings
 
 METHODS = ("psmt", "copy", "linear", "fourier")
 

@@ -5,7 +5,7 @@ import pytest
 
 from psmt import open_frames
 from psmt.sources import film_writer as films
-from psmt.sources.film_writer import writing_film
+from psmt.sources.film_writer import joining_films, writing_film
 
 
 @pytest.mark.parametrize("shape", [(48, 64), (33, 47)])
@@ -35,6 +35,26 @@ def test_what_is_interrupted_leaves_the_old_film_and_no_other_file(tmp_path, pic
         raise KeyboardInterrupt
     assert [file.name for file in tmp_path.iterdir()] == ["film.mp4"]
     assert path.read_bytes() == b"the old one"
+
+
+@pytest.mark.parametrize("encoder", ["libx264", "mpeg4"])
+def test_joined_films_have_all_pictures_at_one_rate(tmp_path, monkeypatch, encoder):
+    monkeypatch.setattr(films, "_ENCODERS", {encoder: films._ENCODERS[encoder], "mpeg4": films._ENCODERS["mpeg4"]})
+    rng = np.random.default_rng(0)
+    parts = []
+    for n_pictures in (7, 30, 1, 2, 3):
+        parts.append(tmp_path / f"{len(parts)}.mp4")
+        with writing_film(parts[-1], fps=30000 / 1001) as add:
+            for _ in range(n_pictures):
+                add(rng.integers(0, 255, size=(33, 40, 3), dtype=np.uint8))
+    with joining_films(parts, tmp_path / "all.mp4"):
+        assert not (tmp_path / "all.mp4").exists()
+    film = open_frames(tmp_path / "all.mp4")
+    assert (film.n_frames, film.fps) == (43, pytest.approx(29.97, abs=0.01))
+    np.testing.assert_array_equal(list(film), [frame for part in parts for frame in open_frames(part)])
+    with films.av.open(tmp_path / "all.mp4") as container:
+        times = [frame.time for frame in container.decode(video=0)]
+    np.testing.assert_allclose(times, np.arange(43) * 1001 / 30000, atol=1e-6)
 
 
 def test_the_next_best_encoder_serves_where_the_first_is_missing(tmp_path, monkeypatch):

@@ -3,6 +3,6 @@
 Heavy modules are imported where they are used, so that help and mistakes are answered at once.
 """
 
-from psmt.cli.commands import app, main
+from psmt.cli.app import app, main
 
 __all__ = ["app", "main"]

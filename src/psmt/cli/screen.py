@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from psmt.experiments.prediction import PhaseResult
+    from psmt.experiments.contract import Shown
     from psmt.report import Claim, Table
 
 
-def show_phases(results: Sequence[PhaseResult]) -> None:
-    """Print a table per phase."""
-    from psmt.report.prediction import methods_table
+def show(things: Iterable[Shown]) -> None:
+    """Print tables, claims and lines."""
+    from psmt.report import Claim, Table
 
-    for result in results:
-        start, horizon = result.phase.start, len(result.frames)
-        caption = (
-            f"{result.phase.name}: frames {start + 1} to {start + horizon}, "
-            f"f = {result.n_components}, lam = {result.lam:g}"
-        )
-        show_table(methods_table(result, "scores", caption))
+    for thing in things:
+        if isinstance(thing, Table):
+            show_table(thing)
+        elif isinstance(thing, Claim):
+            show_claim(thing)
+        else:
+            print(thing)
 
 
 def show_table(table: Table) -> None:
@@ -37,27 +35,16 @@ def show_table(table: Table) -> None:
     for i, column in enumerate(table.columns):
         shown.add_column(column.replace(" vs", "\nvs"), justify="left" if i == 0 else "right", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*(_marked(task.text, task.mark) for task in row))
+        shown.add_row(*(_marked(cell.text, cell.mark) for cell in row))
     Console().print(shown)
 
 
-def show_reconstruction(errors: NDArray[Any], window: int) -> None:
-    """Print the mean of the errors (time,), and the segment of `window` frames in which it is least."""
-    from psmt.experiments.reconstruction import least_error
-
-    best = least_error(errors, window=window)
-    print(f"{len(errors):,} frames: mean MSE {errors.mean():.4g}")
-    print(f"least in frames {best.start:,} to {best.stop:,}: mean MSE {best.mse:.4g}")
-
-
-def show_claims(claims: Sequence[Claim]) -> None:
-    """Print a line per claim."""
+def show_claim(claim: Claim) -> None:
+    """Print a claim in one line."""
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=True)
-    for claim in claims:
-        colour = {"holds": "green", "does not hold": "red"}.get(claim.outcome, "yellow")
-        console.print(f"  [{colour}]{claim.outcome:29}[/] {claim.text}")
+    colour = {"holds": "green", "does not hold": "red"}.get(claim.outcome, "yellow")
+    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.outcome:29}[/] {claim.text}")
 
 
 def _marked(text: str, mark: str) -> str:

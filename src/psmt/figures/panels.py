@@ -1,20 +1,21 @@
-"""What the figures of the topology share: places in inches, headings, colours and numbers."""
+"""What figures share: places in inches, headings, and pictures of values."""
 
 from __future__ import annotations
+
+from math import isqrt
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from psmt.figures.style import INK, PHASES
-
-Array = NDArray[np.float64]
+from psmt.figures.style import INK
+from psmt.types import Array
 
 WIDTH = 10.0
 """Inches that a figure is wide."""
 
-_COLOURS = (*PHASES, "#e69f00", "#56b4e9")
+_BARS, _LEVELS = 64, 16
+"""Bars in the picture of a series at the most, and their steps from zero to either end."""
 
 
 def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
@@ -38,21 +39,31 @@ def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
     )
 
 
-def contrast(picture: Array) -> Array:
-    """The picture with its largest value at 1 or -1."""
-    return picture / max(float(np.abs(picture).max()), 1e-12)
+def contrast(values: Array) -> Array:
+    """The values with the largest of them at 1 or -1."""
+    return values / max(float(np.abs(values).max()), 1e-12)
 
 
-def atom_colour(i: int) -> str:
-    """Colour of the i-th chosen atom, the same in all panels."""
-    return _COLOURS[i % len(_COLOURS)]
+def fills_square(n_features: int) -> bool:
+    """Whether so many features are taken for the pixels of a square patch."""
+    return isqrt(n_features) ** 2 == n_features
 
 
-def number(value: float) -> str:
-    """Two decimals, or "none" for NaN."""
-    return f"{value:.2f}" if np.isfinite(value) else "none"
+def as_picture(values: Array, limit: float = 1.0) -> Array:
+    """Values (n_features,) as a picture (height, width) whose black and white are at -`limit` and `limit`.
 
+    Features that fill a square are its pixels. Others, such as the sensors of a series, are bars from a middle line;
+    neighbours share a bar where there are many.
 
-def percent(value: float) -> str:
-    """A share in percent, or "none" for NaN."""
-    return f"{100 * value:.2g}%" if np.isfinite(value) else "none"
+    >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]))
+    array([[ 1.,  2.],
+           [-4.,  0.]])
+    >>> as_picture(np.linspace(-1, 1, 31)).shape
+    (32, 31)
+    """
+    if fills_square(len(values)):
+        return values.reshape(isqrt(len(values)), -1)
+    bars = np.array([part.mean() for part in np.array_split(values, min(len(values), _BARS))])
+    levels = limit * (np.arange(_LEVELS, -_LEVELS, -1) - 0.5)[:, None] / _LEVELS
+    reached = np.where(levels > 0, levels <= bars, levels >= bars)
+    return np.where(reached, limit * np.sign(levels), 0.0)

@@ -1,4 +1,4 @@
-"""One look for all figures: type, ink, and a colour and a dash for each method."""
+"""One look for all figures: type, ink, and lines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from PIL import Image
 INK = "#1b1f24"
 QUIET = "#6a737d"
 RULE = "#d5dae0"
-PHASES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-"""Colours of phases, in turn."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's, which stay apart for colour-blind readers, in turn."""
 
 TITLE, TEXT, SMALL = 12.0, 9.5, 8.5
 """Sizes in points."""
@@ -41,21 +41,6 @@ class LineStyle:
         }
 
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
-# against. A learned gain may find nothing to gain and then equals copying, so that copying is dashed and on top.
-METHOD_STYLES = {
-    "psmt": LineStyle("#0072b2", 2.4, layer=6),
-    "psmt_gain": LineStyle("#009e73", 2.8, layer=5),
-    "baseline2": LineStyle("#e69f00", 1.6, layer=4),
-    "baseline1": LineStyle("#d55e00", 1.6, layer=4),
-    "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
-    "copy": LineStyle(INK, 2.2, layer=7),
-    "linear": LineStyle("#cc79a7", 1.3),
-    "ridge": LineStyle("#56b4e9", 1.3),
-}
-"""Methods in the order in which they are shown."""
-
-
 def style_axes(axes: Axes, *, grid: bool = True) -> None:
     """Open frame, quiet ticks, horizontal rules behind the data."""
     for side in ("top", "right"):
@@ -69,7 +54,7 @@ def style_axes(axes: Axes, *, grid: bool = True) -> None:
         axes.grid(axis="y", color=RULE, linewidth=0.7)
 
 
-def png(figure: Figure, *, dpi: int = 110) -> bytes:
+def png(figure: Figure, *, dpi: int = 150) -> bytes:
     """The figure as a PNG file of 256 colours, which is a third of the size; the same bytes for the same figure."""
     # Maximum coverage keeps the colours of thin lines, which are rare; the usual median cut greys them.
     drawn, file = BytesIO(), BytesIO()

@@ -1,21 +1,23 @@
-"""Pictures and tables to one page."""
+"""Pictures, tables and claims to one page. Knows no experiment."""
 
-from psmt.report.claims import Claim, all_claims, prediction_claims
+from psmt.report.claim import LEVEL, TIE, UNTESTED, Claim, Outcome, decided, some
 from psmt.report.page import Cell, Fact, Page, Picture, Section, Table, render
-from psmt.report.reproduction import Film, make_page, make_summary
+from psmt.report.tables import to_csv
 
 __all__ = [
+    "LEVEL",
+    "TIE",
+    "UNTESTED",
     "Cell",
     "Claim",
     "Fact",
-    "Film",
+    "Outcome",
     "Page",
     "Picture",
     "Section",
     "Table",
-    "all_claims",
-    "make_page",
-    "make_summary",
-    "prediction_claims",
+    "decided",
     "render",
+    "some",
+    "to_csv",
 ]

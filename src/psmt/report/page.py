@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from psmt.report.claims import Claim
+from psmt.report.claim import Claim
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ import pytest
 
 from experiments import example_tasks as example
 from psmt import read_patches
-from psmt.experiments import executors
+from psmt.experiments.running import executors
+from psmt.experiments.running.context import Run
 from psmt.experiments.running.executors import ClusterError, open_executor, worker_count
 from psmt.experiments.running.tasks import Task, TaskError, run_tasks
-from psmt.experiments.sweep import SweepSettings, sweep, write_sweep
+from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.settings import SweepSettings
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def contents(folder):
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, cluster):
     patches = read_patches("builtin:glide?frames=60&noise=0.02&size=48", frame_size=48, patch_size=4).values
     settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3)
-    write_sweep(sweep(patches, tmp_path / "serial", settings=settings), tmp_path / "serial" / "sweep.csv")
+    alone = sweep(patches, settings, Run(folder=tmp_path / "serial"))
 
     killed = []
 
@@ -43,8 +45,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, cluster):
 
     with open_executor(cluster=cluster.scheduler_address) as executor:
         assert worker_count(executor) == 2
-        result = sweep(patches, tmp_path / "cluster", settings=settings, executor=executor, progress=kill)
-    write_sweep(result, tmp_path / "cluster" / "sweep.csv")
+        result = sweep(patches, settings, Run(folder=tmp_path / "cluster", executor=executor, progress=kill))
+    assert list(result.rows()) == list(alone.rows())
     assert killed
     assert contents(tmp_path / "cluster") == contents(tmp_path / "serial")
 

@@ -14,9 +14,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import psmt
 from experiments import example_tasks as example
-from psmt.experiments import tasks as cells_module
+from psmt.experiments.running import tasks as cells_module
 from psmt.experiments.running.executors import ProcessExecutor, SerialExecutor, open_executor, worker_count
-from psmt.experiments.running.tasks import Task, TaskError, clear_stale, run_tasks
+from psmt.experiments.running.keys import hash_code
+from psmt.experiments.running.store import load_result
+from psmt.experiments.running.tasks import Task, TaskError, run_tasks
+from psmt.files import clear_stale
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -116,12 +119,12 @@ def test_a_key_depends_on_everything_that_the_result_does(monkeypatch):
         key(other=1),
         Task("a", example.counted, {"x": X, "factor": 2.0}).key,
     ]
-    monkeypatch.setattr(cells_module, "TASK_VERSION", -1)
+    monkeypatch.setattr(cells_module, "hash_code", lambda function: "other code")
     tasks.append(key())
     monkeypatch.undo()
-    monkeypatch.setattr(psmt, "__version__", "0")
-    tasks.append(key())
     assert len(set(tasks)) == len(tasks)
+    monkeypatch.setattr(psmt, "__version__", "0")
+    assert key() == tasks[0]
 
 
 def test_a_key_does_not_depend_on_how_the_same_inputs_are_stored():
@@ -202,7 +205,7 @@ def test_each_flipped_byte_is_noticed_or_harmless(tmp_path):
     good = path.read_bytes()
     for at in range(0, len(good), 3):
         path.write_bytes(good[:at] + bytes([good[at] ^ 0x10]) + good[at + 1 :])
-        found = cells_module._load(path, task.key)
+        found = load_result(path, task.key)
         if found is not None:
             assert set(found) == {"y", "sum"}
             np.testing.assert_array_equal(found["y"], 2 * X)
@@ -265,7 +268,12 @@ def test_results_are_arrays_of_numbers(tmp_path):
 
 def test_a_worker_of_another_version_is_refused(tmp_path):
     with pytest.raises(psmt.errors.PSMTError, match=r"the worker has psmt .* started by psmt 0\.0\.0"):
-        cells_module._evaluate(example.threads, {}, "0.0.0")
+        cells_module._evaluate(example.threads, {}, "0.0.0", hash_code(example.threads))
+
+
+def test_a_worker_with_other_code_is_refused():
+    with pytest.raises(psmt.errors.PSMTError, match=r"other source code behind experiments.example_tasks.*\(hash 0bad"):
+        cells_module._evaluate(example.threads, {}, psmt.__version__, "0bad")
 
 
 # Executors
@@ -289,7 +297,8 @@ def test_threads_are_given_back(tmp_path):
     with threadpool_limits(2, user_api="blas"):
         before = numba.get_num_threads()
         with ThreadPoolExecutor(3) as executor:
-            run_tasks([Task(f"c{i}", example.threads, {}) for i in range(6)], tmp_path, executor=executor)
+            results = run_tasks([Task(f"c{i}", example.threads, {}) for i in range(6)], tmp_path, executor=executor)
+        assert {(int(result["blas"]), int(result["numba"])) for result in results} == {(1, 1)}
         blas = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
         assert blas == len(blas) * [2]
         assert numba.get_num_threads() == before

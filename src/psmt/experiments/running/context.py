@@ -15,6 +15,9 @@ from psmt.types import Progress, Result, silent
 class Run:
     """A folder for results, an executor for tasks, a device, and a listener.
 
+    An experiment takes its settings and a run. What it hands to another is the same run, or one with a field changed:
+    ``dataclasses.replace(run, name="sweep")``.
+
     Parameters
     ----------
     folder : Path
@@ -24,9 +27,9 @@ class Run:
     progress : callable
         Called as ``progress(stage, done, total)``.
     force : bool
-        Compute all tasks anew.
+        Compute all anew, whatever is kept in the folder.
     device : str
-        Where tasks compute.
+        Where tasks compute, see `psmt.engines.engine_for`.
     name : str
         Of the experiment: stands before the name of each stage.
     """
@@ -39,7 +42,13 @@ class Run:
     name: str = ""
 
     def tasks(self, tasks: Iterable[Task], stage: str) -> list[Result]:
-        """Results of the tasks, in order; those that are on disk are read, the others computed and kept."""
+        """Results of the tasks, in order; those that are on disk are read, the others computed and kept.
+
+        Raises
+        ------
+        TaskError
+            When a task fails. No further ones are begun; those under way are completed and kept.
+        """
         return run_tasks(
             tasks,
             self.folder,

@@ -202,13 +202,14 @@ class ClusterExecutor(Executor):
     def __init__(self, address: str) -> None:
         try:
             import dask
-            from distributed import Client
+            import distributed
         except ImportError as error:
             raise ClusterError(
                 f"cluster={address!r} needs dask.distributed, which is not installed; pip install 'psmt[cluster]'"
             ) from error
+        client: Any = distributed.Client  # which is not typed
         try:
-            self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+            self._client = client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise ClusterError(
                 f"no Dask scheduler answers at cluster={address!r} within {_CONNECT_SECONDS:.0f} s; start one with "
@@ -223,18 +224,19 @@ class ClusterExecutor(Executor):
                 f"start some with 'dask worker {address} --nthreads 1'"
             ) from error
         # Inputs travel inside the task, so that it can be sent again when a worker dies. Dask would warn of their size.
-        self._quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
+        self._quiet: Any = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
         # Not pure: tasks have names of their own, and Dask need not hash their inputs once more.
         self._executor = self._client.get_executor(pure=False)
 
     @property
     def workers(self) -> int:
         """Threads of all workers that are there now."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, int(sum(self._client.nthreads().values())))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Future of the call."""
-        return self._executor.submit(fn, *args, **kwargs)
+        future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster, which goes on."""

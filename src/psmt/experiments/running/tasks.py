@@ -7,45 +7,32 @@ runs at once only do work twice. Nothing is locked; files appear whole or not at
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import re
-import struct
 import sys
-import threading
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import length_hint
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-import psmt
 from psmt.errors import PSMTError
 from psmt.experiments.running.executors import SerialExecutor, worker_count
-from psmt.files import writing
+from psmt.experiments.running.keys import hash_code, hash_values
+from psmt.experiments.running.store import load_result, save_result
+from psmt.files import clear_stale
+from psmt.threads import one_thread
 from psmt.types import Progress, Result, silent
 
-__all__ = ["TASK_VERSION", "Result", "RunStage", "Task", "TaskError", "clear_stale", "on_device", "run_tasks", "stages"]
-
-
-TASK_VERSION = 4
-"""Part of every key: a new number when the same inputs come to mean another result."""
+__all__ = ["Task", "TaskError", "on_device", "run_tasks"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _IN_FLIGHT = 2
 """Tasks per worker that are submitted ahead: enough to keep it busy, few enough to hold in memory."""
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Date of all members of a file, the earliest that a zip can hold: equal content makes equal bytes."""
 
 
 class TaskError(PSMTError, RuntimeError):
@@ -67,10 +54,6 @@ class Task:
         Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing:
         many tasks may share one film.
 
-    Attributes
-    ----------
-    key : str
-        Hash of `compute`'s name, the inputs, `TASK_VERSION` and psmt's version, as 64 hex digits.
     """
 
     name: str
@@ -88,13 +71,10 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        digest = hashlib.sha256()
+        """Hash of `compute`'s name, of the code that it reaches and of the inputs, as 64 hex digits."""
         function = f"{self.compute.__module__}.{self.compute.__qualname__}"
-        _feed(digest, (TASK_VERSION, psmt.__version__, function), self.name)
-        for name in sorted(self.inputs):
-            _feed(digest, name, self.name)
-            _feed(digest, self.inputs[name], f"{self.name}: input {name}")
-        return digest.hexdigest()
+        inputs = hash_values(self.inputs, where=f"{self.name}: input")
+        return hash_values({"function": function, "code": hash_code(self.compute), "inputs": inputs}, where=self.name)
 
     def path(self, folder: str | os.PathLike[str]) -> Path:
         """File of the result when tasks are kept in `folder`."""
@@ -102,10 +82,11 @@ class Task:
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Inputs that tell a task where to compute; none for the CPU, where results agree byte for byte."""
+    """Return inputs that tell a task where to compute; none for the CPU, where results agree byte for byte."""
     return {} if device == "cpu" else {"device": device}
 
 
+@one_thread()  # here too, for tasks in threads of this process: see `one_thread`
 def run_tasks(
     tasks: Iterable[Task],
     folder: str | os.PathLike[str],
@@ -130,6 +111,8 @@ def run_tasks(
         Called as ``progress(stage, done, total)``; for a generator, `total` is what has come out of it so far.
     force : bool
         Compute all tasks anew, and overwrite their files.
+    stage : str
+        What `progress` is told.
 
     Raises
     ------
@@ -149,7 +132,7 @@ def run_tasks(
     try:
         for index, task in enumerate(tasks):
             run.total = max(run.total, index + 1)
-            found = None if force else _load(task.path(folder), task.key)
+            found = None if force else load_result(task.path(folder), task.key)
             if found is None:
                 run.submit(index, task, task.path(folder))
             else:
@@ -165,33 +148,6 @@ def run_tasks(
         name, error = run.failure
         raise TaskError(f"task {name} failed ({type(error).__name__}: {error}); the finished ones are kept") from error
     return [run.results[index] for index in range(len(run.results))]
-
-
-RunStage = Callable[[Iterable[Task], str], list[Result]]
-"""Computes the tasks of a stage, given by its name."""
-
-
-def stages(experiment: str, folder: str | os.PathLike[str], **run: Any) -> RunStage:
-    """`run_tasks` for an experiment, whose name stands before that of each stage; `run` is passed on."""
-
-    def run_stage(tasks: Iterable[Task], stage: str) -> list[Result]:
-        return run_tasks(tasks, folder, stage=f"{experiment}: {stage}", **run)
-
-    return run_stage
-
-
-def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
-    """Remove what killed runs left half written in `folder`: temporary files for names like `pattern`.
-
-    Those of runs that are still alive stay. On a folder that machines share, nobody can tell whether a process of
-    another machine lives: there a writer may lose its file, and writes it again.
-    """
-    for path in Path(folder).glob(f".{pattern}.*.tmp"):
-        pid = path.name.split(".")[-2]
-        if pid.isdecimal() and (int(pid) == os.getpid() or not _alive(int(pid))):
-            # Windows keeps files that are open.
-            with suppress(OSError):
-                path.unlink()
 
 
 @dataclass(eq=False)
@@ -223,7 +179,8 @@ class _Run:
                 return
         flight = _Flight(task.name, task.key, path, [index])
         try:
-            future = self.executor.submit(_evaluate, task.compute, dict(task.inputs), psmt.__version__)
+            made_by = _version(), hash_code(task.compute)
+            future = self.executor.submit(_evaluate, task.compute, dict(task.inputs), *made_by)
             room = _IN_FLIGHT * worker_count(self.executor)
         except Exception as error:
             self.failure = self.failure or (task.name, error)
@@ -242,7 +199,7 @@ class _Run:
                 flight = self.flying.pop(future)
                 try:
                     result = future.result()
-                    _save(flight.path, flight.key, result)
+                    save_result(flight.path, flight.key, result)
                 except Exception as error:
                     self.failure = self.failure or (flight.task, error)
                 else:
@@ -257,18 +214,27 @@ class _Run:
 # Inside a task
 
 
-def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str) -> Result:
-    """Result of one task, with its arrays in C order; this is what travels to a worker."""
-    if version != psmt.__version__:
+def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
+    """Return the result of one task, with its arrays in C order; this is what travels to a worker.
+
+    `version` and `code` are psmt's version and the hash of the code where the run was started: its key holds that code.
+    """
+    if version != _version():
         raise PSMTError(
-            f"the worker has psmt {psmt.__version__}, but the run was started by psmt {version}; "
+            f"the worker has psmt {_version()}, but the run was started by psmt {version}; "
             "install the same version on all machines"
+        )
+    if code != (own := hash_code(compute)):
+        raise PSMTError(
+            f"the worker has other source code behind {compute.__module__} (hash {own[:8]}) than the machine that "
+            f"started the run (hash {code[:8]}), though both call it psmt {version}; "
+            "install the same source on all machines, and restart the workers"
         )
     # Arrays of its own: wherever it runs, a task may write into them, and finds them laid out alike.
     private = {
         name: np.array(value, order="C") if isinstance(value, np.ndarray) else value for name, value in inputs.items()
     }
-    with _one_thread():
+    with one_thread():
         result = compute(**private)
     if not isinstance(result, dict) or not all(isinstance(name, str) for name in result):
         raise TypeError(f"{compute.__qualname__} returned {type(result).__name__}; a task returns a dict of arrays")
@@ -279,109 +245,6 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
     return arrays
 
 
-_pins = 0
-_pinning = threading.Lock()
-_limits: threadpool_limits | None = None
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """BLAS and numba with one thread each, as before at the end.
-
-    The limit of BLAS is one for the whole process. Where tasks run in threads, the first sets it and the last lifts it.
-    """
-    global _pins, _limits
-    with _pinning:
-        _pins += 1
-        if _pins == 1:
-            _limits = threadpool_limits(1)
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
-        with _pinning:
-            _pins -= 1
-            if _pins == 0 and _limits is not None:
-                _limits.restore_original_limits()
-                _limits = None
-
-
-# Keys and files
-
-
-def _feed(digest: Any, value: object, where: str) -> None:
-    """Feed a value to a hash so that different values never give the same bytes: kind, size, content."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, np.ndarray):
-        if value.dtype.hasobject:
-            raise TypeError(f"{where} is an array of objects; tasks take arrays of numbers")
-        described = f"{np.lib.format.dtype_to_descr(value.dtype)!r}{value.shape}".encode()
-        digest.update(b"a" + struct.pack("<q", len(described)) + described)
-        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8) if value.size else b"")
-    elif isinstance(value, list | tuple):
-        digest.update(b"l" + struct.pack("<q", len(value)))
-        for item in value:
-            _feed(digest, item, where)
-    elif isinstance(value, dict):
-        digest.update(b"d" + struct.pack("<q", len(value)))
-        for name in sorted(value):
-            _feed(digest, name, where)
-            _feed(digest, value[name], where)
-    elif value is None or isinstance(value, bool | int | float | str):
-        # repr() of a float is exact.
-        content = f"{type(value).__name__} {value!r}".encode()
-        digest.update(b"p" + struct.pack("<q", len(content)) + content)
-    else:
-        raise TypeError(f"{where} is a {type(value).__name__}; tasks take arrays and plain values")
-
-
-def _save(path: Path, key: str, result: Result) -> None:
-    """Write a result as .npz with equal bytes for equal content, which `numpy.savez` does not promise."""
-    # Somebody on another machine may take our temporary file for a stale one, see clear_stale.
-    for last in (False, False, True):
-        try:
-            with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.comment = key.encode()
-                for name, array in result.items():
-                    member = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-                    member.create_system = 3
-                    with archive.open(member, "w", force_zip64=True) as stream:
-                        np.lib.format.write_array(stream, array, allow_pickle=False)
-            return
-        except FileNotFoundError:
-            if last or not path.parent.is_dir():
-                raise
-
-
-def _load(path: Path, key: str) -> Result | None:
-    """The result in a file, or None where there is none, or a damaged one."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.comment != key.encode():
-                return None
-            # Reading a member whole checks its sum before anything in it is believed.
-            return {
-                member.filename.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(member)), allow_pickle=False
-                )
-                for member in archive.infolist()
-            }
-    except Exception:
-        # One flipped bit can make zipfile look for a password, for LZMA or for a terabyte of memory.
-        return None
-
-
-def _alive(pid: int) -> bool:
-    if sys.platform == "win32":
-        # There a signal would end the process; files that it holds open cannot be removed anyway.
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True
+def _version() -> str:
+    # Looked up, not imported: what this module imports is part of the keys, and a new version alone is no new code.
+    return str(sys.modules["psmt"].__version__)

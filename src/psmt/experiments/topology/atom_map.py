@@ -11,14 +11,11 @@ from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
 from psmt.engines import engine_for
-from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.graph import embed, used_columns
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
 from psmt.numerics.rank import RANK_TOL, fix_signs
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from psmt.types import Array, Ints, Result
 
 MAP_COMPONENTS = 32
 """Directions of P, straightest first, that place the atoms on the map: two dimensions cannot show many more."""
@@ -39,10 +36,10 @@ class AtomMap:
     """Mean likeness of all pairs."""
 
     @classmethod
-    def of(cls, cell: Result, dictionary: Array) -> AtomMap:
+    def of(cls, arranged: Result, dictionary: Array) -> AtomMap:
         """Map from what `arrange_atoms` returned, and the atoms (n_atoms, n_features)."""
-        atoms, places = cell["atoms"].astype(np.int64), cell["places"].astype(np.int64)
-        shape = (int(cell["shape"][0]), int(cell["shape"][1]))
+        atoms, places = arranged["atoms"].astype(np.int64), arranged["places"].astype(np.int64)
+        shape = (int(arranged["shape"][0]), int(arranged["shape"][1]))
         likeness = picture_likeness(dictionary[atoms])
         grid = np.full(shape, -1)
         grid[places[:, 0], places[:, 1]] = np.arange(len(atoms))
@@ -72,7 +69,7 @@ def arrange_atoms(
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
 ) -> Result:
-    """Places of the used atoms on a grid, from the embedding of all the packed codes. One cell.
+    """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
     Of the `n_components` directions the `MAP_COMPONENTS` straightest have a say.
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from psmt.embedding import embed_window
 from psmt.engines import Engine, engine_for
-from psmt.experiments.codes import unpack_codes
-from psmt.experiments.running.tasks import Result
+from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
+from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL
-
-Array = NDArray[np.float64]
+from psmt.types import Array, Result
 
 N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""
@@ -32,8 +32,8 @@ def embed(
 ) -> Any:
     """P (n_components, n_atoms) of packed codes, as an array of the engine."""
     engine = engine_for(device)
-    moments = engine.moments(engine.dense(unpack_codes(values, columns, offsets, n_atoms)))
-    return engine.straightest(moments, n_components, centred=True, ends=False, rank_tol=rank_tol).matrix
+    moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
+    return embed_window(moments, n_components, rank_tol=rank_tol).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
@@ -54,7 +54,7 @@ def window_graph(
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
 ) -> Result:
-    """The graph of one window, from its packed codes (see `psmt.experiments.codes`). One task.
+    """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
 
     Returns
     -------
@@ -103,7 +103,8 @@ def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
     row, column = np.nonzero(others >= least)
     order = np.lexsort((-others[row, column], row))
     first = np.searchsorted(row, np.arange(len(others)))
-    return column[order][first[:, None] + np.arange(count)]
+    nearest: NDArray[np.intp] = column[order][first[:, None] + np.arange(count)]
+    return nearest
 
 
 def _adjacency(edges: NDArray[Any], n_atoms: int) -> coo_array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.experiments.topology.scalars import plain
-
-Array = NDArray[np.float64]
+from psmt.types import Array
 
 MAX_SHIFT = 2
 """Pixels that a picture may be shifted by in the shift-tolerant likeness: atoms of one moving edge differ by that."""
@@ -26,7 +26,7 @@ def picture_likeness(atoms: Array, *, max_shift: int = 0) -> Array:
     centred = atoms - atoms.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
-    best = unit @ unit.T
+    best: Array = unit @ unit.T
     side = picture_side(atoms) if max_shift else 0
     pictures = unit.reshape(len(unit), side, side) if max_shift else unit
     for down in range(max_shift + 1):
@@ -44,7 +44,7 @@ def picture_likeness(atoms: Array, *, max_shift: int = 0) -> Array:
 
 def picture_side(atoms: Array) -> int:
     """Height and width of atoms (n_atoms, n_features) that are square pictures."""
-    side = round(np.sqrt(atoms.shape[1]))
+    side = isqrt(atoms.shape[1])
     if side * side != atoms.shape[1]:
         raise ValueError(f"atoms have {atoms.shape[1]} features, which is no square picture; give square patches")
     return side

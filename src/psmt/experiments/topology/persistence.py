@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
-from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.scalars import nan_mean, plain
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from psmt.types import Array, Ints, Result
 
 _PAIRS_AT_ONCE = 1 << 18
 """Links that are looked up together in the permutations."""

@@ -8,16 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psmt.experiments.running.tasks import Result
 from psmt.experiments.topology.atom_map import AtomMap
 from psmt.experiments.topology.likeness import Likeness
 from psmt.experiments.topology.persistence import Overlap, Persistence
 from psmt.experiments.topology.settings import RULE, Row, TopologySettings
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from psmt.types import Array, Ints, Result
 
 
 @dataclass(frozen=True, kw_only=True)

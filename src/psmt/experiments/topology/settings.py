@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.reconstruction import components_for
-from psmt.validation import check_count, check_real
-
-Ints = NDArray[np.int64]
+from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
+from psmt.types import Ints
+from psmt.validation import Constraint, allowing, check_count, check_parameters, count, real
 
 THRESHOLD = 0.7
 """Cosine similarity of two columns of P above which the paper links two atoms."""
@@ -67,19 +65,23 @@ class TopologySettings:
     n_permutations: int = 999
     seed: int = 0
 
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "n_atoms": count(2),
+        "window": count(3),
+        "overlap": real(),
+        "n_components": allowing(None, count()),
+        "threshold": real(-1.0),
+        "alpha": real(open_bound=True),
+        "max_epochs": count(),
+        "n_chosen": count(),
+        "n_permutations": count(),
+        "seed": count(0),
+    }
+
     def __post_init__(self) -> None:
-        check_count("n_atoms", self.n_atoms, minimum=2)
-        check_count("window", self.window, minimum=3)
-        if check_real("overlap", self.overlap) >= 1:
+        check_parameters(self, self._parameter_constraints)
+        if self.overlap >= 1:
             raise ValueError(f"overlap={self.overlap} leaves no step between windows; use 0 <= overlap < 1")
-        if self.n_components is not None:
-            check_count("n_components", self.n_components)
-        check_real("threshold", self.threshold, minimum=-1.0)
-        check_real("alpha", self.alpha, open_bound=True)
-        check_count("max_epochs", self.max_epochs)
-        check_count("n_chosen", self.n_chosen)
-        check_count("n_permutations", self.n_permutations)
-        check_count("seed", self.seed, minimum=0)
         if self.chosen is not None:
             _check_chosen(self.chosen, self.n_atoms)
 
@@ -88,9 +90,19 @@ class TopologySettings:
         """The small version: a film of a few hundred frames, a few seconds."""
         return cls(n_atoms=128, window=384, overlap=15 / 16)
 
+    @classmethod
+    def demo(cls) -> Self:
+        """For the built-in film: two and more windows without common frames."""
+        return cls(n_atoms=320, window=960, overlap=31 / 32)
+
+    @property
+    def largest(self) -> int:
+        """M."""
+        return self.n_atoms
+
     @property
     def components(self) -> int:
-        """f."""
+        """Dimension f of the embedding."""
         return components_for(self.n_atoms, self.n_components)
 
     @property
@@ -104,6 +116,11 @@ class TopologySettings:
         >>> TopologySettings().starts(10_000)[[0, 1, -1]]
         array([   0,   96, 3840])
         """
+        self.check(n_frames)
+        return np.arange(0, n_frames - self.window + 1, self.step)
+
+    def check(self, n_frames: int) -> None:
+        """Raise unless the film is long enough for two windows."""
         if n_frames < self.window + self.step:
             fits = max((size for size in range(3, n_frames) if size + _step(size, self.overlap) <= n_frames), default=0)
             way_out = (
@@ -115,7 +132,17 @@ class TopologySettings:
                 f"the film has {n_frames} frames, but two windows of window={self.window} with "
                 f"overlap={self.overlap:g} need {self.window + self.step}; {way_out}"
             )
-        return np.arange(0, n_frames - self.window + 1, self.step)
+
+    def fitted(self, n_frames: int) -> tuple[Self | None, str]:
+        """With the largest dictionary and window that leave two windows in the film."""
+        smaller = [replace(self, n_atoms=m, window=RATIO * m, chosen=None) for m in smaller_sizes(self.n_atoms)]
+        for settings in (self, *smaller):
+            used = settings.n_atoms, settings.window
+            needed = settings.window + settings.step
+            if needed <= n_frames:
+                note = "" if settings is self else smaller_was_used(n_frames, (self.n_atoms, self.window), used)
+                return settings, note
+        return None, nothing_fits(n_frames, used, needed)
 
 
 class Row(NamedTuple):

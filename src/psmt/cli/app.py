@@ -1,0 +1,121 @@
+"""The app: a command for each registered experiment, `reproduce` and `demo`, and how they end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from inspect import Parameter as Argument
+from inspect import Signature
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from psmt import __version__
+from psmt.errors import PSMTError
+from psmt.experiments import EXPERIMENTS, command_of
+from psmt.experiments.options import FilmOptions
+from psmt.experiments.reproduce import command as whole_paper
+
+_HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
+
+frames → patches → codes → embedding → extrapolation → recovery → prediction"""
+
+_EXAMPLES = """Examples:
+  psmt demo                            everything, small, on the built-in film
+  psmt reproduce film.mp4              the whole paper on your film, with a report
+  psmt reproduce a.mp4 b.mp4 --quick   the same, small, on two films
+  psmt predict film.mp4                two phases, found by reconstruction error
+  psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
+  psmt predict-video film.mp4          whole frames, and a film of the predictions
+  psmt sweep film.mp4 --atoms 256      one row of Table 1
+
+A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
+but predict-video take a series (time, features) as it is: a .npy, .npz, .csv or .tsv file. \
+Tables (CSV) and pictures (PNG) go into the folder --out, which is named at the end; nothing else is written. \
+What was interrupted goes on where it was when the same command is given again. \
+Errors are one line on stderr with exit code 2."""
+
+app = App(
+    name="psmt",
+    help=_HELP,
+    help_epilogue=_EXAMPLES,
+    help_format="plaintext",
+    version=__version__,
+    version_flags=["--version"],
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+)
+app["--help"].help = "Show this, or with a command its options."
+app["--version"].help = "Show the version."
+
+
+@app.command(help=whole_paper.DEMO_HELP, help_epilogue="")
+def demo(
+    *,
+    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0,
+    out: Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")] = Path("psmt-demo"),
+) -> None:
+    """All there is, small."""
+    from psmt.cli.work import reproduce_films
+
+    reproduce_films([whole_paper.DEMO_FILM], whole_paper.DemoOptions(seed=seed, out=out))
+
+
+@app.command(help=whole_paper.HELP, help_epilogue="")
+def reproduce(
+    films: Annotated[tuple[str, ...], Parameter(name="FILM", help=FilmOptions.film, negative=())],
+    /,
+    *,
+    options: Annotated[whole_paper.ReproduceOptions, Parameter(name="*")] = whole_paper.ReproduceOptions(),  # noqa: B008
+) -> None:
+    """The whole paper."""
+    from psmt.cli.work import reproduce_films
+
+    reproduce_films(films, options)
+
+
+def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
+    """The function that cyclopts calls for an experiment: a film and its options."""
+
+    def carry_out(film: str, /, *, given: FilmOptions) -> None:
+        from psmt.cli.work import run_alone
+
+        run_alone(name, film, given)
+
+    parts = [
+        Argument("film", Argument.POSITIONAL_ONLY, annotation=Annotated[str, Parameter(help=options.film)]),
+        Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
+    ]
+    carry_out.__annotations__ = {part.name: part.annotation for part in parts}
+    carry_out.__signature__ = Signature(parts)  # type: ignore[attr-defined]
+    return carry_out
+
+
+for _name in EXPERIMENTS:
+    _known = command_of(_name)
+    app.command(_command(_name, _known.options), name=_known.name, help=_known.help, help_epilogue="")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return 0, or 2 after a line on stderr that says what is wrong, or 130 when interrupted."""
+    try:
+        app(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        print("psmt: interrupted", file=sys.stderr)
+        return 130
+    except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
+        print(f"psmt: error: {_one_line(error)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, CycloptsError):
+        error.verbose = False
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, PSMTError):
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(text.split()) or type(error).__name__

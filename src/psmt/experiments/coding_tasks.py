@@ -1,0 +1,114 @@
+"""Layer 1 of a whole film: a dictionary and the codes over it, a task each, that all experiments share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from psmt.coding import SparseCoder
+from psmt.experiments.running.context import Run
+from psmt.experiments.running.tasks import Task, on_device
+from psmt.types import Array, Result
+
+
+class LearningSettings(Protocol):
+    """How a dictionary is learned, as the settings of all experiments say."""
+
+    @property
+    def alpha(self) -> float:
+        """Price of activity."""
+
+    @property
+    def max_epochs(self) -> int:
+        """Passes over the film at the most."""
+
+    @property
+    def seed(self) -> int:
+        """Of the first atoms and the order of frames."""
+
+
+class Coded(NamedTuple):
+    """A dictionary (n_atoms, n_features) and the packed codes of the film over it."""
+
+    dictionary: Array
+    codes: Result
+
+
+def code_film(patches: Array, sizes: Sequence[int], settings: LearningSettings, run: Run) -> list[Coded]:
+    """Dictionaries of some sizes, each learned from all patches (time, n_features), and the codes of these."""
+    given: dict[str, Any] = {
+        "alpha": settings.alpha,
+        "max_epochs": settings.max_epochs,
+        "seed": settings.seed,
+        "device": run.device,
+    }
+    learned = run.tasks([dictionary_task(patches, n_atoms=size, **given) for size in sizes], "dictionaries")
+    dictionaries = [result["dictionary"] for result in learned]
+    coding = [codes_task(patches, dictionary, alpha=settings.alpha, device=run.device) for dictionary in dictionaries]
+    return [Coded(*both) for both in zip(dictionaries, run.tasks(coding, "codes"), strict=True)]
+
+
+# Tasks
+
+
+def dictionary_task(
+    patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
+) -> Task:
+    """Task whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
+
+    Any experiment that asks with the same values shares its result.
+    """
+    inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
+    return Task(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
+
+
+def learn_dictionary(
+    *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
+) -> Result:
+    """``dictionary`` (n_atoms, n_features) of the patches (time, n_features), and the ``objective`` of each epoch."""
+    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
+    coder.fit(patches)
+    return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
+
+
+def codes_task(patches: Array, dictionary: Array, *, alpha: float, device: str = "cpu") -> Task:
+    """Task whose result is the packed codes of all patches (time, n_features).
+
+    Any experiment that asks with the same values shares it.
+    """
+    inputs = {"patches": patches, "dictionary": dictionary, "alpha": alpha, **on_device(device)}
+    return Task(f"codes-M{len(dictionary):04d}", code_patches, inputs)
+
+
+def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
+    """Packed codes of the patches (time, n_features). One task."""
+    return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches))
+
+
+def pack_codes(codes: Array) -> Result:
+    """Codes (time, n_atoms) as ``values``, ``columns`` and ``offsets``: what is not zero, 1 in 100, is what travels."""
+    sparse = csr_array(codes)
+    return {
+        "values": sparse.data,
+        "columns": sparse.indices.astype(np.int32),
+        "offsets": sparse.indptr.astype(np.int64),
+    }
+
+
+def slice_codes(packed: Result, start: int, stop: int) -> Result:
+    """The packed codes of some of the frames."""
+    first, last = packed["offsets"][[start, stop]]
+    return {
+        "values": packed["values"][first:last],
+        "columns": packed["columns"][first:last],
+        "offsets": packed["offsets"][start : stop + 1] - first,
+    }
+
+
+def unpack_codes(values: Array, columns: NDArray[Any], offsets: NDArray[Any], n_atoms: int) -> csr_array:
+    """Packed codes as a sparse array (time, n_atoms)."""
+    return csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms))

@@ -1,0 +1,265 @@
+"""Options that commands share: each means the same in all that have it. Free of heavy imports.
+
+Here and in each ``command.py`` annotations are values, not strings: cyclopts reads those of a base class in the module
+of its subclass, which has not imported their names.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from cyclopts import Parameter
+
+from psmt.errors import PSMTError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from psmt.sources import Film, FrameSource, SeriesSource
+    from psmt.types import Array, Progress
+
+T = TypeVar("T")
+
+QUICK_FRAMES = 2000
+"""Frames that --quick looks at, at the most."""
+
+MEMORY = 3.2
+"""GiB that worker processes may take together by default; the run itself needs the rest of 4."""
+
+DEFAULT_LAM = 0.1
+"""λ of the sweep and the reconstruction, where no past can be held against a future to choose it."""
+
+AUTO: dict[str, Any] = {"show_choices": False}
+"""Of an option that takes a word as well as a number."""
+
+
+def unless_auto(value: T | Literal["auto"], otherwise: Any) -> Any:
+    """The value of an option, or what 'auto' stands for."""
+    return otherwise if value == "auto" else value
+
+
+def _row_column(_type: Any, tokens: Sequence[Any]) -> tuple[int, int]:
+    try:
+        row, column = map(int, tokens[0].value.split(","))
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is not ROW,COLUMN; write two whole numbers, as in 92,92") from None
+    return row, column
+
+
+QuarterComponents = Annotated[
+    Literal["auto"] | int,
+    Parameter(help="f: dimension of the embedding; auto is a quarter of the atoms.", metavar="auto|INT", **AUTO),
+]
+FixedLam = Annotated[
+    Literal["auto"] | float,
+    Parameter(help=f"λ: price of activity in step 7, recovery; auto is {DEFAULT_LAM}.", metavar="auto|FLOAT", **AUTO),
+]
+Start = Annotated[
+    tuple[int, ...],
+    Parameter(
+        help="T: frame to start from; may be repeated. Left out: a calm and a lively phase are searched.",
+        metavar="INT",
+        negative=(),
+        show_default=False,
+    ),
+]
+Horizon = Annotated[int, Parameter(help="K: how many frames are predicted after each start.")]
+Window = Annotated[
+    int | None,
+    Parameter(
+        help="H: how many codes the embedding is made from. Left out: 3 times M.", metavar="INT", show_default=False
+    ),
+]
+Out = Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmOptions(ABC):
+    """What all commands take: layer 1, the seed, the device, how much of the film, and where results go."""
+
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
+    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
+    device: Annotated[str, Parameter(help="Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")] = "cpu"
+    dtype: Annotated[Literal["float64", "float32"], Parameter(help="Numbers to solve with; float32 on a GPU only.")] = (
+        "float64"
+    )
+    frames: Annotated[int, Parameter(help="Use the first so many frames of the film at the most.")] = 10_000
+    force: Annotated[
+        bool,
+        Parameter(help="Start over: remove finished tasks from the folder first.", negative=(), show_default=False),
+    ] = False
+    out: Out = Path("psmt-out")
+
+    film: ClassVar[str] = "Video, folder of images, .npy, .npz, .csv, .tsv, or builtin:glide."
+    """Help on what the command works on."""
+    alone: ClassVar[tuple[str, ...]] = ()
+    """Options that mean something else in another command, and are not taken from there."""
+
+    @classmethod
+    def within(cls, given: "FilmOptions") -> Self:
+        """These options as another command has them: it runs this experiment too."""
+        shared: dict[str, Any] = {}
+        for field in fields(cls):
+            if field.name not in cls.alone and hasattr(given, field.name):
+                value = getattr(given, field.name)
+                if isinstance(field.default, tuple) and not isinstance(value, tuple):
+                    value = () if value is None else (value,)
+                shared[field.name] = value
+        return cls(**shared)
+
+    @abstractmethod
+    def settings(self) -> Any:
+        """As the library takes them."""
+
+    @abstractmethod
+    def open(self, spec: str) -> "FrameSource | SeriesSource":
+        """The source of a name that was given on the command line."""
+
+    @abstractmethod
+    def read(self, source: Any, progress: "Progress") -> Any:
+        """What the experiment works on."""
+
+    def executor(self, _largest: int, /) -> "AbstractContextManager[Executor | None]":
+        """Where tasks run: in this process."""
+        return nullcontext()
+
+    @property
+    def n_frames(self) -> int:
+        """Frames that are read at the most."""
+        return self.frames
+
+    @property
+    def engine(self) -> str:
+        """Where to compute and with which numbers, in one word."""
+        from psmt.engines import engine_name
+
+        return engine_name(self.device, self.dtype)
+
+    def check(self) -> None:
+        """Raise for values that no film can make right, before any work is done."""
+        from psmt.validation import check_count, check_real
+
+        if self.engine != "cpu":
+            from psmt.engines import engine_for
+
+            engine_for(self.engine)
+        check_count("frames", self.frames)
+        check_count("seed", self.seed, minimum=0)
+        check_real("alpha", self.alpha, open_bound=True)
+        for name in ("atoms", "horizon"):
+            values = getattr(self, name, None)
+            for value in values if isinstance(values, tuple) else [values]:
+                if value not in (None, "all"):
+                    check_count(name, value)
+        window = getattr(self, "window", None)
+        if window is not None:
+            check_count("window", window, minimum=3)
+        components, lam = getattr(self, "components", "auto"), getattr(self, "lam", "auto")
+        if components != "auto":
+            check_count("components", components)
+        if lam != "auto":
+            check_real("lam", lam)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(FilmOptions):
+    """What the commands take that look at one patch of each frame, and cut their work into tasks."""
+
+    size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 200
+    patch: Annotated[int, Parameter(help="Side of the patch in pixels; N is its square.")] = 16
+    position: Annotated[
+        tuple[int, int] | None,
+        Parameter(
+            help="Top left corner ROW,COLUMN of the patch in the frame. Left out: the centre.",
+            metavar="ROW,COLUMN",
+            negative=(),
+            n_tokens=1,
+            converter=_row_column,
+            show_default=False,
+        ),
+    ] = None
+    quick: Annotated[
+        bool,
+        Parameter(
+            help=f"A small version: at most 128 atoms and the first {QUICK_FRAMES:,} frames.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = False
+    workers: Annotated[
+        int | None,
+        Parameter(
+            help="Processes. Left out: one per CPU, as many as 4 GiB of memory hold.", metavar="INT", show_default=False
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        Parameter(
+            help="Address of a Dask scheduler whose workers are used instead, see docs/scaling.md.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """As for all commands; and a patch that lies in the frame, and not both processes and a cluster."""
+        super().check()
+        if self.workers is not None:
+            from psmt.validation import check_count
+
+            check_count("workers", self.workers)
+            if self.cluster is not None:
+                raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
+        from psmt.patches import PatchCutter
+
+        PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
+
+    def open(self, spec: str) -> "Film | SeriesSource":
+        """A film or a series: what is read once more after an interruption."""
+        from psmt.sources import open_repeatable
+
+        return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
+
+    def read(self, source: "Film | SeriesSource", progress: "Progress") -> "Array":
+        """Standardised patches of a film, or a series as it is: (time, n_features)."""
+        from psmt.patches import read_values
+
+        values = read_values(
+            source,
+            frame_size=self.size,
+            patch_size=self.patch,
+            position=self.position,
+            progress=lambda done, total: progress("read frames", done, max(total or 0, done + 1)),
+        )
+        progress("read frames", len(values), len(values))
+        return values
+
+    @property
+    def n_frames(self) -> int:
+        """Frames that are read at the most."""
+        return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
+
+    def executor(self, largest: int, /) -> "AbstractContextManager[Executor | None]":
+        """Processes for tasks of up to `largest` atoms, or those of a cluster."""
+        from psmt.experiments.running.executors import cpu_count, open_executor
+
+        workers = self.workers
+        if workers is None and self.cluster is None:
+            # A GPU is kept busy by one process; torch and CUDA graphs do not bear several threads.
+            workers = workers_for(largest, cpu_count()) if self.device == "cpu" else 1
+        return open_executor(workers, self.cluster)
+
+
+def workers_for(n_atoms: int, n_cpus: int) -> int:
+    """Processes for tasks of up to `n_atoms`: one per CPU, but no more than 4 GiB of memory hold.
+
+    A worker takes 0.2 GiB, and at M = 2048 0.8 GiB, most of it in matrices of M x M.
+
+    >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
+    [3, 11, 4]
+    """
+    each = 0.25 + 0.65 * (n_atoms / 2048) ** 2
+    return max(1, min(n_cpus, int(MEMORY / each)))

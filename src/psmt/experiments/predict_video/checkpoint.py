@@ -1,0 +1,121 @@
+"""Stretches of a film that are done, on disk, so that a run that was killed goes on after the last of them.
+
+A checkpoint is one file with all that was gathered and learned. It appears whole, and after the piece of the painted
+film that belongs to it; so what it speaks of is always there. All of it is in the folder ``tasks``, and goes when the
+results are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from psmt.experiments.predict_video.gathered import Gathered
+from psmt.experiments.predict_video.settings import FrameMethod
+from psmt.experiments.running.store import load_result, save_result
+from psmt.files import clear_stale
+from psmt.sources.film_writer import Picture, writing_film
+
+_PREFIX = "predict-video-"
+
+
+class Checkpoint:
+    """What a run leaves behind for its successor; as a context, it leaves nothing behind that nobody can go on from.
+
+    Parameters
+    ----------
+    folder : path
+        Of the results.
+    key : str or None
+        Hash of all that the results depend on. None for a film that cannot be read twice: nobody can go on with it, and
+        only pieces of the painted film are kept.
+    """
+
+    def __init__(self, folder: str | PathLike[str], key: str | None) -> None:
+        self.segments: list[Path] = []
+        """Pieces of the painted film, in order."""
+        self._folder = Path(folder)
+        self._tasks = self._folder / "tasks"
+        self._key = key
+        self._name = f"{_PREFIX}{(key or 'live')[:16]}"
+        self._path = self._tasks / f"{self._name}.npz"
+
+    def __enter__(self) -> Self:
+        """Make the folder ready."""
+        self._tasks.mkdir(parents=True, exist_ok=True)
+        clear_stale(self._tasks, f"{_PREFIX}*")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove what is of no use to anybody, if the work was broken off."""
+        if kind is not None and not self._path.exists():
+            self.clear()
+
+    @contextmanager
+    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture | None], None]]:
+        """Give a function that adds a picture to the next piece of the painted film, which begins with the first."""
+        with ExitStack() as stack:
+            add_to_film: Callable[[Picture], None] | None = None
+
+            def add(picture: Picture | None) -> None:
+                nonlocal add_to_film
+                if picture is None:
+                    return
+                if add_to_film is None:
+                    self.segments.append(self._segment(len(self.segments)))
+                    add_to_film = stack.enter_context(writing_film(self.segments[-1], fps=fps))
+                add_to_film(picture)
+
+            yield add
+
+    def save(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> None:
+        """Write what was gathered so far, and the methods as they are."""
+        if self._key is not None:
+            states = {
+                f"methods/{name}/{key}": value
+                for name, method in methods.items()
+                for key, value in method.get_state().items()
+            }
+            everything = gathered.get_state() | states | {"segments": np.array(len(self.segments))}
+            save_result(self._path, self._key, everything)
+
+    def resume(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> bool:
+        """Bring what was gathered and the methods to the last checkpoint; return whether there is one."""
+        found = None if self._key is None else load_result(self._path, self._key)
+        if found is None:
+            return False
+        segments = [self._segment(number) for number in range(int(found["segments"]))]
+        if not all(path.exists() for path in segments):
+            return False
+        for name, method in methods.items():
+            prefix = f"methods/{name}/"
+            method.set_state(
+                {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+            )
+        gathered.set_state(found)
+        self.segments = segments
+        return True
+
+    def clear(self) -> None:
+        """Remove it, and the pieces of the painted film."""
+        clear_checkpoints(self._folder, self._name)
+
+    def _segment(self, number: int) -> Path:
+        return self._tasks / f"{self._name}-{number:05}.mp4"
+
+
+def clear_checkpoints(folder: str | PathLike[str], name: str = _PREFIX) -> None:
+    """Remove what runs that were broken off left in a folder of results; of all of them, if no name is given."""
+    tasks = Path(folder) / "tasks"
+    for path in tasks.glob(f"{name}*"):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or there is something else in it
+        tasks.rmdir()

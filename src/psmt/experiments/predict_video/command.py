@@ -1,0 +1,123 @@
+"""`psmt predict-video`: what it says of itself, and its options."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from cyclopts import Parameter
+
+from psmt.errors import PSMTError
+from psmt.experiments.contract import Command
+from psmt.experiments.options import AUTO, FilmOptions, Out
+
+if TYPE_CHECKING:
+    from psmt.experiments.predict_video.settings import VideoSettings
+    from psmt.sources import FrameSource
+    from psmt.types import Progress
+    from psmt.video import FrameReader
+
+DEFAULT_SIZE = 200
+"""Side of the frame, for films that are at least as large."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoOptions(FilmOptions):
+    """Options of `psmt predict-video`."""
+
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.2
+    size: Annotated[
+        Literal["native"] | int | None,
+        Parameter(
+            help="Side of the frame in pixels, after shrinking its centred square; native keeps the film's own "
+            "picture. Left out: 200, or the whole square of a smaller film.",
+            metavar="native|INT",
+            show_default=False,
+            **AUTO,
+        ),
+    ] = None
+    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
+    extrapolation: Annotated[
+        Literal["phase", "gain", "linear", "hold"], Parameter(help="How PSMT continues what it has seen.")
+    ] = "phase"
+    start: Annotated[
+        int | None,
+        Parameter(
+            help="T: frame to start from; all before it is only learned from. Left out: 400, or half of a short film.",
+            metavar="INT",
+            show_default=False,
+        ),
+    ] = None
+    horizon: Annotated[
+        Literal["all"] | int | None,
+        Parameter(
+            help="K: how many frames are predicted after the start. Left out: 500, or as many as there are.",
+            metavar="all|INT",
+            show_default=False,
+            **AUTO,
+        ),
+    ] = None
+    baselines: Annotated[
+        tuple[Literal["blocks", "ridge"], ...],
+        Parameter(
+            help="One more method to compare with, slower than the rest: block motion or ridge regression; may be "
+            "repeated.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
+    peers: Annotated[tuple[Literal["blocks", "ridge"], ...], Parameter(show=False, negative=())] = ()
+    """The old name of `baselines`."""
+    out: Out = Path("psmt-predict-video")
+
+    film: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."
+
+    def check(self) -> None:
+        """As for all commands; and a size that can be predicted, where it can be."""
+        if self.device != "cpu":
+            raise PSMTError(f"--device {self.device}: whole frames are predicted on the CPU; choices: cpu")
+        super().check()
+        self.settings()
+        from psmt.video import FrameReader
+
+        if self.size is not None:
+            FrameReader(self.size)
+        if self.peers:
+            warnings.warn("--peers is now --baselines; the old name will go with the next release", FutureWarning, 2)
+
+    def open(self, spec: str) -> "FrameSource":
+        """Frames that are read once: a film, or a stream."""
+        from psmt.sources import open_frames
+
+        return open_frames(spec, stop=self.n_frames)
+
+    def read(self, source: "FrameSource", _progress: "Progress") -> "tuple[FrameSource, FrameReader]":
+        """The film, which is read as it runs, and what reduces its frames."""
+        from psmt.video import FrameReader
+
+        return source, FrameReader(min(DEFAULT_SIZE, *source.shape) if self.size is None else self.size)
+
+    def settings(self) -> "VideoSettings":
+        """As the library takes them."""
+        from psmt.experiments.predict_video.settings import VideoSettings
+
+        return VideoSettings(
+            start=self.start,
+            horizon=self.horizon,
+            n_atoms=self.atoms,
+            alpha=self.alpha,
+            extrapolation=self.extrapolation,
+            seed=self.seed,
+            baselines=self.baselines + self.peers,
+        )
+
+
+COMMAND = Command(
+    name="predict-video",
+    help="""Predict whole frames, each from those before it, with PSMT and all it is compared to.
+
+Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
+rollout.csv (left to itself for 10 frames, again and again) and report.html: one page that opens with whether PSMT \
+beat copying on this film, and where it did not. Ends with a table that holds every method against copying.""",
+    options=VideoOptions,
+)

@@ -1,0 +1,107 @@
+"""The parts of predict-video, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from psmt.evaluation import FrameRow, RolloutRow, Step
+from psmt.experiments.contract import Experiment
+from psmt.experiments.predict_video.checkpoint import clear_checkpoints
+from psmt.experiments.predict_video.claims import verdict
+from psmt.experiments.predict_video.figure import places_figure, scores_figure, stills_figure
+from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain
+from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table
+from psmt.experiments.predict_video.result import VideoResult
+from psmt.experiments.predict_video.run import Sink, predict_video
+from psmt.experiments.predict_video.settings import VideoSettings, extent
+from psmt.experiments.running.context import Run
+from psmt.figures import png
+from psmt.report import render, to_csv
+from psmt.sources import Film, FrameSource
+from psmt.sources.film_writer import Picture, joining_films
+from psmt.types import Levels
+from psmt.video import ColourFrame, FrameReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedFilm:
+    """What came out, and what only who opened the film knows."""
+
+    result: VideoResult
+    facts: FilmFacts
+    gain: int
+    """How often errors are enlarged to be seen."""
+
+
+def predict_film(
+    material: tuple[FrameSource, FrameReader], settings: VideoSettings, run: Run, _earlier: Mapping[str, Any]
+) -> PredictedFilm:
+    """Predict a film frame by frame, and paint a picture of each."""
+    film, reader = material
+    began = perf_counter()
+    gain = 1
+
+    def begin(past: Levels, horizon: int | None, painted: Sequence[FrameRow]) -> Sink:
+        nonlocal gain
+        gain = error_gain(past)
+        painter = FilmPainter((past.shape[1], past.shape[2]), horizon=horizon, gain=gain, painted=painted)
+
+        def sink(step: Step, now: ColourFrame, before: ColourFrame) -> Picture:
+            predicted = step.predicted["psmt"]
+            return painter.paint(
+                step.rows["psmt"],
+                step.rows["copy"].psnr,
+                now.coloured(now.luma),
+                before.coloured(predicted),
+                predicted - step.frame,
+            )
+
+        return sink
+
+    result = predict_video(film, reader, settings, begin=begin, run=run)
+    facts = FilmFacts(
+        checksum=film.checksum() if isinstance(film, Film) else None,
+        size=film.shape,
+        n_frames=film.n_frames,
+        seconds=perf_counter() - began,
+    )
+    return PredictedFilm(result=result, facts=facts, gain=gain)
+
+
+@contextmanager
+def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
+    """Write predicted.mp4 together with the files that are written meanwhile; then nothing is left to go on from."""
+    with joining_films(done.result.segments, folder / "predicted.mp4"):
+        yield
+    clear_checkpoints(folder)
+
+
+def _page(done: PredictedFilm) -> bytes:
+    pictures = {
+        "scores": png(scores_figure(done.result)),
+        "places": png(places_figure(done.result)),
+        "stills": png(stills_figure(done.result, gain=done.gain)),
+    }
+    return render(frames_page(done.result, done.facts, pictures))
+
+
+def _check(settings: VideoSettings, n_frames: int) -> None:
+    extent(n_frames, settings)
+
+
+EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
+    run=predict_film,
+    check=_check,
+    files={
+        "scores.csv": lambda done: to_csv(FrameRow._fields, done.result.rows),
+        "rollout.csv": lambda done: to_csv(RolloutRow._fields, done.result.rollouts),
+        "report.html": _page,
+    },
+    meanwhile=_film,
+    shown=lambda done: [frames_table(done.result), verdict(done.result)],
+)

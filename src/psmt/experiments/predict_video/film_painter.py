@@ -1,0 +1,207 @@
+"""A picture per predicted frame: what came, what was expected, the error, and the score so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from psmt.evaluation import FrameRow
+
+Picture = NDArray[np.uint8]
+
+GROUND, RULE, QUIET, INK = "#14171b", "#343a42", "#a0a9b4", "#f2f4f7"
+BETTER, WORSE = "#56b4e9", "#e69f00"
+"""Okabe and Ito's sky blue and orange: apart from each other for everyone."""
+
+WIDEST = 4096
+"""Pixels that players decode in one row, at the most."""
+_READABLE = 360
+"""Panels narrower than this are enlarged."""
+_BEST, _WORST = np.log2(1 / 8), np.log2(2)
+"""Ends of the strip's scale: an eighth and twice the error of copying."""
+
+
+def error_gain(past: ArrayLike) -> int:
+    """How often errors are enlarged to be seen, from the changes in the past frames (time, height, width)."""
+    change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
+    return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
+
+
+def error_colours(error: NDArray[np.floating], gain: float) -> NDArray[np.floating]:
+    """Errors (height, width) as colours (height, width, 3): orange too bright, blue too dark, black none."""
+    strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
+    colours: NDArray[np.floating] = strength * np.where(error[:, :, None] > 0, _rgb(WORSE), _rgb(BETTER))
+    return colours
+
+
+class FilmPainter:
+    """Paints the pictures of one film in turn.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the frames.
+    horizon : int or None
+        How many there will be: the strip of scores is as long. With None it starts over when it is full.
+    gain : int
+        How often errors are enlarged.
+    method : str
+        Name of the method, for people.
+    painted : sequence of FrameRow
+        Of the frames that were painted before, by another painter: their bars stand in the strip.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        *,
+        horizon: int | None,
+        gain: int,
+        method: str = "PSMT",
+        painted: Sequence[FrameRow] = (),
+    ) -> None:
+        height, width = shape
+        self._enlarge = max(1, -(-_READABLE // width))
+        self._shrink = max(1, -(-3 * width // (WIDEST - 128)))
+        self._gain = gain
+        panel = Image.fromarray(self._fit(np.zeros((height, width, 3)))).size
+        unit = max(3 * panel[0] // 75, 10)
+        self._unit, self._panel = unit, panel
+        self._size = 3 * panel[0] + 4 * unit, panel[1] + 13 * unit
+        self._text, self._small = _font(unit), _font(round(0.82 * unit))
+        self._titles = (
+            ("film", ""),
+            (method, "expected one frame ahead"),
+            (f"error × {gain}", "orange too bright, blue too dark"),
+        )
+        self._columns = horizon or 500
+        self._n = 0
+        self._errors = np.zeros(2)
+        self._background = self._paint_background()
+        for row in painted:
+            self._count(row)
+
+    def paint(
+        self,
+        row: FrameRow,
+        copy_psnr: float,
+        frame: NDArray[np.floating],
+        predicted: NDArray[np.floating],
+        error: NDArray[np.floating],
+    ) -> Picture:
+        """Picture of a frame and its prediction (height, width, 3), and the error in luma (height, width)."""
+        self._count(row)
+        canvas = self._background.copy()
+        unit = self._unit
+        for k, picture in enumerate((frame, predicted, error_colours(error, self._gain))):
+            canvas.paste(Image.fromarray(self._fit(picture)), (unit + k * (self._panel[0] + unit), 3 * unit))
+        draw = ImageDraw.Draw(canvas)
+        top = self._panel[1] + 4 * unit
+        so_far = self._errors[0] / self._errors[1] if self._errors[1] > 0 else np.nan
+        x = self._write(draw, unit, top, (("frame ", QUIET), (f"{row.frame:,}", INK)))
+        self._write(
+            draw,
+            x + 2 * unit,
+            top,
+            (
+                ("MSE ÷ copying ", QUIET),
+                (_ratio(row.ratio), _verdict(row.ratio)),
+                ("  so far ", QUIET),
+                (_ratio(so_far), _verdict(so_far)),
+                *((("  cut", WORSE),) if row.cut else ()),
+            ),
+        )
+        right = (("PSNR ", QUIET), (f"{row.psnr:.1f} dB", INK), ("  copying ", QUIET), (f"{copy_psnr:.1f} dB", INK))
+        width = sum(draw.textlength(text, font=self._text) for text, _ in right)
+        self._write(draw, self._size[0] - unit - width, top, right)
+        return np.asarray(canvas)
+
+    def _fit(self, picture: NDArray[np.floating]) -> Picture:
+        """Colours (height, width, 3) between 0 and 1 as a panel."""
+        pixels: Picture = np.clip(255 * picture + 0.5, 0, 255).astype(np.uint8)
+        if self._shrink > 1:
+            return np.asarray(Image.fromarray(pixels).reduce(self._shrink))
+        return pixels.repeat(self._enlarge, axis=0).repeat(self._enlarge, axis=1)
+
+    def _paint_background(self) -> Image.Image:
+        canvas = Image.new("RGB", self._size, GROUND)
+        draw = ImageDraw.Draw(canvas)
+        unit = self._unit
+        for k, (title, note) in enumerate(self._titles):
+            x = unit + k * (self._panel[0] + unit)
+            end = self._write(draw, x, unit, ((title, INK),))
+            if end + unit + draw.textlength(note, font=self._small) < x + self._panel[0]:
+                draw.text((end + 0.8 * unit, 1.15 * unit), note, font=self._small, fill=QUIET)
+        left, _, right, _ = self._strip()
+        for value in (0.25, 0.5, 1.0, 2.0):
+            y = self._level(value)
+            draw.line((left, y, right, y), fill=QUIET if value == 1 else RULE, width=max(unit // 12, 1))
+            if value in (0.25, 1.0):
+                text = "copying = 1" if value == 1 else f"{value:g}"
+                length = draw.textlength(text, font=self._small)
+                draw.text((left - length - 0.6 * unit, y - 0.55 * unit), text, font=self._small, fill=QUIET)
+        draw.text(
+            (left, self._size[1] - 1.45 * unit),
+            f"one bar per frame; below the line {self._titles[1][0]} is better than copying the last frame",
+            font=self._small,
+            fill=QUIET,
+        )
+        return canvas
+
+    def _strip(self) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom of the strip of scores."""
+        unit = self._unit
+        return 8.5 * unit, self._panel[1] + 6.4 * unit, self._size[0] - unit, self._size[1] - 1.9 * unit
+
+    def _level(self, ratio: float) -> float:
+        _, top, _, bottom = self._strip()
+        share = (np.clip(np.log2(max(ratio, 1e-9)), _BEST, _WORST) - _BEST) / (_WORST - _BEST)
+        return float(bottom - share * (bottom - top))
+
+    def _count(self, row: FrameRow) -> None:
+        self._errors += row.mse, row.copy_mse
+        self._add_bar(row.ratio)
+
+    def _add_bar(self, ratio: float) -> None:
+        """Draw the next bar where all later pictures have it too."""
+        if self._n == self._columns:
+            self._n, self._background = 0, self._paint_background()
+        left, _, right, _ = self._strip()
+        step = (right - left) / self._columns
+        x = left + self._n * step
+        self._n += 1
+        if np.isfinite(ratio):
+            y, one = self._level(ratio), self._level(1.0)
+            box = (x, min(y, one), max(x + 0.8 * step, x + 1) - 1, max(y, one))
+            ImageDraw.Draw(self._background).rectangle(box, fill=BETTER if ratio < 1 else WORSE)
+
+    def _write(self, draw: ImageDraw.ImageDraw, x: float, y: float, parts: tuple[tuple[str, str], ...]) -> float:
+        """Write texts in their colours one after the other; return where they end."""
+        for text, colour in parts:
+            draw.text((x, y), text, font=self._text, fill=colour)
+            x += draw.textlength(text, font=self._text)
+        return x
+
+
+@lru_cache(maxsize=8)
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    # matplotlib brings the font along: the same on every machine.
+    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
+
+
+def _rgb(colour: str) -> NDArray[np.floating]:
+    return np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+
+
+def _verdict(value: float) -> str:
+    return INK if not np.isfinite(value) else BETTER if value < 1 else WORSE

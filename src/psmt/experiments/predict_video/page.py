@@ -1,0 +1,141 @@
+"""The page of `psmt predict-video`: whether PSMT beat copying on this film, and where it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psmt
+from psmt.experiments.predict_video.claims import frame_claims, verdict
+from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.settings import FRAME_METHODS
+from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
+from psmt.report.numbers import percent, ratio, seconds
+
+COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
+"""Heads of the table of methods."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmFacts:
+    """Of the film, what only who opened it knows."""
+
+    checksum: str | None
+    """None for a camera or a stream, which cannot be read again."""
+    size: tuple[int, int]
+    """Height and width of its own frames."""
+    n_frames: int | None
+    seconds: float
+    """That all of it took."""
+
+
+def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, bytes]) -> Page:
+    """Page with PNG files by name: scores, places and stills."""
+    first, last = result.start + 1, result.start + result.horizon
+    sections = [
+        Section(
+            title="Frame by frame",
+            text=[
+                f"Each of the frames {first:,} to {last:,} is predicted from those before it. Below 1 is better than "
+                "copying the last frame. PSNR and SSIM are taken of each frame, then averaged; higher is better. The "
+                "last column is what a frame takes, in milliseconds. The film predicted.mp4, beside this page, shows "
+                "every frame.",
+            ],
+            pictures=[Picture(pictures["scores"], alt="Error of each method divided by that of copying, by frame")],
+            tables=[frames_table(result)],
+        ),
+        Section(
+            title="Left alone, and place by place",
+            text=[
+                f"Every {result.every} frames each method predicts {result.settings.rollout} frames by "
+                "itself, from its own predictions; copying is then the frame at which it was left alone. The map "
+                "shows where in the picture the next frame is predicted better than by copying (blue) and where "
+                "worse (orange).",
+            ],
+            pictures=[Picture(pictures["places"], alt="Error by steps ahead, a frame, and a map of better and worse")],
+            tables=[rollout_table(result)] if result.rollouts else [],
+        ),
+        Section(
+            title="Stills",
+            text=["Errors are coloured: orange where the prediction is too bright, blue where it is too dark."],
+            pictures=[Picture(pictures["stills"], alt="Frames, predictions, and the errors of PSMT and of copying")],
+        ),
+    ]
+    return Page(
+        title=f"“{result.name}”, predicted",
+        lead=verdict(result),
+        claims=frame_claims(result),
+        sections=sections,
+        facts=_facts(result, facts),
+    )
+
+
+def frames_table(result: VideoResult) -> Table:
+    """All methods, least error first."""
+    summaries = summarise_frames(result.rows)
+    caption = f"One frame ahead, means over {result.horizon:,} frames of {_by(result.shape)} pixels"
+    return Table(caption, COLUMNS, [_row(summary, summaries, result.seconds) for summary in summaries])
+
+
+def rollout_table(result: VideoResult) -> Table:
+    """Error divided by that of copying, by steps ahead."""
+    steps = [step for step in (1, 2, 3, 5, 7, 10) if step <= result.settings.rollout]
+    rows = []
+    for method in dict.fromkeys(row.method for row in result.rollouts):
+        cells = [Cell(FRAME_METHODS[method])]
+        for step in steps:
+            lines = [row for row in result.rollouts if row.method == method and row.step == step]
+            value = summarise_frames(lines)[0].ratio if lines else float("nan")
+            loses = method != "copy" and value > 1 + TIE
+            cells.append(Cell("1" if method == "copy" else ratio(value), "loses" if loses else ""))
+        rows.append(cells)
+    n = len({row.start for row in result.rollouts})
+    return Table(
+        f"Error ÷ copying, left alone for so many frames, means over {n} rollouts",
+        ("method", *(f"{step}" for step in steps)),
+        rows,
+    )
+
+
+def _row(summary: FrameSummary, summaries: Sequence[FrameSummary], durations: Mapping[str, float]) -> list[Cell]:
+    def best(name: str, text: str, *, highest: bool = False) -> Cell:
+        values = [getattr(other, name) for other in summaries]
+        return Cell(text, "best" if getattr(summary, name) == (max if highest else min)(values) else "")
+
+    copies = summary.method == "copy"
+    return [
+        Cell(FRAME_METHODS[summary.method]),
+        best("mse", f"{summary.mse:.2e}"),
+        Cell("1" if copies else ratio(summary.ratio), "loses" if not copies and summary.ratio > 1 + TIE else ""),
+        Cell("–" if copies else percent(summary.wins)),
+        best("psnr", f"{summary.psnr:.2f}", highest=True),
+        best("ssim", f"{summary.ssim:.3f}", highest=True),
+        Cell(f"{1000 * durations[summary.method]:.0f}"),
+    ]
+
+
+def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
+    settings = result.settings
+    rate = 1 / result.seconds["psmt"] if result.seconds["psmt"] > 0 else float("inf")
+    frames = "" if film.n_frames is None else f", {film.n_frames:,} frames"
+    return [
+        Fact("Film", f"{result.name}, {_by(film.size)} pixels{frames}"),
+        Fact("Checksum", "none: it can be read only once" if film.checksum is None else f"sha256 {film.checksum}"),
+        Fact(
+            "Frames",
+            f"{_by(result.shape)} pixels; learned from {result.n_past:,} frames up to {result.start - 1:,}, received "
+            f"{result.start:,}, predicted {result.start + 1:,} to {result.start + result.horizon:,}",
+        ),
+        Fact("Colour", "luma is predicted and scored; the colours shown are those of the frame before"),
+        Fact(
+            "Model", f"{settings.extrapolation}, M = {settings.n_atoms:,}, α = {settings.alpha:g}, seed {settings.seed}"
+        ),
+        Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second of PSMT alone"),
+        Fact("In all", f"{seconds(film.seconds)} for all methods, scores, and the film"),
+        Fact("Version", f"psmt {psmt.__version__}"),
+    ]
+
+
+def _by(shape: tuple[int, int]) -> str:
+    """Width by height, as films are named."""
+    return f"{shape[1]} × {shape[0]}"

@@ -1,0 +1,65 @@
+"""`psmt predict`: what it says of itself, and its options."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from psmt.experiments.contract import Command
+from psmt.experiments.options import AUTO, Horizon, Out, PatchOptions, Start, Window
+
+if TYPE_CHECKING:
+    from psmt.experiments.prediction.settings import PredictionSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(PatchOptions):
+    """Options of `psmt predict`."""
+
+    atoms: Annotated[
+        int | None, Parameter(help="M: atoms in the dictionary. Left out: 512.", metavar="INT", show_default=False)
+    ] = None
+    window: Window = None
+    components: Annotated[
+        Literal["auto"] | int,
+        Parameter(
+            help="f: dimension of the embedding; auto chooses by predicting the end of the past.",
+            metavar="auto|INT",
+            **AUTO,
+        ),
+    ] = "auto"
+    lam: Annotated[
+        Literal["auto"] | float,
+        Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
+    ] = "auto"
+    start: Start = ()
+    horizon: Horizon = 30
+    out: Out = Path("psmt-predict")
+
+    def settings(self) -> "PredictionSettings":
+        """As the library takes them."""
+        from psmt.experiments.prediction.settings import PredictionSettings
+
+        base = PredictionSettings.quick() if self.quick else PredictionSettings()
+        atoms = self.atoms or base.n_atoms
+        return PredictionSettings(
+            n_atoms=atoms,
+            window=self.window or 3 * atoms,
+            horizon=self.horizon,
+            n_components=self.components,
+            alpha=self.alpha,
+            lam=self.lam,
+            seed=self.seed,
+            starts=self.start,
+        )
+
+
+COMMAND = Command(
+    name="predict",
+    help="""Predict frames with PSMT and all it is compared to (Fig. 4 of the paper).
+
+Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; where phases are searched, \
+reconstruction.csv and reconstruction.png too. Ends with a table per phase that holds every method against copying.""",
+    options=PredictOptions,
+)

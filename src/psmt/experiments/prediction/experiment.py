@@ -1,0 +1,57 @@
+"""The parts of the prediction, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.prediction.claims import prediction_claims
+from psmt.experiments.prediction.figure import prediction_figure
+from psmt.experiments.prediction.phase import Mode, Row
+from psmt.experiments.prediction.run import PredictionResult, predict
+from psmt.experiments.prediction.section import phase_table, prediction_facts, prediction_sections
+from psmt.experiments.prediction.settings import PredictionSettings
+from psmt.experiments.running.context import Run
+from psmt.figures import png
+from psmt.report import Section, Table, to_csv
+from psmt.types import Array
+
+
+def _run(values: Array, settings: PredictionSettings, run: Run, earlier: Mapping[str, Any]) -> PredictionResult:
+    found = earlier.get("reconstruction")
+    return predict(values, settings, run, errors=None if found is None else found.errors)
+
+
+def _table(result: PredictionResult, mode: Mode) -> bytes:
+    """One line per predicted patch."""
+    return to_csv(Row._fields, (row for phase in result.phases for row in phase.rows(mode)))
+
+
+def _sections(result: PredictionResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
+    # A picture per phase: two beside each other, as in the file, are too small to read on a page.
+    return prediction_sections(result.phases, [png(prediction_figure([phase])) for phase in result.phases])
+
+
+def _tables(result: PredictionResult) -> list[Table]:
+    return [phase_table(phase) for phase in result.phases]
+
+
+EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
+    run=_run,
+    check=PredictionSettings.check,
+    needs=lambda settings: () if settings.starts else ("reconstruction",),
+    files={
+        "prediction.csv": lambda result: _table(result, "scores"),
+        "rollout.csv": lambda result: _table(result, "rollouts"),
+        "prediction.png": lambda result: png(prediction_figure(result.phases), dpi=110),
+    },
+    shown=_tables,
+    chapter=Chapter(
+        claims=lambda result, note: prediction_claims(() if result is None else result.phases, note),
+        sections=_sections,
+        facts=prediction_facts,
+        summary=PredictionResult.summary,
+        shown=_tables,
+    ),
+)

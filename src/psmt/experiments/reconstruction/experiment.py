@@ -1,0 +1,44 @@
+"""The parts of the reconstruction, put together."""
+
+from __future__ import annotations
+
+from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.reconstruction.figure import reconstruction_figure
+from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
+from psmt.experiments.reconstruction.section import (
+    reconstruction_facts,
+    reconstruction_lines,
+    reconstruction_section,
+)
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.figures import png
+from psmt.report import to_csv
+
+
+def _picture(result: ReconstructionResult) -> bytes:
+    return png(
+        reconstruction_figure(
+            result.errors,
+            result.phases,
+            window=result.search_window or 0,
+            horizon=min(result.settings.horizon, len(result.errors) - 1),
+            segment=result.segment,
+        )
+    )
+
+
+EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
+    run=lambda values, settings, run, _: reconstruct(values, settings, run),
+    check=ReconstructionSettings.check,
+    files={
+        "reconstruction.csv": lambda result: to_csv(("frame", "mse"), enumerate(result.errors.tolist())),
+        "reconstruction.png": _picture,
+    },
+    shown=reconstruction_lines,
+    chapter=Chapter(
+        claims=lambda *_: (),
+        sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
+        facts=reconstruction_facts,
+        summary=ReconstructionResult.summary,
+    ),
+)

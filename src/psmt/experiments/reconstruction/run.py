@@ -1,0 +1,70 @@
+"""The reconstruction itself, one task, and the stretches that it singles out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psmt.experiments.coding_tasks import code_film
+from psmt.experiments.embedding_tasks import window_task
+from psmt.experiments.reconstruction.phases import Phase, Stretch, distinct_phases, least_error
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.experiments.running.context import Run
+from psmt.types import Array
+from psmt.validation import check_series
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionResult:
+    """The error of each frame, and what it singles out."""
+
+    settings: ReconstructionSettings
+    errors: Array
+    """MSE (time,)."""
+
+    @cached_property
+    def segment(self) -> Stretch:
+        """The segment of least error, as long as a window."""
+        return least_error(self.errors, window=self.settings.window)
+
+    @cached_property
+    def search_window(self) -> int | None:
+        """Frames before the phases; None where the film has no room for any."""
+        return self.settings.search_window(len(self.errors))
+
+    @cached_property
+    def phases(self) -> list[Phase]:
+        """Stretches to predict, where the film has room for them."""
+        window = self.search_window
+        return [] if window is None else distinct_phases(self.errors, window=window, horizon=self.settings.horizon)
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers, for JSON."""
+        return {
+            "mean": float(np.mean(self.errors)),
+            "median": float(np.median(self.errors)),
+            "least_error": self.segment._asdict(),
+        }
+
+
+def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -> ReconstructionResult:
+    """MSE of a film's patches, or of a series, (time, n_features) through the embedding of all of them and back."""
+    film = np.ascontiguousarray(check_series(values, name="patches"))
+    settings.check(len(film))
+    run = replace(run, name="reconstruction")
+    ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
+    task = window_task(
+        f"reconstruction-M{settings.n_atoms:04d}",
+        film,
+        dictionary,
+        codes,
+        n_components=settings.components,
+        lam=settings.lam,
+        device=run.device,
+    )
+    (result,) = run.tasks([task], "all frames")
+    return ReconstructionResult(settings=settings, errors=result["mse"])

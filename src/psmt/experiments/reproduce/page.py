@@ -1,0 +1,125 @@
+"""The whole report: what `reproduce` found, as a page and as numbers."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+import psmt
+from psmt.experiments.reproduce.run import Reproduction, chapters
+from psmt.report import Claim, Fact, Page, Section
+from psmt.report.numbers import listed, seconds
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
+"""Packages whose versions a result may depend on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """What was looked at."""
+
+    name: str
+    checksum: str
+    """sha256, 64 hex digits."""
+    n_frames: int
+    patch_size: int | None = None
+    """None for a series, which is taken as it is."""
+    frame_size: int | None = None
+    position: tuple[int, int] | None = None
+
+
+def all_claims(done: Reproduction) -> list[Claim]:
+    """The claims of all chapters, in order."""
+    return [
+        claim
+        for name, chapter in chapters().items()
+        for claim in chapter.claims(done.results.get(name), done.notes.get(name, ""))
+    ]
+
+
+def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Section]:
+    """Sections of all chapters, with the experiments' files by name; and what cannot be tested."""
+    parts = chapters()
+    sections = [
+        section
+        for name, chapter in parts.items()
+        if name in done.results
+        for section in chapter.sections(done.results[name], files)
+    ]
+    missing = [f"The {name}: {done.notes[name]}." for name in parts if name not in done.results]
+    return [*sections, Section(title="What cannot be tested on this film", text=missing)] if missing else sections
+
+
+def make_page(done: Reproduction, film: Film, sections: Sequence[Section], durations: Mapping[str, float]) -> Page:
+    """The report, with its sections and how long each stage took."""
+    what = "the values as they are" if film.patch_size is None else "standardised patches"
+    return Page(
+        title=f"PSMT on the film “{film.name}”",
+        lead=(
+            "The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on "
+            f"{film.n_frames:,} frames: the paper's claims, what this film says about each, and the figures. "
+            f"Errors are mean squared errors of {what}: lower is better. Copying is in every comparison."
+        ),
+        claims=all_claims(done),
+        sections=sections,
+        facts=_facts(done, film, durations),
+    )
+
+
+def make_summary(done: Reproduction, film: Film) -> bytes:
+    """summary.json: the claims with their figures, and the numbers of all tables. No durations: they would differ."""
+    content = {
+        "psmt": psmt.__version__,
+        "versions": _versions(),
+        "film": asdict(film),
+        "settings": {name: asdict(settings) for name, settings in done.asked.items()},
+        "used": {name: None if settings is None else asdict(settings) for name, settings in done.used.items()},
+        "notes": done.notes,
+        "claims": {claim.key: claim.summary() for claim in all_claims(done)},
+    } | {
+        name: chapter.summary(done.results[name]) if name in done.results else None
+        for name, chapter in chapters().items()
+    }
+    return json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """For JSON, which knows neither NaN nor NumPy."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+def _facts(done: Reproduction, film: Film, durations: Mapping[str, float]) -> list[Fact]:
+    """How it was made: film, settings, versions, durations."""
+    facts = [Fact("Film", f"{film.name}, {film.n_frames:,} frames"), Fact("Checksum", f"sha256 {film.checksum}")]
+    if film.patch_size is not None:
+        where = "the centre" if film.position is None else f"row {film.position[0]}, column {film.position[1]}"
+        patch, frame = (f"{side} × {side}" for side in (film.patch_size, film.frame_size))
+        facts.append(Fact("Patch", f"{patch} of {frame} pixels, {where}, standardised"))
+    for name, chapter in chapters().items():
+        if name in done.results:
+            facts += chapter.facts(done.results[name])
+    facts += [Fact(f"Not as asked: {name}", note) for name, note in done.notes.items()]
+    facts += [
+        Fact("Seed", listed(sorted({settings.seed for settings in done.asked.values()}))),
+        Fact("Versions", ", ".join([f"psmt {psmt.__version__}", *(f"{n} {v}" for n, v in _versions().items())])),
+    ]
+    if durations:
+        parts = ", ".join(f"{stage} {seconds(value)}" for stage, value in durations.items())
+        facts.append(Fact("Durations", f"{seconds(sum(durations.values()))} in all: {parts}"))
+    return facts

@@ -1,0 +1,80 @@
+"""The sweep itself: a dictionary and codes for each M, and a task per window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psmt.evaluation import mse
+from psmt.experiments.coding_tasks import Coded, code_film, slice_codes, unpack_codes
+from psmt.experiments.embedding_tasks import window_task
+from psmt.experiments.running.context import Run
+from psmt.experiments.running.tasks import Task
+from psmt.experiments.sweep.result import SweepResult
+from psmt.experiments.sweep.settings import SweepSettings
+from psmt.types import Array
+from psmt.validation import check_series
+
+
+def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
+    """Reconstruction errors of a film's patches, or of a series, (time, n_features) for all combinations of M and H.
+
+    One dictionary per M is learned from the whole film; windows differ in P only.
+
+    Raises
+    ------
+    NotEnoughFramesError
+        When the film is too short for every combination. Where it is too short for some, the table says so.
+    """
+    film = np.ascontiguousarray(check_series(values, name="patches"))
+    settings.check(len(film))
+    run = replace(run, name="sweep")
+    sizes = [size for size in settings.n_atoms if min(settings.windows(size)) <= len(film)]
+    # The largest first: nobody then waits for a long task that was begun last.
+    sizes.sort(reverse=True)
+    coded = code_film(film, sizes, settings, run)
+    tasks = [task for one in coded for task in window_tasks(film, one, settings, run.device)]
+    results = run.tasks([task for _, task in tasks], "windows")
+    grouped: dict[tuple[int, int], list[Array]] = {}
+    for (combination, _), result in zip(tasks, results, strict=True):
+        grouped.setdefault(combination, []).append(result["mse"])
+    alone = {
+        len(dictionary): mse(unpack_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
+        for dictionary, codes in coded
+    }
+    order = [
+        (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
+    ]
+    return SweepResult(
+        settings=settings,
+        n_frames=len(film),
+        errors={key: np.array(grouped[key]) for key in order},
+        coding_errors={
+            (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
+            for size, window in order
+        },
+    )
+
+
+def window_tasks(
+    patches: Array, coded: Coded, settings: SweepSettings, device: str = "cpu"
+) -> Iterator[tuple[tuple[int, int], Task]]:
+    """Tasks of all windows that fit into the patches (time, n_features) with packed codes, each with its (M, H)."""
+    n_atoms = len(coded.dictionary)
+    for window in sorted(settings.windows(n_atoms), reverse=True):
+        for segment, (start, stop) in enumerate(settings.segments(window, len(patches))):
+            yield (
+                (n_atoms, window),
+                window_task(
+                    f"sweep-M{n_atoms:04d}-H{window:05d}-w{segment:03d}",
+                    patches[start:stop],
+                    coded.dictionary,
+                    slice_codes(coded.codes, start, stop),
+                    n_components=settings.components(n_atoms),
+                    lam=settings.lam,
+                    device=device,
+                ),
+            )

@@ -1,0 +1,60 @@
+"""A claim, and whether it holds on a film: a rule that numbers decide, and what speaks for and against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+TIE = 1e-3
+"""Errors that differ by less than this fraction are called equal."""
+
+LEVEL = 0.05
+"""Largest p-value that counts against chance."""
+
+Outcome = Literal["holds", "does not hold", "cannot be tested on this film"]
+UNTESTED: Outcome = "cannot be tested on this film"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim, whether it holds, and the figures behind that."""
+
+    key: str
+    text: str
+    rule: str
+    """When it holds."""
+    outcome: Outcome
+    paper: bool = True
+    """Whether the paper makes it."""
+    support: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What speaks for neither, and why it cannot be tested."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """The numbers, for programs."""
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "claim": self.text,
+            "of": "the paper" if self.paper else "ours",
+            "verdict": self.outcome,
+            "rule": self.rule,
+            "for": list(self.support),
+            "against": list(self.against),
+            "notes": list(self.notes),
+            "figures": self.figures,
+        }
+
+
+def decided(support: Sequence[str], against: Sequence[str]) -> Outcome:
+    """Holds where nothing speaks against it; untested where nothing speaks at all."""
+    if not support and not against:
+        return UNTESTED
+    return "does not hold" if against else "holds"
+
+
+def some(*texts: str) -> tuple[str, ...]:
+    """The texts that say something."""
+    return tuple(text for text in texts if text)

@@ -1,0 +1,328 @@
+"""The command line, in process and at a tiny size: files, tables, exit codes and messages."""
+
+import csv
+import io
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import psmt
+from psmt import read_patches
+from psmt.cli import main
+from psmt.experiments.prediction import phase
+from psmt.experiments.prediction.command import PredictOptions
+from psmt.experiments.prediction.phase import METHODS, summarise
+from psmt.experiments.prediction.phase import Row as PredictionRow
+
+FILM = "builtin:glide?frames=260"
+TINY = ["--patch", "6", "--atoms", "40", "--window", "120", "--horizon", "5", "--alpha", "0.3", "--workers", "1"]
+FIXED = ["--components", "12", "--lam", "0.1"]
+COLUMNS = ["phase", "method", "step", "frame", "mse_vs_code", "mse_vs_frame"]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def run(*arguments: str) -> SimpleNamespace:
+    """Exit code, stdout and stderr of a call."""
+    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = exit_.code
+    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def column(rows: list[dict[str, str]], name: str, **where: object) -> list[float]:
+    return [float(row[name]) for row in rows if all(row[key] == str(value) for key, value in where.items())]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A run that searches its phases."""
+    out = tmp_path_factory.mktemp("searched") / "new" / "folder"
+    return SimpleNamespace(out=out, **vars(run("predict", FILM, *TINY, *FIXED, "--out", out)))
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """A run from two given starts, with 'auto'."""
+    out = tmp_path_factory.mktemp("started")
+    return SimpleNamespace(out=out, **vars(run("predict", FILM, *TINY, "--start", 150, "--start", 200, "--out", out)))
+
+
+# What is written
+
+
+def test_predict_writes_its_files_and_nothing_else(searched):
+    assert searched.code == 0
+    assert all(line.startswith("psmt: ") and " done in " in line for line in searched.stderr.splitlines())
+    assert {path.name for path in searched.out.iterdir()} == {
+        "tasks",
+        "prediction.csv",
+        "rollout.csv",
+        "reconstruction.csv",
+        "prediction.png",
+        "reconstruction.png",
+    }
+    for picture in searched.out.glob("*.png"):
+        assert picture.read_bytes().startswith(PNG)
+
+
+def test_given_starts_need_no_reconstruction(started):
+    assert started.code == 0
+    assert {path.name for path in started.out.iterdir()} == {"tasks", "prediction.csv", "rollout.csv", "prediction.png"}
+    assert {row["phase"] for row in read_csv(started.out / "prediction.csv")} == {"start-150", "start-200"}
+
+
+@pytest.mark.parametrize("name", ["prediction.csv", "rollout.csv"])
+def test_tables_have_a_line_for_each_phase_method_and_step(searched, name):
+    rows = read_csv(searched.out / name)
+    assert list(rows[0]) == COLUMNS
+    keys = {(row["phase"], row["method"], int(row["step"])) for row in rows}
+    assert len(rows) == len(keys) == 2 * len(METHODS) * 5
+    assert keys == {(phase, method, k) for phase in ("calm", "lively") for method in METHODS for k in range(1, 6)}
+
+
+@pytest.mark.parametrize("start", [150, 200])
+def test_errors_of_copying_are_those_of_the_film(started, start):
+    values = read_patches(FILM, patch_size=6).values
+    rows = read_csv(started.out / "prediction.csv")
+    where = {"phase": f"start-{start}", "method": "copy"}
+    expected = np.mean(np.diff(values[start : start + 6], axis=0) ** 2, axis=1)
+    np.testing.assert_allclose(column(rows, "mse_vs_frame", **where), expected, rtol=1e-12)
+    assert column(rows, "frame", **where) == [start + k for k in range(1, 6)]
+    rollout = np.mean((values[start + 1 : start + 6] - values[start]) ** 2, axis=1)
+    where_rolled = read_csv(started.out / "rollout.csv")
+    np.testing.assert_allclose(column(where_rolled, "mse_vs_frame", **where), rollout, rtol=1e-12)
+
+
+def test_first_step_is_the_same_in_both_modes(searched):
+    first = {
+        name: {
+            (r["phase"], r["method"]): float(r["mse_vs_code"])
+            for r in read_csv(searched.out / name)
+            if r["step"] == "1"
+        }
+        for name in ("prediction.csv", "rollout.csv")
+    }
+    assert first["prediction.csv"] == pytest.approx(first["rollout.csv"], rel=1e-9)
+
+
+def test_phases_are_where_the_reconstruction_says(searched):
+    errors = column(read_csv(searched.out / "reconstruction.csv"), "mse")
+    assert len(errors) == 260
+    means = {start: np.mean(errors[start : start + 6]) for start in range(120, 255)}
+    rows = read_csv(searched.out / "prediction.csv")
+    assert column(rows, "frame", phase="calm")[0] == min(means, key=means.get) + 1
+    assert column(rows, "frame", phase="lively")[0] == max(means, key=means.get) + 1
+
+
+def test_options_reach_the_film(tmp_path):
+    options = ["--frames", 200, "--position", "10,20", "--size", 60, "--start", 150]
+    assert run("predict", FILM, *TINY, *FIXED, *options, "--out", tmp_path).code == 0
+    values = read_patches(FILM, patch_size=6, frame_size=60, position=(10, 20), stop=200).values
+    expected = np.mean((values[151] - values[150]) ** 2)
+    rows = read_csv(tmp_path / "prediction.csv")
+    assert column(rows, "mse_vs_frame", method="copy", step=1)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_seed_gives_the_same_files_again(searched, tmp_path):
+    assert run("predict", FILM, *TINY, *FIXED, "--out", tmp_path).code == 0
+    for path in searched.out.glob("*.*"):
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_predictions_go_on_where_they_were(searched, tmp_path, monkeypatch):
+    """What was interrupted after one phase computes the other one only."""
+    shutil.copytree(searched.out / "tasks", tmp_path / "tasks")
+    (lively,) = (tmp_path / "tasks").glob("prediction-lively*")
+    lively.unlink()
+    starts, predict_phase = [], phase.predict_phase
+
+    def counted(patches, where, **settings):
+        starts.append(where.start)
+        return predict_phase(patches, where, **settings)
+
+    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", counted)
+    assert run("predict", FILM, *TINY, *FIXED, "--out", tmp_path).code == 0
+    assert starts == [int(column(read_csv(searched.out / "prediction.csv"), "frame", phase="lively")[0]) - 1]
+    for path in searched.out.glob("*.*"):
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+# What is shown
+
+
+def test_screen_has_a_table_per_phase_and_ends_with_the_folder(started):
+    lines = started.stdout.splitlines()
+    assert lines[-1] == str(started.out)
+    for start in (150, 200):
+        assert any(line.startswith(f"start-{start}: frames {start + 1} to {start + 5}") for line in lines)
+    for name in METHODS.values():
+        assert sum(line.strip().startswith(name + " ") for line in lines) == 2
+
+
+def test_losing_against_copying_is_marked(started):
+    rows = [
+        PredictionRow(
+            r["phase"], r["method"], int(r["step"]), int(r["frame"]), float(r["mse_vs_code"]), float(r["mse_vs_frame"])
+        )
+        for r in read_csv(started.out / "prediction.csv")
+    ]
+    expected = [
+        sum(ratio > 1.001 for ratio in (summary.vs_copy, summary.vs_copy_code))
+        for phase in ("start-150", "start-200")
+        for summary in summarise(row for row in rows if row.phase == phase)
+    ]
+    names = tuple(METHODS.values())
+    found = [line.count("loses") for line in started.stdout.splitlines() if line.strip().startswith(names)]
+    assert found == expected
+    assert 0 < sum(found) < 2 * len(found)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.mp4"], "nowhere.mp4 does not exist"),
+        ([FILM], "the film has 260 frames; window=1536 and horizon=30 need at least 1567"),
+        ([FILM, *TINY, "--start", 150, "--start", 255], "use a start from 120 to 254"),
+        ([FILM, *TINY, "--start", 119], "use a start from 120 to 254"),
+        ([FILM, *TINY, "--start=-1"], "use a start from 120 to 254"),
+        ([FILM, *TINY, "--device", "cuda"], "use device='cpu'"),
+        ([FILM, "--horizon", 0], "horizon=0 is too small"),
+        ([FILM, "--atoms", 0], "atoms=0 is too small"),
+        ([FILM, "--alpha", 0], "alpha=0.0 is out of range"),
+        ([FILM, *TINY, "--components", "many"], "--components"),
+        ([FILM, *TINY, "--components", 41, "--lam", 0.1, "--start", 150], "more than the rank"),
+        ([FILM, *TINY, "--position", "7"], "'7' is not ROW,COLUMN"),
+        ([FILM, *TINY, "--position", "7,900"], "outside the reduced frame"),
+        ([FILM, "--atomz", 3], "--atomz"),
+        ([], "FILM"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
+    out = tmp_path / "a" / "b"
+    outcome = run("predict", *arguments, "--out", out)
+    assert outcome.code == 2
+    assert outcome.stdout == ""
+    (error,) = [line for line in outcome.stderr.splitlines() if not line.startswith("psmt: read frames: ")]
+    assert error.startswith("psmt: error: ")
+    assert message in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_out_that_is_a_file(tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    outcome = run("predict", FILM, *TINY, "--out", path)
+    assert (outcome.code, outcome.stderr) == (2, f"psmt: error: --out {path} is a file; give a folder\n")
+    assert path.read_text() == "mine"
+
+
+def test_out_below_a_file(tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    outcome = run("predict", FILM, *TINY, "--out", path / "below")
+    assert outcome.code == 2
+    assert str(path / "below") in outcome.stderr
+
+
+def test_out_that_may_not_be_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("psmt.cli.folders.os.access", lambda *_: False)  # root may write anywhere
+    outcome = run("predict", FILM, *TINY, "--out", tmp_path)
+    assert outcome.code == 2
+    assert "may not be written to" in outcome.stderr
+
+
+def test_earlier_files_survive_a_failure_at_the_last_moment(tmp_path, monkeypatch):
+    earlier = tmp_path / "prediction.csv"
+    earlier.write_text("earlier")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("psmt.files.os.fsync", full)
+    outcome = run("predict", FILM, *TINY, *FIXED, "--start", 150, "--out", tmp_path)
+    assert outcome.code == 2
+    assert "No space left on device" in outcome.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["prediction.csv"]
+    assert earlier.read_text() == "earlier"
+
+
+def test_interruption(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", interrupted)
+    outcome = run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out")
+    assert outcome.code == 130
+    assert "Traceback" not in outcome.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bug_is_not_disguised(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("psmt.experiments.prediction.run.phase_task", broken)
+        with pytest.raises(KeyError):
+            run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out")
+    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", broken)
+    assert "KeyError: 'bug'" in run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out").stderr
+    assert not list(tmp_path.iterdir())
+
+
+# Help
+
+
+def test_help_names_commands_examples_and_where_files_go():
+    text = run("--help").stdout
+    for words in ("psmt predict film.mp4", "psmt reproduce film.mp4", "psmt demo", "--out", "recovery"):
+        assert words in text
+
+
+def test_help_of_predict_names_every_option_with_its_default():
+    text = " ".join(run("predict", "--help").stdout.replace("│", " ").split())
+    for field in fields(PredictOptions):
+        assert f"--{field.name} " in text
+        if field.default not in ((), None, False):
+            assert f"[default: {field.default}]" in text
+
+
+def test_version():
+    assert run("--version").stdout.strip() == psmt.__version__
+
+
+def test_help_loads_nothing_that_only_the_work_needs():
+    code = (
+        "import sys, psmt.cli; sys.exit(bool({'matplotlib', 'jinja2', 'numba', 'numpy', 'sklearn'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_progress_is_drawn_on_a_terminal_only(tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for stream, drawn in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with redirect_stdout(io.StringIO()):
+            main(["predict", FILM, *TINY, *FIXED, "--start", "150", "--out", str(tmp_path)])
+        assert ("━" in stream.getvalue()) is drawn
+        assert ("psmt: read frames: 260 done in" in stream.getvalue()) is not drawn

@@ -1,0 +1,315 @@
+"""`psmt reproduce` and the commands it is made of, at a tiny size: files, verdicts, and going on after a kill."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64decode
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+
+import distributed
+import numpy as np
+import pytest
+from scipy import stats
+
+from psmt.cli import main
+from psmt.cli.folders import start_over
+from psmt.experiments.prediction.settings import PredictionSettings
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.experiments.sweep.settings import SweepSettings
+from psmt.experiments.topology.settings import TopologySettings
+from psmt.sources import open_frames
+
+FILM = "builtin:glide?frames=90&noise=0.02&size=48"
+PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
+TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]
+FILES = {
+    "sweep.csv",
+    "sweep.png",
+    "topology.csv",
+    "topology.png",
+    "atom_map.png",
+    "reconstruction.csv",
+    "reconstruction.png",
+    "prediction.csv",
+    "rollout.csv",
+    "prediction.png",
+    "summary.json",
+    "report.html",
+}
+OURS_ALONE = {"report.html", "timings.json"}
+"""Files with durations in them, which no two runs share."""
+
+
+def run(*arguments: object) -> SimpleNamespace:
+    """Exit code, stdout and stderr of a call."""
+    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
+        code = main([str(argument) for argument in arguments])
+    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file that must be the same in every run, tasks and all."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in OURS_ALONE
+    }
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """A run that nothing happened to."""
+    out = tmp_path_factory.mktemp("unbroken")
+    outcome = run("reproduce", FILM, *TINY, "--horizon", 4, "--workers", 1, "--out", out)
+    return SimpleNamespace(out=out, summary=json.loads((out / "summary.json").read_bytes()), **vars(outcome))
+
+
+def test_all_files_are_written_and_the_last_line_is_the_report(unbroken):
+    assert unbroken.code == 0
+    assert {path.name for path in unbroken.out.iterdir()} == FILES | {"tasks", "timings.json"}
+    assert unbroken.stdout.splitlines()[-1] == str(unbroken.out / "report.html")
+    for claim in unbroken.summary["claims"].values():
+        assert re.search(rf"^  {claim['verdict']} +{re.escape(claim['claim'])}$", unbroken.stdout, re.MULTILINE)
+
+
+def test_a_log_line_per_stage(unbroken):
+    lines = unbroken.stderr.splitlines()
+    for stage in ("read frames", "sweep: windows", "topology: windows", "reconstruction: all", "prediction: phases"):
+        assert sum(line.startswith(f"psmt: {stage}") and " done in " in line for line in lines) == 1
+
+
+# Going on
+
+
+def begin(out: Path, until: str, count: int = 1) -> None:
+    """Start a run in a process of its own, and kill it as soon as so many tasks of that name are on disk."""
+    arguments = ["reproduce", FILM, *TINY, "--horizon", "4", "--workers", "1", "--out", str(out)]
+    code = f"import sys; from psmt.cli import main; sys.exit(main({arguments!r}))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while len(list((out / "tasks").glob(f"{until}*.npz"))) < count:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.002)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_run_that_was_killed_goes_on_and_ends_the_same(unbroken, tmp_path):
+    for until, count in (("sweep", 2), ("topology", 5), ("prediction-calm", 1)):
+        begin(tmp_path, until, count)
+        assert not (tmp_path / "summary.json").exists()
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "tasks").glob("*.npz")}
+    assert 0 < len(kept) < len(list((unbroken.out / "tasks").iterdir()))
+    (tmp_path / ".summary.json.4194305.tmp").write_bytes(b"half")  # as a killed writer leaves it
+    (tmp_path / "prediction.csv").write_bytes(b"of an older run")
+    earlier = json.loads((tmp_path / "timings.json").read_bytes())["seconds"]
+
+    assert run("reproduce", FILM, *TINY, "--horizon", 4, "--workers", 1, "--out", tmp_path).code == 0
+    assert contents(tmp_path) == contents(unbroken.out)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    seconds = json.loads((tmp_path / "timings.json").read_bytes())["seconds"]
+    assert all(seconds[stage] >= value for stage, value in earlier.items())
+
+
+def test_starting_over_removes_what_could_be_continued(unbroken, tmp_path):
+    shutil.copytree(unbroken.out, tmp_path, dirs_exist_ok=True)
+    start_over(tmp_path)
+    assert not list((tmp_path / "tasks").iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == FILES | {"tasks"}
+
+
+# The numbers
+
+
+def test_summary_says_what_the_tables_say(unbroken):
+    summary = unbroken.summary
+    rows = read_csv(unbroken.out / "sweep.csv")
+    for line in summary["sweep"]:
+        errors = [float(row["mse"]) for row in rows if int(row["window"]) == line["window"]]
+        assert line["trimmed_mean"] == pytest.approx(stats.trim_mean(errors, 0.25), rel=1e-12)
+        assert line["mean"] == pytest.approx(np.mean(errors), rel=1e-12)
+    errors = [float(row["mse"]) for row in read_csv(unbroken.out / "reconstruction.csv")]
+    least = min(range(0, 90 - 36 + 1, 9), key=lambda start: np.mean(errors[start : start + 36]))
+    assert summary["reconstruction"]["least_error"] == {
+        "start": least,
+        "stop": least + 36,
+        "mse": pytest.approx(np.mean(errors[least : least + 36])),
+    }
+    rows = read_csv(unbroken.out / "prediction.csv")
+    for phase in summary["prediction"]:
+        own = [row for row in rows if row["phase"] == phase["phase"]]
+        assert [int(row["frame"]) for row in own[:4]] == [phase["start"] + k for k in range(1, 5)]
+        for line in phase["one_step"]:
+            logs = np.log([float(row["mse_vs_code"]) for row in own if row["method"] == line["method"]])
+            assert line["log_mse_vs_code"] == pytest.approx(logs.mean(), rel=1e-12)
+        figures = summary["claims"]["dynamic_beats_static"]["figures"][phase["phase"]]
+        assert figures["psmt"] == next(x["log_mse_vs_code"] for x in phase["one_step"] if x["method"] == "psmt")
+    rows = read_csv(unbroken.out / "topology.csv")
+    assert {int(row["atom"]) for row in rows} == set(summary["topology"]["chosen"])
+    assert len(rows) == 3 * summary["topology"]["n_windows"]
+
+
+def test_summary_names_film_settings_and_versions_but_no_duration(unbroken):
+    summary = unbroken.summary
+    assert summary["film"]["checksum"] == open_frames(FILM).checksum()
+    assert summary["film"]["n_frames"] == 90
+    assert summary["settings"]["sweep"]["n_atoms"] == [12]
+    assert set(summary["versions"]) >= {"python", "numpy", "numba"}
+    assert "seconds" not in json.dumps(summary)
+
+
+def test_report_carries_its_pictures_and_says_how_long_it_took(unbroken):
+    page = (unbroken.out / "report.html").read_text()
+    assert not re.search(r"https?://|<script|<link|url\(", page)
+    pictures = [b64decode(source) for source in re.findall(r'<img src="data:image/png;base64,([^"]*)"', page)]
+    assert len(pictures) == 6  # sweep, topology, map, reconstruction, two phases
+    for name in ("sweep", "topology", "atom_map", "reconstruction"):
+        assert (unbroken.out / f"{name}.png").read_bytes() in pictures
+    assert page.index("More atoms help") < page.index("<section>")
+    for words in (unbroken.summary["film"]["checksum"], "read frames", "prediction: phases", "numba", " s in all: "):
+        assert words in page
+
+
+# The commands that it is made of
+
+
+def test_each_command_writes_the_same_and_shares_the_cells(unbroken, tmp_path):
+    shutil.copytree(unbroken.out / "tasks", tmp_path / "tasks")
+    before = set((tmp_path / "tasks").iterdir())
+    common = ["--workers", 1, "--out", tmp_path]
+    topology = run("topology", FILM, *PATCHES, "--atoms", 12, "--components", 4, *common)
+    reconstruct = run("reconstruct", FILM, *TINY, "--horizon", 4, *common)
+    assert (topology.code, reconstruct.code) == (0, 0)
+    assert set((tmp_path / "tasks").iterdir()) == before
+    for name in ("topology.csv", "topology.png", "atom_map.png", "reconstruction.csv", "reconstruction.png"):
+        assert (tmp_path / name).read_bytes() == (unbroken.out / name).read_bytes()
+    assert "Clusters persist across time" in topology.stdout
+    assert "least in frames" in reconstruct.stdout
+
+
+def test_sweep_on_a_cluster_gives_the_same_files(unbroken, tmp_path):
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as here:
+        outcome = run("sweep", FILM, *TINY, "--cluster", here.scheduler_address, "--out", tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    for name in ("sweep.csv", "sweep.png"):
+        assert (tmp_path / name).read_bytes() == (unbroken.out / name).read_bytes()
+    mean = unbroken.summary["sweep"][0]["trimmed_mean"]
+    assert f"{mean:.4f} ± " in outcome.stdout
+    assert outcome.stdout.splitlines()[-1] == str(tmp_path)
+
+
+def test_one_window_of_one_size(tmp_path):
+    assert run("sweep", FILM, *TINY, "--window", 41, "--workers", 1, "--out", tmp_path).code == 0
+    assert {row["window"] for row in read_csv(tmp_path / "sweep.csv")} == {"41"}
+
+
+# Films of all kinds
+
+
+def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
+    first = np.stack(list(open_frames("builtin:glide?frames=60&size=48")))
+    second = np.stack(list(open_frames("builtin:glide?frames=60&size=48&seed=5")))
+    np.save(tmp_path / "cut.npy", np.concatenate([first, second[:, ::-1]]))
+    np.save(tmp_path / "short.npy", first[:34])
+    out = tmp_path / "out"
+    # At the paper's sizes: even the longer film has room for the smallest of those that are tried only.
+    outcome = run("reproduce", tmp_path / "cut.npy", tmp_path / "short.npy", *PATCHES, "--workers", 1, "--out", out)
+    assert outcome.code == 0, outcome.stderr
+    assert {path.name for path in out.iterdir()} == {"cut", "short"}
+
+    cut = json.loads((out / "cut" / "summary.json").read_bytes())
+    assert cut["used"]["topology"]["n_atoms"] == 32
+    assert cut["used"]["prediction"] is None
+    assert {(row["n_atoms"], row["missing"] is None) for row in cut["sweep"]} == {
+        (32, True),
+        (512, False),
+        (1024, False),
+        (2048, False),
+    }
+    assert cut["claims"]["more_frames"]["verdict"] in ("holds", "does not hold")
+    assert cut["claims"]["more_atoms"]["verdict"] == "cannot be tested on this film"
+    page = (out / "cut" / "report.html").read_text()
+    assert "needs 127" in page
+    assert page.count("film too short") == 9
+    assert not (out / "cut" / "prediction.csv").exists()
+
+    short = json.loads((out / "short" / "summary.json").read_bytes())
+    assert {claim["verdict"] for claim in short["claims"].values()} == {"cannot be tested on this film"}
+    for claim in short["claims"].values():
+        assert "34 frames" in " ".join(claim["notes"])
+    assert {path.name for path in (out / "short").iterdir()} == {
+        "tasks",
+        "timings.json",
+        "summary.json",
+        "report.html",
+        "reconstruction.csv",
+        "reconstruction.png",
+    }
+
+
+def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch):
+    for tiny in (
+        SweepSettings(n_atoms=(8,), ratios=(3.0,), max_epochs=1),
+        TopologySettings(n_atoms=8, window=24, overlap=0.5, n_permutations=9),
+        ReconstructionSettings(n_atoms=8, window=24, horizon=2),
+        PredictionSettings(n_atoms=8, window=24, horizon=2, n_components=4, lam=0.1),
+    ):
+        monkeypatch.setattr(type(tiny), "demo", classmethod(lambda cls, tiny=tiny: tiny))
+    monkeypatch.setattr("psmt.experiments.reproduce.command.DEMO_FILM", "builtin:glide?frames=60")
+    monkeypatch.setattr("psmt.experiments.running.executors.cpu_count", lambda: 1)
+    outcome = run("demo", "--seed", 3, "--out", tmp_path / "demo")
+    assert outcome.code == 0, outcome.stderr
+    assert outcome.stdout.splitlines()[-1] == str(tmp_path / "demo" / "report.html")
+    assert json.loads((tmp_path / "demo" / "summary.json").read_bytes())["settings"]["topology"]["seed"] == 3
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce"], "FILM"),
+        (["reproduce", FILM, "nowhere.mp4"], "nowhere.mp4 does not exist"),
+        (["reproduce", FILM, *TINY, "--horizon", 4, "--start", 89], "use a start from 36 to 85"),
+        (["reproduce", FILM, "--workers", 2, "--cluster", "tcp://127.0.0.1:9"], "leave out one of them"),
+        (["reproduce", FILM, "--workers", 0], "workers=0 is too small"),
+        (["reproduce", FILM, "--device", "cuda"], "use device='cpu'"),
+        (["sweep", FILM, *PATCHES, "--workers", 1], "the film has 90 frames, but the smallest window"),
+        (["sweep", FILM, "--atoms", 0], "atoms=0 is too small"),
+        (["sweep", FILM, "--window", 300], "give one --atoms with it"),
+        (["topology", FILM, *PATCHES, "--workers", 1], "use window <= "),
+        (["topology", FILM, *PATCHES, "--atoms", 12, "--atom", 12], "atoms 0 to 11"),
+        (["reconstruct", FILM, *PATCHES, "--workers", 1], "not more than n_atoms=512"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
+    outcome = run(*arguments, "--out", tmp_path / "a" / "b")
+    assert outcome.code == 2
+    errors = [line for line in outcome.stderr.splitlines() if not line.startswith("psmt: read frames: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith("psmt: error: ")
+    assert message in errors[0]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["reproduce", "sweep", "topology", "reconstruct"])
+def test_help_of_a_command_names_the_shared_options(command):
+    text = run(command, "--help").stdout
+    for name in ("atoms", "window", "components", "alpha", "seed", "frames", "out", "quick", "force", "cluster"):
+        assert f"--{name} " in text

@@ -1,0 +1,92 @@
+"""The page of a predicted film: its first lines tell who won, and where not."""
+
+import numpy as np
+import pytest
+
+from made_up_video import make_video
+from psmt.experiments.predict_video.claims import frame_claims, losses, verdict
+from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
+from psmt.report import render
+
+FACTS = FilmFacts(checksum="0" * 64, size=(360, 640), n_frames=977, seconds=61.0)
+PICTURES = dict.fromkeys(("scores", "places", "stills"), b"PNG")
+
+
+def claims(result):
+    return {claim.key: claim for claim in frame_claims(result)}
+
+
+def test_a_win_says_so_and_names_the_frames_that_were_lost():
+    ratios = np.full(30, 0.5)
+    ratios[4:7] = [1.5, 3.0, 1.2]
+    ratios[20] = 1.1
+    text = verdict(make_video({"psmt": ratios}))
+    assert text.startswith("PSMT beat copying the last frame on this film")
+    assert "0.66 times that of copying" in text
+    assert "Copying was better in 4 of the frames (13%), most of all in frames 405 to 407" in text
+
+
+def test_a_defeat_says_so():
+    text = verdict(make_video({"psmt": 1.3}))
+    assert text.startswith("PSMT lost to copying")
+    assert "1.30 times" in text and "30 of the frames (100%)" in text
+
+
+def test_a_draw_is_no_win():
+    assert "as well as copying the last frame on this film, not better" in verdict(make_video({"psmt": 1.0005}))
+    assert "not one frame in which copying was better" in verdict(make_video({"psmt": 0.5}))
+
+
+def test_where_nothing_moves_there_is_no_contest():
+    still = make_video(copy_mse=0.0)
+    assert verdict(still).startswith("Nothing moves in the 30 predicted frames")
+    assert claims(still)["frames_beat_copying"].outcome == "cannot be tested on this film"
+    assert render(frames_page(still, FACTS, PICTURES))
+
+
+def test_losses_at_cuts_are_told_apart():
+    ratios = np.full(30, 0.5)
+    ratios[4] = ratios[20] = 5.0
+    assert "one of these 2 stretches began with a cut" in verdict(make_video({"psmt": ratios}, cuts=(405,)))
+
+
+def test_losses_are_runs_of_frames_with_the_most_costly_first():
+    ratios = np.full(10, 0.5)
+    ratios[[1, 2, 6]] = [1.1, 1.1, 2.0]
+    found = losses(make_video({"psmt": ratios}, n_frames=10, start=0).of("psmt"))
+    assert [(loss.start, loss.stop) for loss in found] == [(7, 7), (2, 3)]
+    assert found[0].excess == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.7, "does not hold"), (0.9, "does not hold")])
+def test_peers_are_beaten_only_if_all_of_them_are(own, outcome):
+    claim = claims(make_video({"psmt": own, "fourier": 0.7}))["frames_beat_peers"]
+    assert claim.outcome == outcome
+    assert len(claim.support) + len(claim.against) == 2
+
+
+@pytest.mark.parametrize(("steps", "outcome"), [((0.5, 0.7, 0.9), "holds"), ((0.5, 0.7, 1.2), "does not hold")])
+def test_rollouts_must_win_at_every_step(steps, outcome):
+    claim = claims(make_video(rollout_ratios=steps))["frames_left_alone"]
+    assert claim.outcome == outcome
+
+
+def test_tables_mark_what_wins_and_what_loses():
+    rows = {row[0].text: row for row in frames_table(make_video()).rows}
+    assert rows["PSMT"][1].mark == "best" and rows["PSMT"][2].text == "0.50"
+    assert rows["linear in pixels"][2] == ("2.00", "loses")
+    assert rows["copy last frame"][2] == ("1", "")
+    assert next(iter(rows)) == "PSMT"
+    rolled = {row[0].text: row for row in rollout_table(make_video(rollout_ratios=(0.5, 1.5))).rows}
+    assert [cell.text for cell in rolled["PSMT"][1:]] == ["0.50", "1.50"]
+    assert [cell.mark for cell in rolled["PSMT"][1:]] == ["", "loses"]
+
+
+def test_page_opens_with_the_verdict_and_loads_nothing():
+    result = make_video()
+    page = render(frames_page(result, FACTS, PICTURES)).decode()
+    body = page[page.index("<h1>") :]
+    assert body.index("PSMT beat copying") < body.index("<h2>")
+    assert "640 × 360 pixels, 977 frames" in page
+    assert "learned from 400 frames up to 399, received 400, predicted 401 to 430" in page
+    assert "http" not in page

@@ -1,0 +1,108 @@
+"""The prediction figure shows every method, and nothing on top of anything else."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from psmt.experiments.prediction.figure import METHOD_STYLES, prediction_figure, shown_steps
+from psmt.experiments.prediction.phase import METHODS
+from psmt.figures import png
+
+
+def panels(figure):
+    """Axes with curves, and axes with patches."""
+    patches = [axes for axes in figure.axes if axes.get_label() == "patches"]
+    return [axes for axes in figure.axes if axes not in patches], patches
+
+
+def texts(figure):
+    """Visible texts with the boxes they take."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    found = list(figure.texts)
+    for axes in figure.axes:
+        found += axes.texts
+        if axes.axison:
+            found += [axes.xaxis.label, axes.yaxis.label]
+            for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+                ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+                found += [label for place, label in ticks if limits[0] <= place <= limits[1]]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in found if text.get_text()]
+
+
+def test_one_curve_per_method_with_its_errors(make_result):
+    result = make_result()
+    curves, _ = panels(prediction_figure([result]))
+    drawn = {line.get_label(): line.get_ydata() for line in curves[0].lines}
+    assert set(drawn) == set(METHODS.values())
+    for method, name in METHODS.items():
+        np.testing.assert_allclose(drawn[name], np.log(result.scores[method].vs_code))
+    assert "natural log" in curves[0].get_ylabel()
+
+
+def test_rows_of_patches_on_one_grey_scale(make_result):
+    results = [make_result("calm"), make_result("lively", seed=1)]
+    _, patches = panels(prediction_figure(results))
+    steps = shown_steps(30)
+    images = [axes.images for axes in patches]
+    assert [len(row) for row in images] == [(len(METHODS) + 2) * len(steps)] * 2
+    assert len({image.get_clim() for row in images for image in row}) == 1
+    np.testing.assert_array_equal(images[1][0].get_array(), results[1].frames[0].reshape(6, 6))
+    labels = {text.get_text() for text in patches[0].texts}
+    assert {"input", "estimate (layer 1)", *METHODS.values()} <= labels
+
+
+def test_patches_are_square_and_stand_under_their_steps(make_result):
+    figure = prediction_figure([make_result()])
+    (curves,), (patches,) = panels(figure)
+    ticks = list(curves.get_xticks())
+    for image in patches.images:
+        left, right, bottom, top = image.get_extent()
+        assert (left + right) / 2 == pytest.approx(min(ticks, key=lambda tick: abs(tick - (left + right) / 2)))
+        (x0, y0), (x1, y1) = patches.transData.transform([(left, bottom), (right, top)])
+        assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
+    assert curves.get_xlim() == patches.get_xlim()
+    assert curves.get_position().x0 == patches.get_position().x0
+
+
+@pytest.mark.parametrize(("phases", "horizon"), [(1, 1), (1, 30), (2, 5), (2, 100), (3, 30)])
+def test_no_text_lies_on_another_or_outside(make_result, phases, horizon):
+    results = [make_result(f"start-{i}", seed=i, horizon=horizon) for i in range(phases)]
+    figure = prediction_figure(results)
+    boxes = texts(figure)
+    for (one, first), (other, second) in combinations(boxes, 2):
+        assert not first.overlaps(second), (one, other)
+    for text, box in boxes:
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
+    _, patches = panels(figure)
+    for axes in patches:
+        for text, box in boxes:
+            assert not box.overlaps(axes.bbox), text
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5, 8, 10, 30, 32, 100])
+def test_shown_steps_cover_the_horizon(horizon):
+    steps = shown_steps(horizon)
+    assert steps[0] == 1
+    assert len(steps) == min(horizon, len(steps)) <= 11
+    assert len(set(np.diff(steps))) <= 1
+    assert steps[-1] > horizon - max(horizon // 5, 1)
+
+
+def test_every_method_has_a_look_of_its_own():
+    assert set(METHOD_STYLES) == set(METHODS)
+    assert len({(style.colour, str(style.dash)) for style in METHOD_STYLES.values()}) == len(METHODS)
+
+
+def test_picture_is_a_png_and_the_same_each_time(make_result):
+    first, second = (png(prediction_figure([make_result()])) for _ in range(2))
+    assert first == second
+    assert first.startswith(b"\x89PNG")
+
+
+def test_without_results_there_is_no_figure():
+    with pytest.raises(ValueError, match="at least one phase"):
+        prediction_figure([])

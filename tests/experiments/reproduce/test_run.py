@@ -1,0 +1,179 @@
+"""What fits into a film, the tasks of reconstruction and prediction, and the clock."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from psmt.coding import SparseCoder
+from psmt.errors import NotEnoughFramesError
+from psmt.evaluation import mse
+from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.options import workers_for
+from psmt.experiments.prediction.phase import predict_phase
+from psmt.experiments.prediction.run import choose_phases, predict
+from psmt.experiments.prediction.settings import PredictionSettings
+from psmt.experiments.reconstruction.phases import Phase, least_error
+from psmt.experiments.reconstruction.run import reconstruct
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.experiments.reproduce.command import ReproduceOptions
+from psmt.experiments.reproduce.run import asked_settings, fit_settings, run_key
+from psmt.experiments.running.context import Run
+from psmt.experiments.running.timings import StageClock
+
+PAPER = asked_settings(ReproduceOptions())
+QUICK = asked_settings(ReproduceOptions(quick=True))
+
+
+def make_plan(settings, n_frames):
+    """Settings that fit by experiment, and the notes."""
+    used, notes = fit_settings(settings, n_frames)
+    return SimpleNamespace(**used, notes=notes)
+
+
+# What fits
+
+
+def test_the_papers_sizes_fit_into_the_papers_film():
+    plan = make_plan(PAPER, 10_000)
+    assert plan.sweep.n_atoms == (512, 1024, 2048)
+    assert (plan.topology.n_atoms, plan.topology.window, plan.topology.overlap) == (2048, 6144, 63 / 64)
+    assert plan.reconstruction.n_atoms == 512
+    assert (plan.prediction.n_atoms, plan.prediction.window, plan.prediction.horizon) == (512, 1536, 30)
+    assert plan.notes == {}
+
+
+@pytest.mark.parametrize(
+    ("n_frames", "sweep", "topology", "reconstruction", "prediction"),
+    [
+        (6240, (512, 1024, 2048), 2048, 512, 512),
+        (6239, (512, 1024, 2048), 512, 512, 512),
+        (3071, (128, 256, 512, 1024, 2048), 512, 512, 512),
+        (1567, (128, 256, 512, 1024, 2048), 512, 512, 512),
+        (1566, (128, 256, 512, 1024, 2048), 512, 512, 256),
+        (977, (64, 128, 256, 512, 1024, 2048), 256, 512, 256),
+        (512, (32, 64, 128, 512, 1024, 2048), 128, 256, 128),
+        (120, (32, 512, 1024, 2048), 32, 64, None),
+        (95, None, None, 64, None),
+        (32, None, None, None, None),
+    ],
+)
+def test_the_largest_size_that_fits_is_used(n_frames, sweep, topology, reconstruction, prediction):
+    plan = make_plan(PAPER, n_frames)
+    found = [getattr(plan, name) for name in ("sweep", "topology", "reconstruction", "prediction")]
+    assert [None if part is None else part.n_atoms for part in found] == [sweep, topology, reconstruction, prediction]
+    asked = [(512, 1024, 2048), 2048, 512, 512]
+    changed = [None if part is None else part.n_atoms for part in found] != asked
+    assert bool(plan.notes) == changed
+    for note in plan.notes.values():
+        assert f"{n_frames:,} frames" in note
+
+
+def test_one_size_that_was_asked_for_stays_alone():
+    plan = make_plan(QUICK | {"sweep": replace(PAPER["sweep"], n_atoms=(64,))}, 400)
+    assert plan.sweep.n_atoms == (64,)
+    assert "sweep" not in plan.notes
+
+
+def test_a_start_outside_the_film_is_refused_not_shrunk():
+    settings = PAPER | {"prediction": PredictionSettings(starts=(20,))}
+    with pytest.raises(NotEnoughFramesError, match="use a start from 96"):
+        make_plan(settings, 10_000)
+
+
+@pytest.mark.parametrize(("atoms", "cpus", "workers"), [(2048, 64, 3), (2048, 2, 2), (512, 64, 11), (64, 4, 4)])
+def test_workers_stay_below_four_gibibytes(atoms, cpus, workers):
+    assert workers_for(atoms, cpus) == workers
+
+
+# Tasks
+
+
+def test_reconstruction_is_that_of_the_library(glide, tmp_path):
+    settings = ReconstructionSettings(n_atoms=16, alpha=0.3, seed=2)
+    errors = reconstruct(glide[:150], settings, Run(folder=tmp_path)).errors
+    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=2).fit(glide[:150])
+    frames, _ = through_embedding(coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1)
+    np.testing.assert_allclose(errors, mse(frames, glide[:150]), rtol=1e-6)
+
+
+def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
+    settings = PredictionSettings(n_atoms=16, window=60, horizon=4, n_components=6, alpha=0.3, lam=0.1, starts=(90,))
+    phase = Phase("start-90", 90)
+    for _ in range(2):  # computed, then read
+        (found,) = predict(glide, settings, Run(folder=tmp_path)).phases
+        expected = predict_phase(
+            glide, phase, horizon=4, n_atoms=16, window=60, n_components=6, alpha=0.3, lam=0.1, seed=0
+        )
+        assert (found.phase, found.n_components, found.lam) == (phase, 6, 0.1)
+        for mode in ("scores", "rollouts"):
+            rows, wanted = list(found.rows(mode)), list(expected.rows(mode))
+            assert [row[:4] for row in rows] == [row[:4] for row in wanted]
+            np.testing.assert_allclose([row[4:] for row in rows], [row[4:] for row in wanted], rtol=1e-7, atol=1e-12)
+        np.testing.assert_array_equal(found.frames, glide[91:95])
+    # Frames after the last one that is predicted have no part in it.
+    changed = glide.copy()
+    changed[95:] = 0.0
+    before = set((tmp_path / "tasks").iterdir())
+    predict(changed, settings, Run(folder=tmp_path))
+    assert set((tmp_path / "tasks").iterdir()) == before
+
+
+def test_phases_are_those_given_or_found():
+    settings = PredictionSettings(n_atoms=4, window=10, horizon=2)
+    assert choose_phases(replace(settings, starts=(12, 15, 12)), None) == [Phase("start-12", 12), Phase("start-15", 15)]
+    errors = np.ones(40)
+    errors[20:23], errors[30:33] = 0.0, 2.0
+    assert choose_phases(settings, errors) == [Phase("calm", 20), Phase("lively", 30)]
+    assert choose_phases(settings, errors[:13]) == [Phase("only", 10)]
+    with pytest.raises(ValueError, match="give either"):
+        choose_phases(settings, None)
+
+
+def test_the_segment_of_least_error():
+    errors = np.ones(100)
+    errors[50:70] = 0.5
+    assert least_error(errors, window=20) == (50, 70, 0.5)
+    assert least_error(errors[:7], window=20) == (0, 7, 1.0)
+
+
+# The clock
+
+
+def test_time_belongs_to_the_stage_last_heard_of_and_adds_up(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("psmt.experiments.running.timings.perf_counter", lambda: now[0])
+    heard = []
+    path = tmp_path / "timings.json"
+
+    def work(clock):
+        clock("a", 0, 2)
+        now[0] += 3.0
+        clock("a", 2, 2)
+        now[0] += 0.5  # between the stages
+        clock("b", 0, 1)
+        now[0] += 2.0
+        clock("b", 1, 1)
+        clock.save()
+
+    work(StageClock(path, "k", lambda *told: heard.append(told)))
+    assert heard == [("a", 0, 2), ("a", 2, 2), ("b", 0, 1), ("b", 1, 1)]
+    assert json.loads(path.read_bytes())["seconds"] == {"a": 3.5, "b": 2.0}
+    work(StageClock(path, "k"))
+    assert json.loads(path.read_bytes())["seconds"] == {"a": 7.0, "b": 4.0}
+    work(StageClock(path, "other settings"))
+    assert json.loads(path.read_bytes())["seconds"] == {"a": 3.5, "b": 2.0}
+    path.write_text("damaged")
+    assert StageClock(path, "k").seconds == {}
+
+
+def test_other_settings_and_other_films_have_other_keys(glide):
+    keys = {
+        run_key(glide, PAPER),
+        run_key(glide[1:], PAPER),
+        run_key(glide, QUICK),
+        run_key(glide, asked_settings(ReproduceOptions(seed=1))),
+    }
+    assert len(keys) == 4

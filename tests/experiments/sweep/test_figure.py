@@ -1,0 +1,68 @@
+"""The sweep figure: every combination has its place, those that are missing by name, and no label hides another."""
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from psmt.experiments.sweep.figure import sweep_figure
+from psmt.experiments.sweep.result import SweepResult
+from psmt.experiments.sweep.settings import SweepSettings
+
+
+def make(n_atoms, n_frames, *, spread=1.0, seed=0):
+    settings = SweepSettings(n_atoms=n_atoms)
+    rng = np.random.default_rng(seed)
+    errors = {
+        (size, window): np.exp(spread * rng.standard_normal((len(settings.segments(window, n_frames)), window))) / 9
+        for size in n_atoms
+        for window in settings.windows(size)
+        if window <= n_frames
+    }
+    return SweepResult(settings=settings, n_frames=n_frames, errors=errors, coding_errors=errors)
+
+
+def test_panels_show_median_and_quartiles_and_the_chart_table_1():
+    result = make((8, 16), 200)
+    figure = sweep_figure(result)
+    *panels, chart = figure.axes
+    assert len(panels) == 6
+    errors = result.errors[16, 40]
+    line = panels[4].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), np.median(errors, axis=1))
+    np.testing.assert_array_equal(line.get_xdata(), [start + 20 for start, _ in result.settings.segments(40, 200)])
+    band = panels[4].collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx(np.quantile(errors, 0.25, axis=1).min())
+    assert band.max() == pytest.approx(np.quantile(errors, 0.75, axis=1).max())
+    means = [row.trimmed_mean for row in result.table() if row.n_atoms == 16]
+    assert any(np.array_equal(drawn.get_ydata(), means) for drawn in chart.lines)
+    assert {axes.get_ylim() for axes in panels} == {panels[0].get_ylim()}
+    assert "MSE" in chart.get_ylabel() and "frame" in panels[-1].get_xlabel()
+
+
+def test_what_the_film_is_too_short_for_is_named():
+    figure = sweep_figure(make((8, 16, 32), 36))
+    words = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert "needs 40 frames" in words
+    assert "needs 48 frames" in words
+    assert any("Not in 36 frames: M = 32 (from 64)." in text.get_text() for text in figure.texts)
+
+
+@pytest.mark.parametrize(
+    ("n_atoms", "n_frames", "spread"),
+    [((512, 1024, 2048), 10_000, 1.5), ((8,), 24, 0.1), ((64, 128, 256, 512, 1024, 2048), 977, 1.0)],
+)
+def test_labels_are_inside_and_never_touch(n_atoms, n_frames, spread):
+    figure = sweep_figure(make(n_atoms, n_frames, spread=spread))
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    texts = [*figure.texts]
+    for axes in figure.axes:
+        texts += [*axes.texts, axes.xaxis.label, axes.yaxis.label]
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [tick.label1 for tick in ticks if tick.label1.get_visible()]
+    boxes = [t.get_window_extent(renderer) for t in texts if t.get_visible() and t.get_text()]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1

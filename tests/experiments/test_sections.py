@@ -1,0 +1,41 @@
+"""Sections and tables say what the numbers say."""
+
+import pytest
+
+from psmt.experiments.prediction.phase import METHODS
+from psmt.experiments.prediction.section import prediction_sections
+from psmt.experiments.sweep.section import PAPER, table_1
+from psmt.report import Cell
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_sections_hold_a_figure_and_a_table_per_phase(make_result, with_errors):
+    results = [with_errors(make_result(), psmt=0.4, copy=0.2, copy_code=0.2), make_result("lively", seed=1)]
+    sections = prediction_sections(results, [PNG + b"1", PNG + b"2"])
+    assert [section.title for section in sections[:2]] == ["Prediction, phase “calm”", "Prediction, phase “lively”"]
+    assert [section.pictures[0].png for section in sections[:2]] == [PNG + b"1", PNG + b"2"]
+    rows = {row[0].text: row for row in sections[0].tables[0].rows}
+    assert set(rows) == set(METHODS.values())
+    assert rows["PSMT"][3] == rows["PSMT"][5] == Cell("2.00", "loses")
+    assert rows["copy last patch"][5] == Cell("1")
+    assert sum(row[1].mark == "best" for row in rows.values()) == 1
+    assert [table.caption for table in sections[2].tables] == ["Rollouts, phase “calm”", "Rollouts, phase “lively”"]
+
+
+def test_table_1_stands_beside_the_papers_and_names_what_is_missing(make_sweep):
+    table = table_1(make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024)))
+    cells = [[cell.text for cell in row] for row in table.rows]
+    assert [row[0] for row in cells] == [
+        "512, 1,024",
+        "512, 1,280",
+        "512, 1,536",
+        "1,024, 2,048",
+        "1,024, 2,560",
+        "1,024, 3,072",
+    ]
+    assert cells[0][2:4] == ["0.2000 ± 0.0000", "0.2000 ± 0.0000"]
+    assert table.rows[1][2].mark == "best"
+    assert [row[-1] for row in cells[:2]] == ["0.925 ± 0.129", "0.734 ± 0.125"]
+    assert [row[2] for row in cells[2:]] == 4 * ["film too short"]
+    assert sum(mean for mean, _ in PAPER.values()) == pytest.approx(4.052)  # the nine means of the paper's Table 1

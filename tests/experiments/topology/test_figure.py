@@ -1,0 +1,142 @@
+"""Figures of the topology: every panel there and labelled, every node in its place."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from psmt.experiments.running.context import Run
+from psmt.experiments.topology.component_panels import stable_positions
+from psmt.experiments.topology.figure import topology_figure
+from psmt.experiments.topology.map_figure import atom_map_figure
+from psmt.experiments.topology.run import assemble, topology
+from psmt.experiments.topology.settings import TopologySettings
+from psmt.figures import png
+from psmt.patches import read_patches
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    patches = read_patches("builtin:glide?frames=500", patch_size=8).values
+    settings = TopologySettings(n_atoms=64, window=192, overlap=7 / 8, max_epochs=2, n_components=8, n_permutations=49)
+    return topology(patches, settings, Run(folder=tmp_path_factory.mktemp("tasks")))
+
+
+def graph_panels(figure):
+    """Panels of b, row by row."""
+    return [axes for axes in figure.axes if len(axes.collections) == 5]
+
+
+@pytest.mark.parametrize("n_times", [2, 5])
+def test_all_panels_are_there_and_labelled(result, n_times):
+    figure = topology_figure(result, n_times=n_times)
+    pictures = [axes for axes in figure.axes if axes.images]
+    assert len(graph_panels(figure)) == 3 * n_times
+    assert len(pictures) == 9
+    curves = [axes for axes in figure.axes if axes not in pictures and axes not in graph_panels(figure)]
+    assert len(curves) == 4
+    assert all(axes.get_ylabel() for axes in curves)
+    assert [axes.get_xlabel() for axes in curves].count("") == 1  # the upper half of a shares the axis below it
+    headings = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
+    assert all(f"{letter}  " in headings for letter in "abcde")
+
+
+@pytest.mark.parametrize("n_windows", [2, 3, 5, 7])
+def test_panels_of_few_windows_fill_the_width_and_keep_off_each_other(result, n_windows):
+    few = replace(result, graphs=result.graphs[:n_windows], starts=result.starts[:n_windows])
+    figure = topology_figure(few, n_times=max(n_windows, 5))
+    over_time, panels = figure.axes[0].get_position(), graph_panels(figure)
+    boxes = [axes.get_position() for axes in panels]
+    assert len(boxes) == 3 * n_windows
+    for row in range(3):
+        first, last = boxes[row * n_windows], boxes[(row + 1) * n_windows - 1]
+        assert (first.x0, last.x1) == pytest.approx((over_time.x0, over_time.x1))
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes[:n_windows]))
+    assert boxes[0].y0 > boxes[n_windows].y1
+
+
+def test_curves_show_the_table(result):
+    sizes, counts = topology_figure(result).axes[:2]
+    for axes, values in ((sizes, result.component_size), (counts, result.neighbours)):
+        drawn = {line.get_label(): line for line in axes.lines if line.get_label().startswith("atom")}
+        for atom in result.chosen:
+            np.testing.assert_array_equal(drawn[f"atom {atom}"].get_xdata(), result.centers)
+            np.testing.assert_array_equal(drawn[f"atom {atom}"].get_ydata(), values[:, atom])
+
+
+def test_nodes_stay_in_place_while_links_change(result):
+    panels = graph_panels(topology_figure(result, n_times=4))
+    for row in range(3):
+        places = []
+        for axes in panels[4 * row : 4 * row + 4]:
+            outside, members = axes.collections[2:4]
+            points = np.vstack([outside.get_offsets(), members.get_offsets()])
+            places.append(points[np.lexsort(points.T)])
+        for other in places[1:]:
+            np.testing.assert_array_equal(other, places[0])
+
+
+def test_coloured_nodes_are_the_component(result):
+    times = result.times(4)
+    panels = graph_panels(topology_figure(result, n_times=4))
+    for row, atom in enumerate(result.chosen):
+        drawn = [len(axes.collections[3].get_offsets()) for axes in panels[4 * row : 4 * row + 4]]
+        assert drawn == result.component_size[times, atom].tolist()
+
+
+def test_positions_do_not_depend_on_the_order_of_times_and_follow_links():
+    path = [np.array([[0, 1], [1, 2]]), np.array([[2, 3], [3, 4]])]
+    positions = stable_positions(path, 5)
+    np.testing.assert_array_equal(positions, stable_positions(path[::-1], 5))
+    apart = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    assert apart[0, 1] < apart[0, 2] < apart[0, 4]
+    assert np.linalg.norm(positions, axis=1).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_positions_differ_even_for_nodes_with_the_same_links(n):
+    star = np.array([[0, j] for j in range(1, n)], dtype=int).reshape(-1, 2)
+    positions = stable_positions([star], n)
+    apart = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    assert np.isfinite(positions).all()
+    assert (apart[~np.eye(n, dtype=bool)] > 0.05).all()
+
+
+def test_map_shows_each_used_atom_once_and_frames_the_chosen(result):
+    figure = atom_map_figure(result)
+    (axes,) = figure.axes
+    image = axes.images[0].get_array()
+    assert np.count_nonzero(np.isfinite(np.ma.filled(image, np.nan))) == 64 * len(result.atom_map.atoms)
+    assert len(axes.patches) == len(set(result.chosen) & set(result.atom_map.atoms.tolist()))
+    text = " ".join(item.get_text() for item in figure.texts)
+    assert all(f"atom {atom}" in text for atom in result.chosen)
+
+
+def test_figures_of_a_film_without_links(result):
+    n_atoms = len(result.dictionary)
+    alone = {
+        **result.graphs[0],
+        "edges": np.zeros((0, 2), dtype=np.int32),
+        "component": np.arange(n_atoms, dtype=np.int32),
+        "component_size": np.ones(n_atoms, dtype=np.int32),
+        "neighbours": np.zeros(n_atoms, dtype=np.int32),
+    }
+    arranged = {
+        "atoms": result.atom_map.atoms,
+        "places": result.atom_map.places,
+        "shape": np.array(result.atom_map.shape),
+    }
+    empty = assemble(
+        [alone] * 3,
+        arranged,
+        dictionary=result.dictionary,
+        starts=result.starts[:3],
+        settings=replace(result.settings, chosen=(5,)),
+    )
+    assert png(topology_figure(empty)).startswith(b"\x89PNG")
+    assert png(atom_map_figure(empty)).startswith(b"\x89PNG")
+
+
+def test_same_result_gives_the_same_bytes(result):
+    assert png(topology_figure(result)) == png(topology_figure(result))

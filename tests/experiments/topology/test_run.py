@@ -1,0 +1,369 @@
+"""The graph of each window against plain loops, known truths, and tests that are neither too easy nor too hard."""
+
+import json
+
+import numpy as np
+import pytest
+
+from psmt.coding import SparseCoder
+from psmt.embedding import solve_closed_form
+from psmt.errors import NotEnoughFramesError
+from psmt.experiments.coding_tasks import pack_codes, slice_codes
+from psmt.experiments.running.context import Run
+from psmt.experiments.topology.atom_map import grid_by_similarity
+from psmt.experiments.topology.experiment import EXPERIMENT
+from psmt.experiments.topology.graph import similarity_graph, window_graph
+from psmt.experiments.topology.likeness import likeness_test, picture_likeness
+from psmt.experiments.topology.persistence import measure_persistence
+from psmt.experiments.topology.result import choose_atoms
+from psmt.experiments.topology.run import compare_halves, topology
+from psmt.experiments.topology.settings import RULE, TopologySettings
+from psmt.moments import WindowMoments
+from psmt.patches import read_patches
+
+
+def smooth_signals(n_frames, n_signals, seed):
+    """Slow, independent, non-negative signals (n_frames, n_signals)."""
+    noise = np.random.default_rng(seed).standard_normal((n_frames + 20, n_signals))
+    kernel = np.hanning(21)
+    return np.stack([np.abs(np.convolve(column, kernel, mode="valid")) for column in noise.T], axis=1)
+
+
+def graph_of(codes, **options):
+    return window_graph(**pack_codes(codes), n_atoms=codes.shape[1], **{"n_components": codes.shape[1], **options})
+
+
+def graph_from_edges(edges, n_atoms):
+    """A window with exactly these links: orthogonal atoms, linked ones with a common part."""
+    edges = np.array(sorted(tuple(sorted(edge)) for edge in edges), dtype=np.int32).reshape(-1, 2)
+    label = np.arange(n_atoms)
+    for _ in range(n_atoms):
+        for i, j in edges:
+            label[i] = label[j] = min(label[i], label[j])
+    return {
+        "used": np.ones(n_atoms, dtype=bool),
+        "edges": edges,
+        "component": label.astype(np.int32),
+        "component_size": np.array([np.sum(label == own) for own in label], dtype=np.int32),
+        "neighbours": np.array([np.sum(edges == atom) for atom in range(n_atoms)], dtype=np.int32),
+        "nearest": np.zeros((n_atoms, 0), dtype=np.int32),
+        "nearest_similarity": np.zeros((n_atoms, 0)),
+    }
+
+
+# One window
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.7])
+def test_graph_is_that_of_plain_loops(engine, threshold):
+    codes = smooth_signals(200, 14, seed=1)
+    codes[:, 3] += codes[:, 8]
+    graph = graph_of(codes, device=engine.device, n_components=6, threshold=threshold)
+
+    moments = WindowMoments.of(codes)
+    columns = solve_closed_form(moments.covariance(), moments.second_differences(), 6, n_codes=len(moments)).matrix.T
+    linked = {
+        (i, j)
+        for i in range(14)
+        for j in range(i + 1, 14)
+        if columns[i] @ columns[j] / np.sqrt(columns[i] @ columns[i]) / np.sqrt(columns[j] @ columns[j]) > threshold
+    }
+    reached = {i: {i} for i in range(14)}
+    for _ in range(14):
+        for i, j in linked:
+            reached[i] = reached[j] = reached[i] | reached[j]
+            for k in reached[i]:
+                reached[k] = reached[i]
+    assert linked
+    assert {tuple(edge) for edge in graph["edges"].tolist()} == linked
+    assert graph["component_size"].tolist() == [len(reached[i]) for i in range(14)]
+    assert graph["neighbours"].tolist() == [sum(i in edge for edge in linked) for i in range(14)]
+    assert all(len({graph["component"][k] for k in reached[i]}) == 1 for i in range(14))
+
+
+def test_nearest_atoms_come_most_similar_first(engine):
+    embedding = np.random.default_rng(0).standard_normal((5, 12))
+    graph = similarity_graph(embedding, device=engine.device)
+    cosine = np.corrcoef(np.vstack([embedding, -embedding]).T)
+    for atom in range(12):
+        others = [other for other in np.argsort(-cosine[atom]) if other != atom][:8]
+        assert graph["nearest"][atom].tolist() == others
+        assert graph["nearest_similarity"][atom] == pytest.approx(cosine[atom, others])
+
+
+def test_atoms_that_move_together_are_linked_and_others_are_not(engine):
+    signals = smooth_signals(400, 6, seed=2)
+    # Atoms 0-2 share one signal, 3-5 another, each with a strength of its own; 6-9 go their own ways.
+    codes = np.hstack([signals[:, [0]] * [1.0, 0.5, 2.0], signals[:, [1]] * [0.7, 1.5, 1.0], signals[:, 2:]])
+    graph = graph_of(codes, device=engine.device)
+    assert graph["edges"].tolist() == [[0, 1], [0, 2], [1, 2], [3, 4], [3, 5], [4, 5]]
+    assert graph["component_size"].tolist() == [3] * 6 + [1] * 4
+    assert graph["neighbours"].tolist() == [2] * 6 + [0] * 4
+
+
+def test_group_that_dissolves_loses_its_component():
+    codes = smooth_signals(600, 8, seed=3)
+    codes[:300, 1:3] = codes[:300, [0]] * [0.5, 2.0]
+    packed = pack_codes(codes)
+    sizes = [
+        window_graph(**slice_codes(packed, start, start + 300), n_atoms=8, n_components=8)["component_size"][0]
+        for start in (0, 300)
+    ]
+    assert sizes == [3, 1]
+
+
+def test_dead_atoms_have_no_links(engine):
+    codes = smooth_signals(100, 6, seed=4)
+    codes[:, [2, 5]] = 0.0
+    graph = graph_of(codes, device=engine.device, threshold=-1.0)
+    assert graph["used"].tolist() == [True, True, False, True, True, False]
+    assert not np.isin(graph["edges"], [2, 5]).any()
+    assert len(graph["edges"]) == 6
+    assert graph["component_size"][[2, 5]].tolist() == [1, 1]
+    assert (graph["nearest"][[2, 5]] == -1).all()
+    assert graph["nearest"][0].tolist()[3:] == [-1, -1]
+
+
+def test_window_without_any_activity_has_no_links(engine):
+    graph = graph_of(np.zeros((50, 4)), device=engine.device)
+    assert not graph["used"].any()
+    assert len(graph["edges"]) == 0
+    assert graph["component_size"].tolist() == [1, 1, 1, 1]
+
+
+def test_slices_of_packed_codes_are_packed_slices():
+    codes = np.maximum(np.random.default_rng(0).standard_normal((30, 7)) - 1, 0)
+    for name, array in pack_codes(codes[5:21]).items():
+        np.testing.assert_array_equal(slice_codes(pack_codes(codes), 5, 21)[name], array)
+
+
+# Pictures
+
+
+def test_shifted_likeness_is_that_of_plain_loops():
+    atoms = np.random.default_rng(0).standard_normal((4, 25))
+    pictures = atoms - atoms.mean(axis=1, keepdims=True)
+    pictures = (pictures / np.linalg.norm(pictures, axis=1, keepdims=True)).reshape(4, 5, 5)
+    expected = np.full((4, 4), -np.inf)
+    for i in range(4):
+        for j in range(4):
+            for down in range(-2, 3):
+                for right in range(-2, 3):
+                    total = sum(
+                        pictures[i, y + down, x + right] * pictures[j, y, x]
+                        for y in range(5)
+                        for x in range(5)
+                        if 0 <= y + down < 5 and 0 <= x + right < 5
+                    )
+                    expected[i, j] = max(expected[i, j], total)
+    np.testing.assert_allclose(picture_likeness(atoms, max_shift=2), expected, atol=1e-12)
+    np.testing.assert_allclose(picture_likeness(atoms), np.corrcoef(atoms), atol=1e-12)
+
+
+def test_likeness_counts_pairs_once_per_window_and_leaves_out_dead_atoms():
+    likeness = np.random.default_rng(1).uniform(-1, 1, (6, 6))
+    likeness = (likeness + likeness.T) / 2
+    times = np.zeros((6, 6), dtype=int)
+    times[0, 1], times[2, 4] = 3, 1
+    used = np.array([True, True, True, True, True, False])
+    result = likeness_test(likeness, times, used, n_permutations=19, seed=0)
+    others = [likeness[i, j] for i in range(5) for j in range(i + 1, 5) if (i, j) not in {(0, 1), (2, 4)}]
+    assert result.linked == pytest.approx((3 * likeness[0, 1] + likeness[2, 4]) / 4, abs=1e-6)
+    assert result.unlinked == pytest.approx(np.mean(others), abs=1e-6)
+    assert len(result.permuted) == 19
+
+
+def test_permutations_find_nothing_in_random_graphs_and_much_in_true_ones():
+    rng = np.random.default_rng(0)
+    atoms = np.repeat(rng.standard_normal((5, 16)), 6, axis=0) + 0.5 * rng.standard_normal((30, 16))
+    likeness = picture_likeness(atoms)
+    used = np.ones(30, dtype=bool)
+    chance = [
+        likeness_test(likeness, np.triu(rng.random((30, 30)) < 0.1, 1), used, n_permutations=99, seed=s).p_value
+        for s in range(60)
+    ]
+    # Uniform p-values: 60 of them have a mean of 0.5 +- 0.037, and 6 +- 2.3 below 0.1.
+    assert 0.38 < np.mean(chance) < 0.62
+    assert np.mean(np.array(chance) <= 0.1) < 0.25
+    same = np.repeat(np.arange(5), 6)
+    true = np.triu((same[:, None] == same) & (rng.random((30, 30)) < 0.5), 1)
+    assert likeness_test(likeness, true, used, n_permutations=99, seed=0).p_value == 0.01
+
+
+def test_likeness_without_links_is_open():
+    result = likeness_test(np.eye(4), np.zeros((4, 4), dtype=int), np.ones(4, dtype=bool), n_permutations=9, seed=0)
+    assert result.summary() == {
+        "linked": None,
+        "unlinked": 0.0,
+        "difference": None,
+        "p_value": None,
+        "n_permutations": 0,
+    }
+
+
+# Persistence
+
+
+def test_persistence_by_hand():
+    first, second, third = [(0, 1), (1, 2), (4, 5)], [(0, 1), (1, 2), (6, 7)], [(2, 3), (8, 9)]
+    graphs = [graph_from_edges(edges, 12) for edges in (first, second, third)]
+    result = measure_persistence(graphs, np.array([0, 10, 20]), window=15, n_permutations=99, seed=0)
+    assert result.jaccard.tolist() == pytest.approx([(2 / 4 + 0 / 5) / 2, 0.0])
+    assert result.lags.tolist() == [10, 20]
+    assert result.successive.jaccard == pytest.approx(0.25)
+    assert result.successive.frames_shared == pytest.approx(1 / 3)
+    assert result.distant.jaccard == 0.0
+    assert result.distant.frames_shared == 0.0
+    assert (result.always_linked, result.sometimes_linked, result.never_linked) == (1, 9, 2)
+
+
+def test_graph_that_stays_is_no_chance_and_one_at_random_is():
+    rng = np.random.default_rng(0)
+
+    def random_edges():
+        return [tuple(pair) for pair in np.argwhere(np.triu(rng.random((30, 30)) < 0.1, 1))]
+
+    same = [graph_from_edges(random_edges(), 30)] * 4
+    stays = measure_persistence(same, np.arange(0, 40, 10), window=30, n_permutations=99, seed=0)
+    assert (stays.successive.jaccard, stays.successive.p_value, stays.successive.adjusted_rand) == (1.0, 0.01, 1.0)
+    assert stays.successive.permuted < 0.2
+    other = [graph_from_edges(random_edges(), 30) for _ in range(4)]
+    changes = measure_persistence(other, np.arange(0, 40, 10), window=30, n_permutations=99, seed=0)
+    assert changes.successive.p_value > 0.02
+    assert changes.successive.jaccard == pytest.approx(changes.successive.permuted, abs=0.05)
+
+
+def test_persistence_without_links_is_open():
+    empty = [graph_from_edges([], 5)] * 3
+    result = measure_persistence(empty, np.array([0, 1, 2]), window=9, n_permutations=9, seed=0)
+    assert result.summary()["successive"]["jaccard"] is None
+    assert result.never_linked == 5
+
+
+# Chosen atoms
+
+
+def test_chosen_atoms_change_most_and_do_not_keep_each_other_company():
+    big, small = [(0, 1), (1, 2), (2, 3), (3, 4)], [(5, 6), (6, 7)]
+    graphs = [graph_from_edges(edges, 9) for edges in (big, [], small, [])]
+    assert choose_atoms(graphs, 2) == (0, 5)
+    assert len(set(choose_atoms(graphs, 9))) == 9
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [((3, 64), "atom 64 is out of range; .* 0 to 63"), ((-1,), ">= 0"), ((2, 2), "twice"), ((), "at least one")],
+)
+def test_chosen_atoms_that_do_not_exist_are_refused(chosen, message):
+    with pytest.raises(ValueError, match=message):
+        TopologySettings(n_atoms=64, chosen=chosen)
+
+
+def test_film_too_short_says_what_would_fit(tmp_path):
+    with pytest.raises(
+        NotEnoughFramesError, match=r"977 frames.*window=6144.*need 6240; use window <= (\d+)"
+    ) as caught:
+        topology(np.zeros((977, 4)), TopologySettings(), Run(folder=tmp_path))
+    fits = int(str(caught.value).split("window <= ")[1].split(",")[0])
+    assert len(TopologySettings(window=fits).starts(977)) >= 2
+    with pytest.raises(NotEnoughFramesError):
+        TopologySettings(window=fits + 1).starts(977)
+    with pytest.raises(NotEnoughFramesError, match="at least 7 frames"):
+        TopologySettings().starts(4)
+
+
+def test_overlap_of_one_is_refused():
+    with pytest.raises(ValueError, match="overlap=1"):
+        TopologySettings(overlap=1.0)
+
+
+# The map
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30, 47])
+def test_map_gives_each_atom_a_place_of_its_own(n):
+    shape, places = grid_by_similarity(np.random.default_rng(n).standard_normal((n, 3)))
+    assert len({tuple(place) for place in places.tolist()}) == n
+    assert (places >= 0).all()
+    assert (places < shape).all()
+
+
+def test_map_puts_like_beside_like():
+    angle, height = np.random.default_rng(0).uniform(0, 1, (2, 96))
+    features = np.stack([angle, height], axis=1)
+    shape, places = grid_by_similarity(features)
+    grid = np.full((*shape, 2), np.nan)
+    grid[places[:, 0], places[:, 1]] = features
+    steps = np.concatenate([np.diff(grid, axis=axis).reshape(-1, 2) for axis in (0, 1)])
+    beside = np.nanmean(np.linalg.norm(steps, axis=1))
+    anyhow = np.mean(np.linalg.norm(features[:, None] - features[None], axis=2))
+    assert beside < 0.4 * anyhow
+
+
+# The whole
+
+
+@pytest.fixture(scope="module")
+def film():
+    return read_patches("builtin:glide?frames=330", patch_size=8).values
+
+
+SETTINGS = TopologySettings(n_atoms=64, window=192, overlap=3 / 4, max_epochs=2, n_permutations=49)
+
+
+def test_whole_experiment(engine, film, tmp_path):
+    result = topology(film, SETTINGS, Run(folder=tmp_path, device=engine.device))
+    assert result.centers.tolist() == [96, 144, 192]
+    assert len(result.chosen) == 3
+    lines = EXPERIMENT.files["topology.csv"](result).decode().splitlines()
+    assert lines[0] == "center,atom,component_size,neighbours"
+    assert len(lines) == 1 + 3 * 3
+    for line in lines[1:]:
+        center, atom, size, neighbours = map(int, line.split(","))
+        graph = result.graphs[(center - 96) // 48]
+        assert size == np.sum(graph["component"] == graph["component"][atom])
+        assert neighbours == np.sum(graph["edges"] == atom)
+    summary = json.loads(json.dumps(result.summary(), allow_nan=False))
+    assert summary["rule"] == RULE
+    assert summary["n_components"] == 16
+    assert summary["likeness"]["n_permutations"] == 49
+    assert sorted(result.atom_map.atoms) == sorted(set(result.atom_map.atoms))
+
+
+def test_same_film_and_seed_give_the_same_bytes(film, tmp_path):
+    write = EXPERIMENT.files["topology.csv"]
+    one, two = (write(topology(film, SETTINGS, Run(folder=tmp_path / name))) for name in ("one", "two"))
+    assert one == two
+
+
+def test_companions_are_those_linked_most_often(film, tmp_path):
+    result = topology(film, SETTINGS, Run(folder=tmp_path))
+    atom = int(np.argmax(result.neighbours.sum(axis=0)))
+    counts = np.zeros(64, dtype=int)
+    for graph in result.graphs:
+        for i, j in graph["edges"]:
+            if atom in (i, j):
+                counts[i + j - atom] += 1
+    companions = result.companions(atom)
+    assert [count for _, count in companions] == sorted(counts, reverse=True)[:2]
+    assert all(counts[other] == count and other != atom for other, count in companions)
+
+
+def test_halves_are_compared_like_windows(glide, tmp_path):
+    settings = TopologySettings(n_atoms=16, window=300, alpha=0.3, n_permutations=19)
+    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(glide)
+    codes = pack_codes(coder.transform(glide))
+    found = compare_halves(codes, settings, Run(folder=tmp_path))
+    graphs = [window_graph(**slice_codes(codes, s, s + 210), n_atoms=16, n_components=4) for s in (0, 210)]
+    expected = measure_persistence(graphs, np.array([0, 210]), window=210, n_permutations=19, seed=0).successive
+    assert found == expected
+    assert found.frames_shared == 0
+    assert compare_halves(slice_codes(codes, 0, 32), settings, Run(folder=tmp_path)) is None
+
+
+def test_a_film_without_two_disjoint_windows_is_judged_by_its_halves(glide, tmp_path):
+    settings = TopologySettings(n_atoms=16, window=300, overlap=0.8, alpha=0.3, n_permutations=19)
+    result = topology(glide, settings, Run(folder=tmp_path))
+    assert result.persistence.distant.frames_shared > 0
+    assert result.halves.frames_shared == 0
+    assert result.summary()["halves"]["jaccard"] == result.halves.summary()["jaccard"]

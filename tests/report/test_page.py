@@ -1,0 +1,54 @@
+"""The page says what the numbers say, and carries all it shows."""
+
+import re
+from html.parser import HTMLParser
+
+from psmt.report import Cell, Claim, Fact, Page, Picture, Section, Table, render
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Outline(HTMLParser):
+    """Tags that are open, to find any that is not closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_whole_escaped_and_loads_nothing():
+    section = Section(
+        title="<b>A & B</b>",
+        text=["a < b"],
+        pictures=[Picture(PNG, alt='say "x"', caption="what is seen")],
+        tables=[
+            Table("numbers", ("method", "MSE"), [[Cell("x"), Cell("0.1", "best")], [Cell("y"), Cell("9", "loses")]])
+        ],
+    )
+    claim = Claim(
+        key="k", text="1 < 2", rule="so", outcome="holds", support=("a",), against=("b",), notes=("c",), paper=False
+    )
+    page = Page(title="T", lead="L", claims=[claim], sections=[section], facts=[Fact("Film", "a<b>.mp4")])
+    html = render(page).decode()
+    outline = Outline()
+    outline.feed(html)
+    assert outline.open == []
+    for text in ("&lt;b&gt;A &amp; B&lt;/b&gt;", "a &lt; b", "a&lt;b&gt;.mp4", 'class="loses">9', 'class="best">0.1'):
+        assert text in html
+    lines = [
+        *re.findall(r'<ul class="(\w+)">\s*<li>(\w)</li>', html),
+        *re.findall(r'class="(outcome \w+)">(\w+)', html),
+    ]
+    assert lines == [("for", "a"), ("against", "b"), ("note", "c"), ("outcome holds", "holds")]
+    assert "1 &lt; 2" in html and "beyond the paper" in html and "Holds if so." in html
+    assert not re.search(r"https?://|<script|<link|@import|url\(", html)
+    assert re.findall(r'src="([^"]{22})', html) == ["data:image/png;base64,"]
+    for feature in ("prefers-color-scheme: dark", "@media print", 'name="viewport"'):
+        assert feature in html
