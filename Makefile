@@ -1,6 +1,6 @@
 # make demo   set up .venv and run the main job on the built-in film; ends with the path of a report
 # make test   set up .venv and run the tests
-# make lint   ruff and mypy
+# make lint   ruff, mypy --strict, and the layers of the package
 # make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
@@ -12,12 +12,13 @@ demo: .venv/ready-run
 	$(BIN)/psmt demo
 
 test: .venv/ready-dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 BENCHMARKS := speed prediction frames
 

@@ -48,7 +48,9 @@ class InNumpy:
         return self._engine.array(value) if isinstance(value, np.ndarray) else value
 
     def _given(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray | type(self._engine.array(0.0))):
+        if isinstance(value, np.ndarray):
+            return value
+        if isinstance(value, type(self._engine.array(0.0))):
             return self._engine.numpy(value)
         if isinstance(value, dict):
             return {name: self._given(part) for name, part in value.items()}

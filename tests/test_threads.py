@@ -1,12 +1,16 @@
 """BLAS with one thread for a while."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+
+import numba
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from psmt import SparseCoder
 from psmt.engines.numba.lasso import _in_threads
-from psmt.threads import one_blas_thread
+from psmt.threads import one_blas_thread, one_thread
 
 
 def blas_threads():
@@ -26,6 +30,26 @@ def test_inside_and_outside():
             assert blas_threads() == {1}
         assert blas_threads() == {1}
     assert blas_threads() == {3}
+
+
+def test_several_threads_may_hold_it_and_it_nests():
+    before = numba.get_num_threads()
+    entered, leave = Barrier(3), Event()
+
+    def hold():
+        with one_thread(), one_thread():
+            entered.wait(10)
+            seen = blas_threads(), numba.get_num_threads()
+            leave.wait(10)
+            return seen
+
+    with one_thread(), ThreadPoolExecutor(2) as pool:
+        held = [pool.submit(hold) for _ in range(2)]
+        entered.wait(10)
+        leave.set()
+        assert [future.result() for future in held] == [({1}, 1)] * 2
+    assert blas_threads() == {3}
+    assert numba.get_num_threads() == before
 
 
 def test_an_error_lifts_the_limit():

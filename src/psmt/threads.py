@@ -36,7 +36,8 @@ def one_thread() -> Iterator[None]:
     """Hold BLAS and numba to one thread each, until the end of the ``with`` statement.
 
     It nests. The limit of BLAS is one for the whole process: where several threads hold it, the first sets it and the
-    last lifts it.
+    last lifts it. threadpoolctl obeys one thread only, the first that ever set a limit, as long as that lives: who has
+    work done in other threads holds the limit too, from before they begin until after they end.
     """
     global _holders, _limits
     with _lock:

@@ -3,7 +3,8 @@
 A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a
 camera, can be read only once and has none. What a command does decides what it needs:
 
-- ``psmt predict-video`` reads its frames once, in order: it takes any `FrameSource`;
+- ``psmt predict-video`` reads its frames once, in order: it takes any `FrameSource`, and with a `Film` it goes on
+  after an interruption;
 - ``psmt sweep``, ``topology``, ``reconstruct``, ``predict``, ``reproduce`` and ``demo`` go on after an interruption, so
   that what they read must be there again: they take a `Film`, or a `psmt.sources.SeriesSource`.
 """

@@ -297,7 +297,8 @@ def test_threads_are_given_back(tmp_path):
     with threadpool_limits(2, user_api="blas"):
         before = numba.get_num_threads()
         with ThreadPoolExecutor(3) as executor:
-            run_tasks([Task(f"c{i}", example.threads, {}) for i in range(6)], tmp_path, executor=executor)
+            results = run_tasks([Task(f"c{i}", example.threads, {}) for i in range(6)], tmp_path, executor=executor)
+        assert {(int(result["blas"]), int(result["numba"])) for result in results} == {(1, 1)}
         blas = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
         assert blas == len(blas) * [2]
         assert numba.get_num_threads() == before

@@ -19,7 +19,7 @@ from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.keys import hash_code, hash_values
-from psmt.sources import FrameSource
+from psmt.sources import Film, FrameSource
 from psmt.sources.film_writer import Picture
 from psmt.types import Levels, Progress, silent
 from psmt.video import ColourFrame, FrameReader
@@ -55,7 +55,7 @@ def predict_video(
     Parameters
     ----------
     film : FrameSource
-        One that cannot be read twice can be predicted, but not after an interruption.
+        A `Film` can be gone on with after an interruption; what comes by only once cannot.
     reader : FrameReader
         Gives the frames their size.
     settings : VideoSettings
@@ -136,7 +136,7 @@ def predict_video(
 
 def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin: Begin | None) -> str | None:
     """Return a hash of all that the result depends on; None where nobody could read the film once more."""
-    if not getattr(film, "repeatable", True):
+    if not isinstance(film, Film):
         return None
     parts = {
         "film": [film.checksum(), film.stop, film.n_frames, film.fps],

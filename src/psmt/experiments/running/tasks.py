@@ -86,6 +86,7 @@ def on_device(device: str) -> dict[str, str]:
     return {} if device == "cpu" else {"device": device}
 
 
+@one_thread()  # here too, for tasks in threads of this process: see `one_thread`
 def run_tasks(
     tasks: Iterable[Task],
     folder: str | os.PathLike[str],

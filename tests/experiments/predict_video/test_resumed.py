@@ -16,6 +16,7 @@ from psmt.experiments.predict_video.checkpoint import clear_checkpoints
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.experiments.running.context import Run
+from psmt.sources.streams import open_stream
 from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, LinearPixels
 
 FILM = "builtin:glide?frames=80&size=40&noise=0.01"
@@ -183,11 +184,10 @@ def test_a_run_that_is_broken_off_before_its_first_stretch_leaves_nothing(film, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_film_that_can_be_read_only_once_leaves_pictures_and_no_checkpoint(film, tmp_path):
-    object.__setattr__(film, "repeatable", False)
-    broken_off(film, tmp_path, 9)
+def test_a_stream_that_can_be_read_only_once_leaves_pictures_and_no_checkpoint(film, tmp_path):
+    broken_off(open_stream(film), tmp_path, 9)
     assert list(tmp_path.iterdir()) == []
-    assert len(predicted(film, tmp_path).segments) == 5
+    assert len(predicted(open_stream(film), tmp_path).segments) == 5
     assert {name[-4:] for name in files(tmp_path)} == {".mp4"}
 
 

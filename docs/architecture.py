@@ -1,0 +1,91 @@
+"""Draws docs/architecture.png: the layers of the package and who imports whom, read off the source, not drawn by hand.
+
+    python docs/architecture.py
+
+Every arc is an import between two rooms, from the importing room down to the one that it needs. The order of the rooms
+is that of the import-linter contract in pyproject.toml; an arc that went up would break `make lint`.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections import Counter
+from pathlib import Path
+from textwrap import shorten
+
+import grimp
+from matplotlib.figure import Figure
+from matplotlib.patches import Arc
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "psmt"
+INK, QUIET, LINE, ACCENT = "#1b1f24", "#6a737d", "#d5dae0", "#0072b2"
+
+
+def rooms() -> list[str]:
+    """Names of the rooms, top layer first, as the contract has them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return [name.strip() for layer in layers for name in layer.split("|")]
+
+
+def job(room: str) -> tuple[str, int]:
+    """First sentence of a room's docstring, and its lines of Python."""
+    path = SOURCE / room
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    first = path / "__init__.py" if path.is_dir() else files[0]
+    text = (ast.get_docstring(ast.parse(first.read_text())) or "").splitlines()[0]
+    sentence = text.split(". ")[0].rstrip(".").replace("`", "")
+    return shorten(sentence, 90, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
+
+
+def imports(names: list[str]) -> Counter[tuple[str, str]]:
+    """How many modules of one room import from another, by (importer, imported)."""
+    graph, found = grimp.build_graph("psmt", exclude_type_checking_imports=True), Counter[tuple[str, str]]()
+    for module in graph.modules:
+        for needed in graph.find_modules_directly_imported_by(module):
+            pair = tuple((name.split(".") + [""])[1] for name in (module, needed))
+            if pair[0] != pair[1] and set(pair) <= set(names):
+                found[pair] += 1
+    return found
+
+
+def main() -> None:
+    names = rooms()
+    place = {name: -i for i, name in enumerate(names)}
+    figure = Figure(figsize=(12.5, 0.42 * len(names) + 0.7))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_xlim(-7.2, 17.0)
+    axes.set_ylim(-len(names) + 0.3, 1.2)
+    axes.set_axis_off()
+    axes.text(0.15, 0.85, "room, lines of Python", fontsize=8.5, color=QUIET)
+    axes.text(4.3, 0.85, "what it is for", fontsize=8.5, color=QUIET)
+    axes.text(-0.35, 0.85, "imports, all of them downwards", fontsize=8.5, color=QUIET, ha="right")
+    for name in names:
+        text, lines = job(name)
+        axes.plot([0.05, 16.8], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
+        axes.text(0.15, place[name], name, fontsize=11, fontweight="bold", color=INK, va="center")
+        axes.text(3.9, place[name], f"{lines:,}", fontsize=8.5, color=QUIET, va="center", ha="right")
+        axes.text(4.3, place[name], text, fontsize=8.5, color=INK, va="center")
+        axes.plot([0], [place[name]], "o", color=ACCENT, markersize=4)
+    for (importer, imported), count in imports(names).items():
+        up = place[importer] < place[imported]
+        height = abs(place[importer] - place[imported])
+        axes.add_patch(
+            Arc(
+                (0, (place[importer] + place[imported]) / 2),
+                min(0.72 * height, 13.6),
+                height,
+                theta1=90,
+                theta2=270,
+                color="#d55e00" if up else ACCENT,
+                linewidth=0.5 + 0.25 * min(count, 12),
+                alpha=0.45,
+            )
+        )
+    figure.savefig(Path(__file__).with_suffix(".png"), dpi=150, facecolor="white")
+
+
+if __name__ == "__main__":
+    main()
