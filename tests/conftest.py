@@ -8,8 +8,8 @@ from in_numpy import operations_on
 from psmt import read_patches
 from psmt.engines import engine_for
 from psmt.evaluation import Score, mse
+from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
-from psmt.experiments.reconstruction.phases import Phase
 
 
 @pytest.fixture(scope="session", autouse=True)

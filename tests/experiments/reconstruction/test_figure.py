@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from psmt.experiments.phases import Phase
 from psmt.experiments.reconstruction.figure import reconstruction_figure
-from psmt.experiments.reconstruction.phases import Phase
 
 ERRORS = np.abs(np.sin(np.arange(1_000) / 50)) + 0.1
 

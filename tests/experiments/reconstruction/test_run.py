@@ -9,7 +9,7 @@ from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.reconstruction.phases import Phase, find_phases
+from psmt.experiments.phases import Phase, find_phases
 
 
 def reconstruct(X, coder, *, n_components, lam):

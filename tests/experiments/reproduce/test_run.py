@@ -12,10 +12,10 @@ from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.options import workers_for
+from psmt.experiments.phases import Phase, least_error
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.reconstruction.phases import Phase, least_error
 from psmt.experiments.reconstruction.run import reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.reproduce.command import ReproduceOptions

@@ -12,8 +12,8 @@ import numpy as np
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
 from psmt.coding import SparseCoder
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
+from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
-from psmt.experiments.reconstruction.phases import Phase
 from psmt.model import PSMT
 from psmt.types import Array, Predictor
 

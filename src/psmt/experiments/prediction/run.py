@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import Score, mse
+from psmt.experiments.phases import Phase, distinct_phases
 from psmt.experiments.prediction.phase import METHODS, Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.reconstruction.phases import Phase, distinct_phases
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result

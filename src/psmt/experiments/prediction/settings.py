@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.reconstruction.phases import check_length
+from psmt.experiments.phases import check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.validation import Constraint, allowing, check_parameters, count, real
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from psmt.experiments.reconstruction.phases import Phase, Stretch
+from psmt.experiments.phases import Phase, Stretch
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.reconstruction.phases import Phase, Stretch, distinct_phases, least_error
+from psmt.experiments.phases import Phase, Stretch, distinct_phases, least_error
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.running.context import Run
 from psmt.types import Array

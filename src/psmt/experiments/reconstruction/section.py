@@ -16,8 +16,8 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         text=[
             f"Every frame goes through one embedding of all frames, with {result.settings.n_atoms:,} atoms, and back "
             f"(the original sparse manifold transform): mean MSE {np.mean(errors):.3g}, median "
-            f"{np.median(errors):.3g}. The segment of least mean error is {segment.start:,} to {segment.stop:,} (MSE {segment.mse:.3g}), as 8,448 to 9,984 "
-            "is in the paper.",
+            f"{np.median(errors):.3g}. The segment of least mean error is {segment.start:,} to {segment.stop:,} "
+            f"(MSE {segment.mse:.3g}), as 8,448 to 9,984 is in the paper.",
             "The stretch that comes back best is the calm phase, the one that comes back worst the lively one. This "
             "chooses where to look; no prediction uses it.",
         ],
