@@ -46,5 +46,5 @@ def sub_folders(names: Iterable[str]) -> list[str]:
 
 def start_over(target: Path) -> None:
     """Remove what an earlier run would be continued from."""
-    for path in [*(target / "tasks").glob("*.npz"), target / "timings.json"]:
+    for path in [*(target / "tasks").glob("*.*"), target / "timings.json"]:
         path.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ def run_alone(name: str, film: str, options: FilmOptions) -> None:
             write_files(run.folder, files)
         return [*experiment.shown(results[name]), str(run.folder / REPORT if REPORT in files else run.folder)]
 
-    _for_each_film([film], options, getattr(settings, "largest", 1), work)
+    _for_each_film([film], options, settings, work)
 
 
 def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
@@ -100,7 +100,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
             str(run.folder / REPORT),
         ]
 
-    _for_each_film(films, options, max(own.largest for own in settings.values()), work)
+    _for_each_film(films, options, settings, work)
 
 
 def _results(name: str, settings: Any, options: FilmOptions, material: Any, run: Run) -> dict[str, Any]:
@@ -116,18 +116,15 @@ def _results(name: str, settings: Any, options: FilmOptions, material: Any, run:
 def _for_each_film(
     sources: Sequence[str],
     options: FilmOptions,
-    largest: int,
+    settings: Any,
     work: Callable[[Any, Run], Iterable[Shown]],
 ) -> None:
-    """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each.
-
-    `largest` is the largest M, which decides how many workers fit into memory.
-    """
+    """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
     from psmt.experiments.running.context import Run
 
     films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)
-    with folders.folder(options.out) as out, options.executor(largest) as executor:
+    with folders.folder(options.out) as out, options.executor(settings) as executor:
         for film, name in zip(films, names, strict=True):
             with folders.folder(out / name if len(films) > 1 else out) as target:
                 if options.force:

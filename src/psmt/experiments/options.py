@@ -66,6 +66,9 @@ Start = Annotated[
         show_default=False,
     ),
 ]
+Atoms = Annotated[
+    int | None, Parameter(help="M: atoms in the dictionary. Left out: 512.", metavar="INT", show_default=False)
+]
 Horizon = Annotated[int, Parameter(help="K: how many frames are predicted after each start.")]
 Window = Annotated[
     int | None,
@@ -122,7 +125,7 @@ class FilmOptions(ABC):
     def read(self, source: Any, progress: "Progress") -> Any:
         """What the experiment works on."""
 
-    def executor(self, _largest: int, /) -> "AbstractContextManager[Executor | None]":
+    def executor(self, _settings: Any, /) -> "AbstractContextManager[Executor | None]":
         """Where tasks run: in this process."""
         return nullcontext()
 
@@ -242,14 +245,18 @@ class PatchOptions(FilmOptions):
         """Frames that are read at the most."""
         return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
 
-    def executor(self, largest: int, /) -> "AbstractContextManager[Executor | None]":
-        """Processes for tasks of up to `largest` atoms, or those of a cluster."""
+    def largest(self, settings: Any) -> int:
+        """The largest M of the settings, which decides how many workers fit into memory."""
+        return int(settings.largest)
+
+    def executor(self, settings: Any, /) -> "AbstractContextManager[Executor | None]":
+        """Processes of this machine, or those of a cluster."""
         from psmt.experiments.running.executors import cpu_count, open_executor
 
         workers = self.workers
         if workers is None and self.cluster is None:
             # A GPU is kept busy by one process; torch and CUDA graphs do not bear several threads.
-            workers = workers_for(largest, cpu_count()) if self.device == "cpu" else 1
+            workers = workers_for(self.largest(settings), cpu_count()) if self.device == "cpu" else 1
         return open_executor(workers, self.cluster)
 
 

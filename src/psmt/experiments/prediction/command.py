@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Horizon, Out, PatchOptions, Start, Window
+from psmt.experiments.options import AUTO, Atoms, Horizon, Out, PatchOptions, Start, Window
 
 if TYPE_CHECKING:
     from psmt.experiments.prediction.settings import PredictionSettings
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 class PredictOptions(PatchOptions):
     """Options of `psmt predict`."""
 
-    atoms: Annotated[
-        int | None, Parameter(help="M: atoms in the dictionary. Left out: 512.", metavar="INT", show_default=False)
-    ] = None
+    atoms: Atoms = None
     window: Window = None
     components: Annotated[
         Literal["auto"] | int,

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from psmt.experiments.contract import Command
 from psmt.experiments.options import (
     DEFAULT_LAM,
+    Atoms,
     FixedLam,
     Horizon,
     Out,
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 class ReconstructOptions(PatchOptions):
     """Options of `psmt reconstruct`."""
 
-    atoms: Annotated[
-        int | None, Parameter(help="M: atoms in the dictionary. Left out: 512.", metavar="INT", show_default=False)
-    ] = None
+    atoms: Atoms = None
     window: Annotated[
         int | None,
         Parameter(

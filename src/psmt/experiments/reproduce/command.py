@@ -68,6 +68,10 @@ class ReproduceOptions(PatchOptions):
 
         return asked_settings(self)
 
+    def largest(self, settings: Any) -> int:
+        """The largest M of all experiments."""
+        return max(int(own.largest) for own in settings.values())
+
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(ReproduceOptions):
