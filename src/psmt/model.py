@@ -168,7 +168,7 @@ class PSMT(BaseEstimator):
             )
         self._extrapolation = make_extrapolation(self.extrapolation)
         self.choice_ = self._look_back(past)
-        self.coder_ = self._fitted_coder(past)
+        self.coder_ = self.fit_coder(past)
         self.n_features_in_ = past.shape[1]
         codes = self._engine.array(self.coder_.transform(past[-self.window :]))
         self.moments_ = WindowMoments.of(codes, self._engine)
@@ -193,7 +193,7 @@ class PSMT(BaseEstimator):
         ):
             return Choice(self.n_components, float(self.lam), scores={})
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
-        coder = self._fitted_coder(past[: len(past) - held_out(self.window)])
+        coder = self.fit_coder(past[: len(past) - held_out(self.window)])
         return walk_forward(
             coder.transform(past[-self.window :]),
             coder.dictionary_,
@@ -206,7 +206,11 @@ class PSMT(BaseEstimator):
             device=engine_name(self.device, self.dtype),
         )
 
-    def _fitted_coder(self, samples: Array) -> SparseCoder:
+    def fit_coder(self, samples: Array) -> SparseCoder:
+        """A coder that is fitted to the samples (n, n_features), or the one that was given ready.
+
+        A subclass may take one from elsewhere, such as another model that has learned from the same samples.
+        """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
             coder = SparseCoder(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state, **place)

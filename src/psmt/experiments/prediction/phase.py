@@ -88,9 +88,10 @@ class _Sharing(PSMT):
         self._learned = learned
         return self
 
-    def _fitted_coder(self, samples: Array) -> SparseCoder:
+    def fit_coder(self, samples: Array) -> SparseCoder:
+        """The coder that another model has fitted to as many frames, or a fresh one."""
         if len(samples) not in self._learned:
-            self._learned[len(samples)] = super()._fitted_coder(samples)
+            self._learned[len(samples)] = super().fit_coder(samples)
         return self._learned[len(samples)]
 
 
