@@ -17,7 +17,7 @@ from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, LineStyle, style_
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
 # against. A learned gain may find nothing to gain and then equals copying, so that copying is dashed and on top.
-METHOD_STYLES = {
+_STYLES = {
     "psmt": LineStyle("#0072b2", 2.4, layer=6),
     "psmt_gain": LineStyle("#009e73", 2.8, layer=5),
     "baseline2": LineStyle("#e69f00", 1.6, layer=4),
@@ -27,6 +27,8 @@ METHOD_STYLES = {
     "linear": LineStyle("#cc79a7", 1.3),
     "ridge": LineStyle("#56b4e9", 1.3),
 }
+
+METHOD_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *METHODS])}
 """Methods in the order in which they are shown."""
 
 # Inches. A panel is a phase; the row labels at the left, which are the legend too, serve all panels of a line.
@@ -45,13 +47,7 @@ _PANELS_PER_LINE = 2
 _COLUMNS = 8
 """About so many patches in a row."""
 
-_GROUPS = (
-    ("input", "estimate"),
-    ("psmt", "psmt_gain"),
-    ("baseline2", "baseline1"),
-    ("copy_code", "copy"),
-    ("linear", "ridge"),
-)
+_GROUPS = (("input", "estimate"), *(tuple(METHOD_STYLES)[k : k + 2] for k in range(0, len(METHOD_STYLES), 2)))
 """Rows of patches, in groups that stand a little apart."""
 
 _ROW_NAMES = {"input": "input", "estimate": "estimate (layer 1)", **METHODS}

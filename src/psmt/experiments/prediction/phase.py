@@ -95,6 +95,27 @@ class _Sharing(PSMT):
         return self._learned[len(samples)]
 
 
+def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
+    """All that is compared, by name: PSMT, which is fitted, and what is not yet; baselines with layers share PSMT's."""
+    shared: dict[str, Any] = {
+        "window": psmt.window,
+        "n_components": psmt.n_components_,
+        "lam": psmt.lam_,
+        "coder": psmt.coder_,
+        "device": psmt.device,
+    }
+    return {
+        "psmt": psmt,
+        "psmt_gain": psmt_gain,
+        "baseline1": Baseline1(**shared),
+        "baseline2": Baseline2(**shared),
+        "copy": CopyLast(),
+        "copy_code": CopyCode(**shared),
+        "linear": LinearTrend(),
+        "ridge": RidgeAutoregression(),
+    }
+
+
 def predict_phase(
     patches: Array,
     phase: Phase,
@@ -126,23 +147,7 @@ def predict_phase(
     }
     learned: dict[int, SparseCoder] = {}
     psmt = _Sharing(**asked).share(learned).fit(past)
-    shared: dict[str, Any] = {
-        "window": window,
-        "n_components": psmt.n_components_,
-        "lam": psmt.lam_,
-        "coder": psmt.coder_,
-        "device": device,
-    }
-    methods: dict[str, Predictor] = {
-        "psmt": psmt,
-        "psmt_gain": _Sharing(extrapolation="gain", **asked).share(learned),
-        "baseline1": Baseline1(**shared),
-        "baseline2": Baseline2(**shared),
-        "copy": CopyLast(),
-        "copy_code": CopyCode(**shared),
-        "linear": LinearTrend(),
-        "ridge": RidgeAutoregression(),
-    }
+    methods = methods_of(psmt, _Sharing(extrapolation="gain", **asked).share(learned))
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
