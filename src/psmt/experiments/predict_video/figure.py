@@ -20,7 +20,7 @@ from psmt.figures.panels import WIDTH, heading, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, LineStyle, style_axes
 from psmt.types import Array
 
-FRAME_STYLES = {
+_STYLES = {
     "psmt": LineStyle("#0072b2", 2.4, layer=7),
     "copy": LineStyle(INK, 1.8, layer=6),
     "fourier": LineStyle("#009e73", 1.6, layer=5),
@@ -28,6 +28,7 @@ FRAME_STYLES = {
     "ridge": LineStyle("#56b4e9", 1.4, layer=4),
     "linear": LineStyle("#cc79a7", 1.4, layer=3),
 }
+FRAME_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *FRAME_METHODS])}
 """Methods in the order in which they are shown. Copying is black: what all others are held against."""
 
 STILLS = {
