@@ -13,9 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.types import Array
 from psmt.validation import check_choice
-
-Array = NDArray[np.float64]
 
 
 class Extrapolation(ABC):
@@ -254,7 +253,8 @@ def _proven(sums: Array, prior: Array | float, errors: float) -> Array:
     excess = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior
     # Lively moments weigh most: they are fewer observations than frames.
     error = np.divide(np.sqrt(squared), energy, out=np.full_like(energy, np.inf), where=known)
-    return np.sign(excess) * np.maximum(np.abs(excess) - errors * error, 0.0)
+    proven: Array = np.sign(excess) * np.maximum(np.abs(excess) - errors * error, 0.0)
+    return proven
 
 
 EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain, Phase)}

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +19,7 @@ from psmt.engines.contract import Engine
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
 from psmt.moments import WindowMoments
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Change, Engine, Slide
 from psmt.engines.window import Sums, half_stencil
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Ints
 
 CONSTANT = 1e-12

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
 from psmt.numerics.linalg import contiguous, sum_by_group, unit_columns
+from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
 from psmt.validation import check_real
 
@@ -229,9 +228,8 @@ def _prices(engine: Engine, *lam: float) -> Array:
 
 
 @lru_cache
-def _probe(xp: ModuleType, size: int, device: str) -> Array:
-    probe: Array = xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
-    return probe
+def _probe(xp: Namespace, size: int, device: str) -> Array:
+    return xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:

@@ -18,7 +18,6 @@ the window does what cannot be followed, the closed form is solved afresh.
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.embedding.closed_form import Embedding, solve_whitened
 from psmt.embedding.pencil import Pencil, diagonal, rank_limits
@@ -33,6 +32,7 @@ from psmt.numerics.linalg import (
     positive_or_one,
     whitening_mixtures,
 )
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import NULL, RANK_TOL, Whitening, fix_signs, whiten
 from psmt.types import Array, Mask
 
@@ -208,9 +208,8 @@ class Track:
         self._random = np.random.default_rng(0)
         self._probes: dict[tuple[int, ...], Array] = {}
         # What was captured is bound to the operators, so that it ends with them.
-        self._propose, self._estimate, self._reduce, self._turn = map(
-            engine.capture, (propose, estimate_error, reduce_masked, turn_masked)
-        )
+        self._propose, self._estimate = engine.capture(propose), engine.capture(estimate_error)
+        self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
 
     @property
     def embedding(self) -> Embedding:
@@ -262,7 +261,8 @@ class Track:
         nodes = 0.5 * self.wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))
         before = nodes.astype(int).tolist()
         after = [node + 1 for node in before]
-        return 0.5 * (self.eigenvalues[before] + self.eigenvalues[after])
+        shifts: Array = 0.5 * (self.eigenvalues[before] + self.eigenvalues[after])
+        return shifts
 
     def _probe_vectors(self, *shape: int) -> Array:
         """Random numbers of a shape; where work is captured always the same: to bring others to the device waits."""

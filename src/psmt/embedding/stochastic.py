@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from psmt.numerics.rank import NOISE_ROUGHNESS, whiten
-
-Array = NDArray[np.float64]
+from psmt.types import Array
 
 
 class StochasticSolver:
@@ -90,4 +88,5 @@ def _orthonormal(rows: Array) -> Array:
     if not len(rows):
         return rows
     factor = scipy.linalg.cholesky(rows @ rows.T, lower=True)
-    return scipy.linalg.solve_triangular(factor, rows, lower=True)
+    orthonormal: Array = scipy.linalg.solve_triangular(factor, rows, lower=True)
+    return orthonormal

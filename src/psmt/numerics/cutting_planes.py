@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from array_api_compat import array_namespace
-
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array
 
 _MOST_PLANES = 200

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.engines.contract import Bound, ShiftInvert
+from psmt.engines.contract import Bound, ShiftInvert, Work
 from psmt.engines.numba import dictionary, lasso
 from psmt.engines.numba.code_window import SparseWindow
 from psmt.engines.numba.shift_invert import LazyShiftInvert
@@ -116,7 +115,7 @@ class NumbaEngine:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return LazyShiftInvert(shifted, shifts, total, centred=centred)
 
-    def capture(self, work: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    def capture(self, work: Work) -> Work:
         """The work itself."""
         return work
 

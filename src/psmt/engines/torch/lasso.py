@@ -77,7 +77,8 @@ def _solve_by_kernel(
     blocks = min(n, compiled.blocks_at_once(threads, shared), max(_SCRATCH // scratch_size, 1))
     coef = torch.empty_like(corr) if start is None else start.to(corr.dtype, copy=True).contiguous()
     gap = torch.empty_like(square)
-    worth, activity = (penalty, square) if bound is None else (bound.worth.contiguous(), bound.limit.contiguous())
+    bounds: tuple[Tensor, Tensor] = (penalty, square) if bound is None else bound
+    worth, limits = (part.contiguous() for part in bounds)
     if n:
         compiled(
             blocks,
@@ -88,7 +89,7 @@ def _solve_by_kernel(
             square,
             penalty,
             worth,
-            activity,
+            limits,
             coef,
             gap,
             corr.new_empty(blocks * scratch_size),
