@@ -31,7 +31,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_atoms : int, default 512
         M of the paper.
     alpha : float, default 1.0
-        Price of activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
+        Penalty on activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
     max_epochs : int, default 5
         Passes of `fit` over the samples at the most.
     tol : float, default 0.01

@@ -48,11 +48,8 @@ class StochasticSolver:
         whitening = whiten(covariance, rank_tol=self.rank_tol)
         self.rank = whitening.rank
         # Coordinates in which the constraint is orthonormality.
-        self._white, self._dual, self._noise = (
-            whitening.matrix,
-            whitening.dual,
-            NOISE_ROUGHNESS * whitening.noise_share,
-        )
+        self._white, self._dual = whitening.matrix, whitening.dual
+        self._noise = NOISE_ROUGHNESS * whitening.noise_share
         self._keep(_orthonormal((self.matrix @ self._dual)[: self.rank]))
 
     def _keep(self, rows: Array) -> None:
@@ -78,9 +75,9 @@ class StochasticSolver:
         return float(np.linalg.norm(image - (image @ rows.T) @ rows)) / size if size > 0 else 0.0
 
     def ordered(self, second_differences: Array) -> tuple[Array, Array]:
-        """P turned inside its subspace so that the straightest direction comes first, and the curvatures."""
-        roughness, turn = scipy.linalg.eigh(self.matrix @ second_differences @ self.matrix.T)
-        return turn.T @ self.matrix, np.maximum(roughness, 0.0)
+        """P turned inside its subspace so that the straightest direction comes first, and its eigenvalues."""
+        eigenvalues, turn = scipy.linalg.eigh(self.matrix @ second_differences @ self.matrix.T)
+        return turn.T @ self.matrix, np.maximum(eigenvalues, 0.0)
 
 
 def _orthonormal(rows: Array) -> Array:

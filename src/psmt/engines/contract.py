@@ -39,7 +39,7 @@ class LassoResult(NamedTuple):
     """Coefficients and the duality gaps that vouch for them."""
 
     coef: Array
-    gap: Array
+    gap: Array | float
 
 
 class Bound(NamedTuple):
@@ -166,8 +166,8 @@ class Engine(Protocol):
     ) -> Array:
         """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says.
 
-        All columns of a problem have one price; it is the same for all problems (1,), or each has its own (n,). `start`
-        (n, n_columns) are supports to begin with.
+        All columns of a problem have one penalty; it is the same for all problems (1,), or each has its own (n,).
+        `start` (n, n_columns) are supports to begin with.
         """
 
     # Dictionary learning

@@ -21,8 +21,8 @@ def bounded(
 ) -> Array:
     """Coefficients (.., n) of least cost among those worth at most `limit` (..), given the free optimum (.., n).
 
-    The bound's Lagrange multiplier is a price on worth itself. As it rises the worth falls, in places by leaps, so the
-    solution is sought between coefficients that are worth too much (infeasible) and too little (feasible). Each
+    The bound's Lagrange multiplier is a penalty on worth itself. As it rises the worth falls, in places by leaps, so
+    the solution is sought between coefficients that are worth too much (infeasible) and too little (feasible). Each
     solution draws a plane under the optimum, as a function of the multiplier; the planes cross at the next one.
 
     Parameters
@@ -30,7 +30,7 @@ def bounded(
     free : array
         Optima without the bound. Those within it are returned as they are.
     solve : callable
-        Optima (.., n) with the worth priced at multipliers (..).
+        Optima (.., n) with multipliers (..) as penalties on worth.
     cost : callable
         Of coefficients (.., n), without any multiplier: (..).
     worth : array

@@ -66,8 +66,8 @@ class TorchEngine:
         gram: Tensor | None = None,
     ) -> Tensor:
         """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
-        prices = torch.as_tensor(penalty, dtype=columns.dtype, device=columns.device).expand(len(columns))
-        coef: Tensor = solve_many(columns, targets.to(columns.dtype), prices, tol=tol, gram=gram).coef
+        penalties = torch.as_tensor(penalty, dtype=columns.dtype, device=columns.device).expand(len(columns))
+        coef: Tensor = solve_many(columns, targets.to(columns.dtype), penalties, tol=tol, gram=gram).coef
         return coef.double() if norms is None else coef / norms
 
     def solve_next(
@@ -83,10 +83,9 @@ class TorchEngine:
     ) -> Tensor:
         """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
         own, limits = (self.solver_array(part) for part in bound)
-        prices = self.solver_array(penalty)[:, None].expand(-1, len(columns))
-        problems = pose(
-            self.solver_array(columns), self.solver_array(targets), prices[0] if len(prices) == 1 else prices
-        )
+        penalties = self.solver_array(penalty)[:, None].expand(-1, len(columns))
+        shared = penalties[0] if len(penalties) == 1 else penalties
+        problems = pose(self.solver_array(columns), self.solver_array(targets), shared)
         coef: Tensor = solve(problems, tol=tol, start=start, bound=Bound(own, limits)).coef
         return coef.double()
 

@@ -1,8 +1,8 @@
 """Exact non-negative lasso for many problems at once, in torch.
 
-The problems are those of `psmt.engines.numba.lasso`, and so is the method: a primal active set, stopped by the gap. On
-a GPU one kernel solves them (`active_set.cu`), each by one block of threads from start to end. Elsewhere they take
-their steps together (`active_sets`).
+The problems are those of `psmt.engines.numba.lasso`, and so is the method: a primal active set, grown by KKT
+violations and stopped by the duality gap. On a GPU one kernel solves them (`active_set.cu`), each by one block of
+threads from start to end. Elsewhere they take their steps together (`active_sets`).
 """
 
 from __future__ import annotations
