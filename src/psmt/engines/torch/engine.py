@@ -108,7 +108,7 @@ class TorchEngine:
         shifts: Tensor,
         total: Tensor,  # noqa: ARG002  the contract's: only operators that change lazily ask for it
         *,
-        centred: bool,  # noqa: ARG002
+        centred: bool,  # noqa: ARG002  likewise
     ) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return DenseShiftInvert(torch.linalg.inv(shifted), shifts)
