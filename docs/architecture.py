@@ -45,7 +45,7 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
     graph, found = grimp.build_graph("psmt", exclude_type_checking_imports=True), Counter[tuple[str, str]]()
     for module in graph.modules:
         for needed in graph.find_modules_directly_imported_by(module):
-            pair = tuple((name.split(".") + [""])[1] for name in (module, needed))
+            pair = tuple([*name.split("."), ""][1] for name in (module, needed))
             if pair[0] != pair[1] and set(pair) <= set(names):
                 found[pair] += 1
     return found

@@ -1,8 +1,10 @@
 """Step 6: where the embedded scene goes next.
 
 Most strategies continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
-the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction. `Phase`
-takes directions in pairs, as planes in which the scene turns: motion makes pictures turn, not move in straight lines.
+the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction: the
+lag-one autocorrelation of its steps, shrunk by standard errors. `Phase` takes directions in pairs, as planes in which
+the scene turns: motion makes pictures turn, not move in straight lines. They are the complex eigenpairs of the
+antisymmetric part of the lagged covariance.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.types import Array
 from psmt.validation import check_choice
-
-Array = NDArray[np.float64]
 
 
 class Extrapolation(ABC):
@@ -34,7 +35,7 @@ class Extrapolation(ABC):
     """What layer 1 does not hold of the last frame is carried along: the prediction is that frame plus a change."""
 
     @abstractmethod
-    def advance(self, previous: Array, current: Array) -> Array:
+    def advance(self, previous: Array, current: Array, /) -> Array:
         """The next point (n_components,) after the last two."""
 
     def observe(self, points: Array, pictures: Array) -> None:
@@ -61,7 +62,8 @@ class Linear(Extrapolation):
 
     name = "linear"
 
-    def advance(self, previous: Array, current: Array) -> Array:
+    def advance(self, previous: Array, current: Array, /) -> Array:
+        """The next point (n_components,), on the straight line through the last two."""
         return 2.0 * current - previous
 
 
@@ -70,16 +72,18 @@ class Hold(Extrapolation):
 
     name = "hold"
 
-    def advance(self, previous: Array, current: Array) -> Array:
+    def advance(self, _previous: Array, current: Array, /) -> Array:
+        """The last point (n_components,)."""
         return current
 
 
 class Gain(Extrapolation):
     """One gain per direction: the fraction of a step that the next step has been found to repeat.
 
-    The gain is the correlation of successive steps, so it lies in [-1, 1]: near 1 for directions that glide, 0 for
-    those that wander, negative for those that flicker. It counts only as far as it exceeds its uncertainty: first the
-    gain of the picture as a whole (by one standard error), then what a direction has of its own (by two). A film that
+    The gain is the lag-one autocorrelation of the steps, over an exponentially weighted past, so it lies in [-1, 1]:
+    near 1 for directions that glide, 0 for those that wander, negative for those that flicker. It is soft-thresholded
+    by its standard error, and counts only as far as it exceeds that: first the gain of the picture as a whole (by one
+    standard error), towards which each direction is shrunk, then what a direction has of its own (by two). A film that
     gives no reason to move is copied.
 
     The embedding makes the window that it was fitted to look smooth (with H = 3 M its leading gains are near 0.7 there,
@@ -109,6 +113,7 @@ class Gain(Extrapolation):
         self._own = np.zeros((3, 0))
 
     def observe(self, points: Array, pictures: Array) -> None:
+        """Add the two steps between three points (3, n_components) and their pictures (3, n_features) to the sums."""
         kept = np.exp(-1.0 / self._MEMORY)
         self._common = kept * self._common + _sums(*(part.sum(keepdims=True) for part in _steps(pictures)))
         fresh = _sums(*_steps(points))
@@ -120,11 +125,13 @@ class Gain(Extrapolation):
         common = _proven(self._common, 0.0, 1.0)
         return common + _proven(_widened(self._own, n_components)[:, :n_components], common, 2.0)
 
-    def advance(self, previous: Array, current: Array) -> Array:
+    def advance(self, previous: Array, current: Array, /) -> Array:
+        """The next point (n_components,): each direction repeats its gain's share of the last step."""
         return current + self.gains(len(current)) * (current - previous)
 
     @property
     def state(self) -> dict[str, Array]:
+        """The weighted sums behind the gains."""
         return {"common": self._common, "own": self._own}
 
     @state.setter
@@ -135,13 +142,14 @@ class Gain(Extrapolation):
 class Phase(Extrapolation):
     """Planes of the embedding in which the scene turns; each turns on as it did between the last two points.
 
-    The planes are read off the lagged moments ``L = sum b_t b_(t-1)'`` in closed form: a scene that turns by a steady
-    angle in some plane leaves its sine in the antisymmetric part of L, whose eigenvectors come in pairs that span such
-    planes. What turns both ways as often leaves nothing there and is not a plane to this rule.
+    The planes are read off the lag-one covariance ``L = sum b_t b_(t-1)'`` in closed form: a scene that turns by a
+    steady angle in some plane leaves its sine in the antisymmetric part ``L - L'``, whose eigenvectors come in complex
+    conjugate pairs that span such planes. What turns both ways as often leaves nothing there and is not a plane to this
+    rule. In a plane the last two points are complex numbers; the next has the phase advanced by as much once more.
 
     A plane turns on as far as turning has proved better than the learned gains of `Gain`, which continue what does not
-    turn: its share in [0, 1] is the correlation of what turning foretold beyond them with what came beyond them, less
-    its uncertainty. A film that gives no reason to move is copied.
+    turn: its share in [0, 1] is the correlation of what turning foretold beyond them with what came beyond them, shrunk
+    by its standard error as the gains are. A film that gives no reason to move is copied.
 
     Examples
     --------
@@ -171,6 +179,7 @@ class Phase(Extrapolation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
+        """Compare what turning foretold of the last of three points (3, n_components), then learn from all of them."""
         kept = np.exp(-1.0 / self._MEMORY)
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
@@ -204,7 +213,8 @@ class Phase(Extrapolation):
         common = _proven(self._common, 0.0, 1.0)
         return np.clip(common + _proven(_widened(self._own, n_planes)[:, :n_planes], common, 2.0), 0.0, 1.0)
 
-    def advance(self, previous: Array, current: Array) -> Array:
+    def advance(self, previous: Array, current: Array, /) -> Array:
+        """The next point (n_components,): planes turn on by their shares, all else repeats by its gain."""
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
         following = self._line.advance(previous, current)
@@ -222,6 +232,7 @@ class Phase(Extrapolation):
 
     @property
     def state(self) -> dict[str, Array]:
+        """The lagged covariance and the weighted sums behind shares and gains."""
         line = {f"line_{key}": value for key, value in self._line.state.items()}
         return {"lagged": self._lagged, "common": self._common, "own": self._own, **line}
 
@@ -248,13 +259,14 @@ def _widened(sums: Array, width: int) -> Array:
 
 
 def _proven(sums: Array, prior: Array | float, errors: float) -> Array:
-    """By how much the correlations (n,) differ from `prior`, beyond so many standard errors."""
+    """By how much the correlations (n,) differ from `prior`, soft-thresholded at so many standard errors."""
     repeated, energy, squared = sums
     known = energy > 0
-    excess = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior
+    difference = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior
     # Lively moments weigh most: they are fewer observations than frames.
     error = np.divide(np.sqrt(squared), energy, out=np.full_like(energy, np.inf), where=known)
-    return np.sign(excess) * np.maximum(np.abs(excess) - errors * error, 0.0)
+    proven: Array = np.sign(difference) * np.maximum(np.abs(difference) - errors * error, 0.0)
+    return proven
 
 
 EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain, Phase)}

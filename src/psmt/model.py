@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +19,7 @@ from psmt.engines.contract import Engine
 from psmt.errors import NotEnoughFramesError
 from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
 from psmt.moments import WindowMoments
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward
@@ -59,9 +59,9 @@ class PSMT(BaseEstimator):
         walk-forward error inside the past window, with a dictionary that did not see the frames that it is scored on;
         `fit` then takes about twice as long.
     alpha : float, default 1.0
-        Price of activity in layer 1, > 0.
+        Penalty on activity in layer 1, > 0.
     lam : float or 'auto', default 'auto'
-        Price of activity in step 7, >= 0; 'auto' as above.
+        Penalty on activity in step 7, >= 0; 'auto' as above.
     extrapolation : {'linear', 'hold', 'gain', 'phase'}, default 'linear'
         Step 6. 'linear' is the paper's.
     centred, half_stencils, rank_tol :
@@ -364,29 +364,33 @@ class PSMT(BaseEstimator):
     ) -> Self:
         """The model that `get_state` was taken from, on any device."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        engine = engine_for(device, dtype)
         parameters = dict(header["parameters"])
         if "ends" in parameters:  # as files before 0.2 have it
             parameters["half_stencils"] = parameters.pop("ends")
         coder = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
         model = cls(**parameters, **place)
-        model._check_parameters()
-        model.coder = coder if header["coder_given"] else None
-        model.coder_ = coder
-        model.n_features_in_ = coder.n_features_in_
-        model.choice_ = Choice.from_json(header["choice"])
-        model.n_components_, model.lam_ = model.choice_.n_components, model.choice_.lam
-        shape = (model.window, len(coder.dictionary_))
+        model._restore(coder, header, arrays)
+        return model
+
+    def _restore(self, coder: SparseCoder, header: Header, arrays: dict[str, NDArray[Any]]) -> None:
+        """Become as fitted as the model that the state was taken from."""
+        self._check_parameters()
+        engine = self._engine
+        self.coder = coder if header["coder_given"] else None
+        self.coder_ = coder
+        self.n_features_in_ = coder.n_features_in_
+        self.choice_ = Choice.from_json(header["choice"])
+        self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
+        shape = (self.window, len(coder.dictionary_))
         if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
             raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
-        model.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
-        model._residual = engine.array(arrays["rest"])
-        model._extrapolation = make_extrapolation(model.extrapolation)
-        model._extrapolation.state = part(arrays, "extrapolation.")
+        self.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
+        self._residual = engine.array(arrays["rest"])
+        self._extrapolation = make_extrapolation(self.extrapolation)
+        self._extrapolation.state = part(arrays, "extrapolation.")
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
-        model._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
-        model.followed_ = model._start_following()
-        return model
+        self._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
+        self.followed_ = self._start_following()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Change, Engine, Slide
 from psmt.engines.window import Sums, half_stencil
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Ints
 
 CONSTANT = 1e-12
@@ -245,13 +245,19 @@ class WindowMoments:
     @classmethod
     def from_state(cls, state: dict[str, Array], engine: Engine | None = None) -> Self:
         """The object that `state` was taken from."""
-        moments = cls.of(state["codes"], engine)
-        for name, own in moments.state.items():
+        moments = cls(0, engine)
+        moments._restore(state)
+        return moments
+
+    def _restore(self, state: dict[str, Array]) -> None:
+        """Take the codes, and set the sums to what they were, rounding included."""
+        self._begin(self.engine.array(state["codes"]))
+        for name, own in self.state.items():
             if state[name].shape != own.shape:
                 raise ValueError(
-                    f"{name} has shape {tuple(state[name].shape)}, but codes have {moments.n_features} features"
+                    f"{name} has shape {tuple(state[name].shape)}, but codes have {self.n_features} features"
                 )
-        window, array = moments._window, moments.engine.array
+        window, array = self._window, self.engine.array
         for own, name in (
             (window.products, "products"),
             (window.curvature, "curvature"),
@@ -260,4 +266,3 @@ class WindowMoments:
         ):
             own[...] = array(state[name])
         window.reverted = int(state["reverted"])
-        return moments

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
 from psmt.numerics.linalg import contiguous, sum_by_group, unit_columns
+from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
 from psmt.validation import check_real
 
@@ -53,7 +52,7 @@ class Recovery:
         P, an array of the engine. An atom that did not vary in the window has a zero column: the point says nothing of
         it, so it keeps the activity that it has.
     lam : float or sequence of float
-        Price of activity, >= 0. Of several, each gives a code or a change of its own: a row of what one would give.
+        Penalty on activity, >= 0. Of several, each gives a code or a change of its own: a row of what one would give.
     activity : float or () array, default infinite
         Bound on the sum of a code, > 0.
     tol : float
@@ -75,7 +74,7 @@ class Recovery:
         self.engine = engine_for("cpu") if engine is None else engine
         self.embedding = embedding
         self.activity = self.engine.array(activity)
-        self._prices = _prices(self.engine, *(check_real("lam", price) for price in np.ravel(lam).tolist()))
+        self._penalties = _penalties(self.engine, *(check_real("lam", value) for value in np.ravel(lam).tolist()))
         self._shape = np.shape(lam)
         self._tol = tol
         # Captured work poses its columns inside, where they are captured with the rest.
@@ -101,14 +100,14 @@ class Recovery:
         return self._do(_recover, points, currents)
 
     def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
-        """What the work gives for a point with each of the prices (.., n_features)."""
-        xp, n = array_namespace(point), len(self._prices)
+        """What the work gives for a point with each of the penalties (.., n_features)."""
+        xp, n = array_namespace(point), len(self._penalties)
         code = xp.zeros_like(self.embedding[0]) if current is None else current
         found = self._do(work, xp.broadcast_to(point, (n, len(point))), xp.broadcast_to(code, (n, len(code))))
         return xp.reshape(found, (*self._shape, -1))
 
     def _do(self, work: _Work, points: Array, currents: Array) -> Array:
-        given = self._prices, self.activity, points, currents
+        given = self._penalties, self.activity, points, currents
         if self._posed is not None:
             return work(self._posed, *given, engine=self.engine, tol=self._tol)[0]
         masked = _captured(self.engine, _MASKED[work]) if len(points) <= _FEW else _MASKED[work]
@@ -179,21 +178,35 @@ def _parallel_groups(columns: Array) -> Ints:
 
 
 def _recover(
-    posed: PosedColumns, prices: Array, activity: Array, points: Array, currents: Array, *, engine: Engine, tol: float
+    posed: PosedColumns,
+    penalties: Array,
+    activity: Array,
+    points: Array,
+    currents: Array,
+    *,
+    engine: Engine,
+    tol: float,
 ) -> tuple[Array]:
-    """Codes (n, n_features) of points (n, n_components); one price for all (1,), or one for each (n,)."""
+    """Codes (n, n_features) of points (n, n_components); one penalty for all (1,), or one for each (n,)."""
     xp = array_namespace(points)
     hidden = xp.where(posed.shown, 0.0, currents)
     if not len(posed.columns):
         return (hidden,)
     start = sum_by_group(currents - hidden, posed.group, len(posed.columns))
     bound = Bound(posed.total, xp.clip(activity - xp.sum(hidden, axis=1), min=0.0))
-    coef = engine.solve_bounded(posed.columns, points, prices, bound, tol=tol, start=start)
+    coef = engine.solve_bounded(posed.columns, points, penalties, bound, tol=tol, start=start)
     return (hidden + coef[:, posed.group] * posed.share,)
 
 
 def _recover_change(
-    posed: PosedColumns, prices: Array, activity: Array, shifts: Array, currents: Array, *, engine: Engine, tol: float
+    posed: PosedColumns,
+    penalties: Array,
+    activity: Array,
+    shifts: Array,
+    currents: Array,
+    *,
+    engine: Engine,
+    tol: float,
 ) -> tuple[Array]:
     """Changes (n, n_features) of the current codes that move their points by the shifts (n, n_components)."""
     xp, n_columns = array_namespace(shifts), len(posed.columns)
@@ -202,7 +215,7 @@ def _recover_change(
     columns, worth = xp.concat([posed.columns, -posed.columns]), xp.concat([posed.total, posed.total])
     bound = Bound(worth, xp.clip(activity - xp.sum(xp.abs(currents), axis=1), min=0.0))
     start = xp.zeros((len(shifts), len(worth)), dtype=shifts.dtype, device=shifts.device)
-    coef = engine.solve_bounded(columns, shifts, prices, bound, tol=tol, start=start)
+    coef = engine.solve_bounded(columns, shifts, penalties, bound, tol=tol, start=start)
     return ((coef[:, :n_columns] - coef[:, n_columns:])[:, posed.group] * posed.share,)
 
 
@@ -223,15 +236,14 @@ def _captured(engine: Engine, work: _Work) -> _Work:
 
 
 @lru_cache(maxsize=64)
-def _prices(engine: Engine, *lam: float) -> Array:
+def _penalties(engine: Engine, *lam: float) -> Array:
     """Penalties (n,) on the device: to bring them there waits for the device, so that it is done once."""
-    return engine.array([0.5 * price for price in lam])
+    return engine.array([0.5 * value for value in lam])
 
 
 @lru_cache
-def _probe(xp: ModuleType, size: int, device: str) -> Array:
-    probe: Array = xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
-    return probe
+def _probe(xp: Namespace, size: int, device: str) -> Array:
+    return xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:

@@ -106,7 +106,7 @@ def walk_forward(
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
         moments.update(own[t])
     means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] for f, found in errors.items()}
-    scores = {(f, price): mean for f, found in means.items() for price, mean in zip(lams, found, strict=True)}
+    scores = {(f, value): mean for f, found in means.items() for value, mean in zip(lams, found, strict=True)}
     # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
     best = min(scores.values()) * (1.0 + _TIE)
     chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from typing import Any
 
 import numba
 import scipy.linalg  # noqa: F401  which has a BLAS of its own, beside NumPy's: the controller knows what is loaded
@@ -18,12 +17,13 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
+def one_blas_thread() -> AbstractContextManager[object]:
     """Hold BLAS to one thread, from now on or, in a ``with`` statement, until its end.
 
     It counts for all threads of the process or for the one that calls, as BLAS was built.
     """
-    return _libraries().limit(limits=1, user_api="blas")
+    limits: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limits
 
 
 _lock = threading.Lock()

@@ -20,7 +20,10 @@ Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 """Truth values of an engine's arrays."""
 
-Result: TypeAlias = dict[str, NDArray[Any]]
+AnyArray: TypeAlias = NDArray[Any]
+"""Numbers, whole numbers or truth values: where an array is handed on and not looked into."""
+
+Result: TypeAlias = dict[str, AnyArray]
 """What a task gives: NumPy arrays of any kind, by name."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,7 +105,7 @@ def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) 
     if given == "deprecated":
         return value
     warn_renamed(former, name)
-    return cast(T, given)
+    return given
 
 
 def warn_renamed(former: str, name: str) -> None:
@@ -142,7 +142,8 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArra
     array = np.asarray(value)
     if array.shape != (n_features,):
         raise ValueError(f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features")
-    return check_series(array[None], name=name)[0]
+    frame: NDArray[np.float64] = check_series(array[None], name=name)[0]
+    return frame
 
 
 def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:

@@ -8,6 +8,18 @@ from conftest import wave
 from in_numpy import InNumpy
 from psmt import SparseCoder, TemporalEmbedding
 from psmt.coding.atoms import Atoms
+from psmt.numerics.namespace import Linalg, Namespace, UncheckedLinalg, array_namespace
+
+
+def test_its_array_library_has_every_function_that_algorithms_use(engine):
+    def missing(contract, given):
+        return [name for name in vars(contract) if not name.startswith("_") and not hasattr(given, name)]
+
+    xp = array_namespace(engine.array([1.0]))
+    assert "where" in vars(Namespace)
+    assert missing(Namespace, xp) == missing(Linalg, xp.linalg) == []
+    if engine.captures:
+        assert missing(UncheckedLinalg, xp.linalg) == []
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ The surrogate of Mairal et al. (2010): the codes of all batches enter through tw
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array
 
 FADING = 2.0

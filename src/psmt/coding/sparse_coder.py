@@ -31,7 +31,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_atoms : int, default 512
         M of the paper.
     alpha : float, default 1.0
-        Price of activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
+        Penalty on activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
     max_epochs : int, default 5
         Passes of `fit` over the samples at the most.
     tol : float, default 0.01
@@ -141,7 +141,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
-            self._statistics = DictionaryStatistics(*self.dictionary_.shape, self._engine)
+            self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
         self._learn(samples)
         return self
 
@@ -166,7 +166,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def to(self, device: str, dtype: str = "float64") -> Self:
         """The same fitted coder on another device."""
-        other = clone(self).set_params(device=device, dtype=dtype)
+        other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
         return other
@@ -205,7 +205,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
-        self._statistics = DictionaryStatistics(*self.dictionary_.shape, self._engine)
+        self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _learn(self, X: Array) -> None:
         """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""

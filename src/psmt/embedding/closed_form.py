@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
-
 from psmt.moments import WindowMoments
 from psmt.numerics.linalg import add_to_diagonal, eigh
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, Whitening, fix_signs, whiten
 from psmt.types import Array
 

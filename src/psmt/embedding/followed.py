@@ -17,8 +17,9 @@ the window does what cannot be followed, the closed form is solved afresh.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from array_api_compat import array_namespace
 
 from psmt.embedding.closed_form import Embedding, solve_whitened
 from psmt.embedding.pencil import Pencil, diagonal, rank_limits
@@ -33,6 +34,7 @@ from psmt.numerics.linalg import (
     positive_or_one,
     whitening_mixtures,
 )
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import NULL, RANK_TOL, Whitening, fix_signs, whiten
 from psmt.types import Array, Mask
 
@@ -208,9 +210,8 @@ class Track:
         self._random = np.random.default_rng(0)
         self._probes: dict[tuple[int, ...], Array] = {}
         # What was captured is bound to the operators, so that it ends with them.
-        self._propose, self._estimate, self._reduce, self._turn = map(
-            engine.capture, (propose, estimate_error, reduce_masked, turn_masked)
-        )
+        self._propose, self._estimate = engine.capture(propose), engine.capture(estimate_error)
+        self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
 
     @property
     def embedding(self) -> Embedding:
@@ -235,7 +236,7 @@ class Track:
                 (proposed,) = self._propose(along, change, self.directions, self.eigenvalues, self._inverses)
                 changed = along @ change.covariance @ along.T, along @ change.curvature @ along.T
                 try:
-                    self._rayleigh_ritz(pencil, proposed, *changed)
+                    self._rayleigh_ritz(pencil, proposed, Known(self.directions, self.eigenvalues, *changed))
                 except lost:
                     self._rayleigh_ritz_afresh(pencil, proposed)
                 self._measure_error(pencil)
@@ -262,7 +263,8 @@ class Track:
         nodes = 0.5 * self.wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))
         before = nodes.astype(int).tolist()
         after = [node + 1 for node in before]
-        return 0.5 * (self.eigenvalues[before] + self.eigenvalues[after])
+        shifts: Array = 0.5 * (self.eigenvalues[before] + self.eigenvalues[after])
+        return shifts
 
     def _probe_vectors(self, *shape: int) -> Array:
         """Random numbers of a shape; where work is captured always the same: to bring others to the device waits."""
@@ -297,21 +299,13 @@ class Track:
             shifted = pencil.shifted(fresh[inaccurate])
             self._inverses.refactorise(inaccurate, fresh, shifted, pencil.sums.total)
 
-    def _rayleigh_ritz(
-        self, pencil: Pencil, proposed: Array, covariance_change: Array, curvature_change: Array
-    ) -> None:
-        """Take the best directions in the span of the known and the proposed ones.
-
-        V and S of the known directions, before they changed by so much, are taken to be what the last step made them.
-        """
-        known = self.directions, self.eigenvalues
+    def _rayleigh_ritz(self, pencil: Pencil, proposed: Array, known: Known) -> None:
+        """Take the best directions in the span of the known and the proposed ones."""
         if not self._engine.captures:
-            self.eigenvalues, self.directions = rayleigh_ritz(
-                pencil, proposed, covariance_change, curvature_change, *known
-            )
+            self.eigenvalues, self.directions = rayleigh_ritz(pencil, proposed, known)
             self._matrix = None
             return
-        inner, white, proposed = self._reduce(pencil, proposed, covariance_change, curvature_change, *known)
+        inner, white, proposed = self._reduce(pencil, proposed, known)
         values, vectors = eigh(inner)
         self.eigenvalues, self.directions, self._matrix = self._turn(
             values, vectors, white, proposed, self.directions, pencil.constant, wanted=self.wanted
@@ -383,43 +377,54 @@ def estimate_error(
     return (error,)
 
 
-def rayleigh_ritz(
-    pencil: Pencil,
-    proposed: Array,
-    covariance_change: Array,
-    curvature_change: Array,
-    directions: Array,
-    eigenvalues: Array,
-) -> tuple[Array, Array]:
-    """The lowest eigenvalues and eigenvectors (n_features, n) in the span of the directions and the proposed ones."""
-    xp, known = array_namespace(proposed), len(eigenvalues)
+class Known(NamedTuple):
+    """The directions known before a slide, whose V and S are then taken to be what the last step made them."""
+
+    directions: Array
+    """(n_features, n)"""
+    eigenvalues: Array
+    """(n,): S of the directions, whose V is one."""
+    covariance_change: Array
+    """(n, n): of V by the slide."""
+    curvature_change: Array
+    """(n, n): of S by the slide."""
+
+    def bordered(self, pencil: Pencil, proposed: Array, images: Array) -> tuple[Array, Array]:
+        """S and V (n + m, n + m) on the known and the proposed directions (n_features, m); V times the latter is known.
+
+        For the known ones no product is needed, only their change.
+        """
+        covariance = self._bordered(1.0, self.covariance_change, proposed, images)
+        images = pencil.second_differences_times(proposed)
+        return self._bordered(self.eigenvalues, self.curvature_change, proposed, images), covariance
+
+    def _bordered(self, values: Array | float, change: Array, proposed: Array, images: Array) -> Array:
+        """A diagonal matrix of values and its change, bordered by products of all directions with the images."""
+        xp = array_namespace(change)
+        cross = self.directions.T @ images
+        inner = add_to_diagonal(1.0 * change, values)
+        return xp.concat([xp.concat([inner, cross], axis=1), xp.concat([cross.T, proposed.T @ images], axis=1)])
+
+
+def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array]:
+    """The lowest eigenvalues and eigenvectors (n_features, n) in the span of the known and the proposed directions."""
+    xp, n = array_namespace(proposed), len(known.eigenvalues)
     sizes = xp.linalg.vector_norm(proposed, axis=0)
     proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
     images = pencil.covariance_times(proposed)
     turn = whitening_mixtures(proposed.T @ images, dependent=_DEPENDENT)
     proposed, images = proposed @ turn, images @ turn
-    covariance = _bordered(1.0, covariance_change, directions, proposed, images)
-    images = pencil.second_differences_times(proposed)
-    values, vectors = eigh_generalised(
-        _bordered(eigenvalues, curvature_change, directions, proposed, images), covariance
-    )
-    turned = directions @ vectors[:known, :known] + proposed @ vectors[known:, :known]
+    values, vectors = eigh_generalised(*known.bordered(pencil, proposed, images))
+    turned = known.directions @ vectors[:n, :n] + proposed @ vectors[n:, :n]
     turned[pencil.constant] = 0.0
-    return values[:known], turned
+    return values[:n], turned
 
 
 # The same for captured work, in two parts around the eigenproblem: arrays keep their shapes and the host is not waited
 # for, so that proposed directions that add nothing new cannot be dropped. They are masked out instead.
 
 
-def reduce_masked(
-    pencil: Pencil,
-    proposed: Array,
-    covariance_change: Array,
-    curvature_change: Array,
-    directions: Array,
-    eigenvalues: Array,
-) -> tuple[Array, Array, Array]:
+def reduce_masked(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array, Array]:
     """The pencil on the known and the proposed directions as one symmetric matrix, its whitening, and the latter.
 
     The matrix is not finite where V is not positive there.
@@ -429,11 +434,9 @@ def reduce_masked(
     proposed, images = _orthonormalise_masked(pencil, proposed)  # once more, now that no two are almost the same
     new = xp.sum(proposed * images, axis=0) > 0.5
     proposed, images = xp.where(new, proposed, 0.0), xp.where(new, images, 0.0)
-    covariance = _bordered(1.0, covariance_change, directions, proposed, images)
-    images = pencil.second_differences_times(proposed)
-    curvature = _bordered(eigenvalues, curvature_change, directions, proposed, images)
+    curvature, covariance = known.bordered(pencil, proposed, images)
     # What adds nothing new has an eigenvalue above all others, and by itself.
-    apart = xp.concat([xp.zeros_like(eigenvalues), 1.0 - xp.astype(new, eigenvalues.dtype)])
+    apart = xp.concat([xp.zeros_like(known.eigenvalues), 1.0 - xp.astype(new, proposed.dtype)])
     white, positive = inverse_cholesky_unchecked(add_to_diagonal(covariance, apart))
     inner = white @ curvature @ white.mT
     inner = add_to_diagonal(inner, apart * xp.linalg.trace(inner))
@@ -463,14 +466,6 @@ def _orthonormalise_masked(pencil: Pencil, directions: Array) -> tuple[Array, Ar
     inverse, _ = inverse_cholesky_unchecked(add_to_diagonal(scale[:, None] * products * scale, _RIDGE))
     turn = scale[:, None] * inverse.mT
     return directions @ turn, images @ turn
-
-
-def _bordered(values: Array | float, change: Array, known: Array, proposed: Array, images: Array) -> Array:
-    """A diagonal matrix of values and its change, bordered by products of all directions with the images."""
-    xp = array_namespace(change)
-    cross = known.T @ images
-    inner = add_to_diagonal(1.0 * change, values)
-    return xp.concat([xp.concat([inner, cross], axis=1), xp.concat([cross.T, proposed.T @ images], axis=1)])
 
 
 def _residuals(pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array) -> Array:

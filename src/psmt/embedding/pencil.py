@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
-from array_api_compat import array_namespace
-
 from psmt.embedding.closed_form import noise_curvature
-from psmt.engines.contract import Resident
 from psmt.engines.window import Sums
 from psmt.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
 from psmt.numerics.linalg import add_to_diagonal, is_positive_definite
+from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import moving, rank_threshold
 from psmt.types import Array, Mask
 
@@ -53,20 +50,24 @@ class Pencil:
         """Whether V has more than the threshold in every direction."""
         return is_positive_definite(add_to_diagonal(covariance_of(self.sums, centred=self.centred), -self.threshold))
 
-    def parts(self) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Hashable, ...]]:
-        """As an argument of captured work: the sums stay where they are."""
-        assert isinstance(self.sums, Resident), "an engine that captures has sums that can stay where they are"
-        copied, resident, constants = self.sums.parts()
-        own = (type(self.sums), constants, self.centred, self.noise_variance)
-        return (self.constant, self.threshold, *copied), resident, own
+    def parts(self) -> tuple[tuple[Mask, Array, Array], tuple[Array, Array, Array], tuple[int, bool, float]]:
+        """As an argument of captured work: the sums stay where they are, and are multiplied as they are."""
+        sums = self.sums
+        resident = sums.products, sums.curvature, sums.total
+        return (self.constant, self.threshold, sums.ends), resident, (sums.n, self.centred, self.noise_variance)
 
     @classmethod
-    def of_parts(cls, copied: tuple[Array, ...], resident: tuple[Array, ...], constants: tuple[Hashable, ...]) -> Self:
+    def of_parts(
+        cls,
+        copied: tuple[Mask, Array, Array],
+        resident: tuple[Array, Array, Array],
+        constants: tuple[int, bool, float],
+        /,
+    ) -> Self:
         """The same of other arrays."""
-        constant, threshold, *ends = copied
-        kind, inner, centred, noise_variance = constants
-        sums = kind.of_parts(tuple(ends), resident, inner)  # type: ignore[attr-defined]  # what `parts` put there
-        return cls(sums, constant, threshold, bool(centred), float(noise_variance))  # type: ignore[arg-type]
+        constant, threshold, ends = copied
+        n, centred, noise_variance = constants
+        return cls(Sums(*resident, ends, n), constant, threshold, centred, noise_variance)
 
 
 def rank_limits(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:

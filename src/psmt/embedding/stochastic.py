@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from psmt.numerics.rank import NOISE_ROUGHNESS, whiten
-
-Array = NDArray[np.float64]
+from psmt.types import Array
 
 
 class StochasticSolver:
@@ -50,11 +48,8 @@ class StochasticSolver:
         whitening = whiten(covariance, rank_tol=self.rank_tol)
         self.rank = whitening.rank
         # Coordinates in which the constraint is orthonormality.
-        self._white, self._dual, self._noise = (
-            whitening.matrix,
-            whitening.dual,
-            NOISE_ROUGHNESS * whitening.noise_share,
-        )
+        self._white, self._dual = whitening.matrix, whitening.dual
+        self._noise = NOISE_ROUGHNESS * whitening.noise_share
         self._keep(_orthonormal((self.matrix @ self._dual)[: self.rank]))
 
     def _keep(self, rows: Array) -> None:
@@ -80,9 +75,9 @@ class StochasticSolver:
         return float(np.linalg.norm(image - (image @ rows.T) @ rows)) / size if size > 0 else 0.0
 
     def ordered(self, second_differences: Array) -> tuple[Array, Array]:
-        """P turned inside its subspace so that the straightest direction comes first, and the curvatures."""
-        roughness, turn = scipy.linalg.eigh(self.matrix @ second_differences @ self.matrix.T)
-        return turn.T @ self.matrix, np.maximum(roughness, 0.0)
+        """P turned inside its subspace so that the straightest direction comes first, and its eigenvalues."""
+        eigenvalues, turn = scipy.linalg.eigh(self.matrix @ second_differences @ self.matrix.T)
+        return turn.T @ self.matrix, np.maximum(eigenvalues, 0.0)
 
 
 def _orthonormal(rows: Array) -> Array:
@@ -90,4 +85,5 @@ def _orthonormal(rows: Array) -> Array:
     if not len(rows):
         return rows
     factor = scipy.linalg.cholesky(rows @ rows.T, lower=True)
-    return scipy.linalg.solve_triangular(factor, rows, lower=True)
+    orthonormal: Array = scipy.linalg.solve_triangular(factor, rows, lower=True)
+    return orthonormal

@@ -38,7 +38,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     half_stencils : bool, default False
         D is H x H with half stencils at both ends, as the paper has it; False takes interior differences only.
     lam : float, default 0.0
-        Price of activity in `inverse_transform`.
+        Penalty on activity in `inverse_transform`.
     rank_tol : float, default 1e-6
         A window that shows some mixture of atoms with less than this fraction of the largest variance is taken to be
         seen through noise of that variance; mixtures that do not vary at all are left out.

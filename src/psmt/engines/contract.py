@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from psmt.engines.window import CodeWindow, Slide
-from psmt.types import Array, Mask
+from psmt.types import AnyArray, Array, Mask
 
 __all__ = [
     "Bound",
@@ -32,13 +32,14 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound="Engine")
+Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
 
 
 class LassoResult(NamedTuple):
     """Coefficients and the duality gaps that vouch for them."""
 
     coef: Array
-    gap: Array
+    gap: Array | float
 
 
 class Bound(NamedTuple):
@@ -69,23 +70,25 @@ class Change(NamedTuple):
 class Resident(Protocol):
     """An argument of captured work, made of arrays: some are copied in at each call, some stay where they are."""
 
-    def parts(self) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Hashable, ...]]:
+    def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
         """Arrays to copy, arrays that stay and may be changed in place, and constants."""
 
     @classmethod
-    def of_parts(cls, copied: tuple[Array, ...], resident: tuple[Array, ...], constants: tuple[Hashable, ...]) -> Self:
+    def of_parts(
+        cls, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], constants: tuple[Hashable, ...], /
+    ) -> Self:
         """The same argument, of other arrays of the same shapes."""
 
 
-class ResidentArrays(tuple[Array, ...]):
+class ResidentArrays(tuple[AnyArray, ...]):
     """Arrays that stay where they are, as an argument of captured work."""
 
-    def parts(self) -> tuple[tuple[()], tuple[Array, ...], tuple[()]]:
+    def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:
         """None is copied."""
         return (), tuple(self), ()
 
     @classmethod
-    def of_parts(cls, copied: tuple[()], resident: tuple[Array, ...], constants: tuple[()]) -> Self:
+    def of_parts(cls, _copied: tuple[()], resident: tuple[AnyArray, ...], _constants: tuple[()], /) -> Self:
         """The same of other arrays."""
         return cls(resident)
 
@@ -108,12 +111,12 @@ class ShiftInvert(Protocol):
     def times_each(self, vectors: Array) -> Array:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array) -> None:
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array, /) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; `total` sums the codes."""
 
 
 class Engine(Protocol):
-    """Kernels for one kind of hardware."""
+    """Kernels for one kind of hardware. There is one engine for each device and precision, which may be a key."""
 
     device: str
     """Name by which `engine_for` knows it."""
@@ -121,6 +124,8 @@ class Engine(Protocol):
     """Whether `capture` records work: then no step may look at a result on the host, and masked variants are used."""
     linalg_errors: tuple[type[Exception], ...]
     """What its linear algebra raises where a matrix is not positive, or not finite."""
+
+    def __hash__(self) -> int: ...
 
     # Arrays
 
@@ -161,8 +166,8 @@ class Engine(Protocol):
     ) -> Array:
         """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says.
 
-        All columns of a problem have one price; it is the same for all problems (1,), or each has its own (n,). `start`
-        (n, n_columns) are supports to begin with.
+        All columns of a problem have one penalty; it is the same for all problems (1,), or each has its own (n,).
+        `start` (n, n_columns) are supports to begin with.
         """
 
     # Dictionary learning
@@ -183,7 +188,7 @@ class Engine(Protocol):
 
     # How work is carried out
 
-    def capture(self, work: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    def capture(self, work: Work) -> Work:
         """The work as one launch, where the engine can record it; elsewhere the work itself."""
 
     def small_work(self) -> AbstractContextManager[object]:

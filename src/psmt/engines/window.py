@@ -8,10 +8,10 @@ did. So they are when a lively stretch has left the window, whose rounding would
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Ints
 
 FALL = 1e-2
@@ -40,7 +40,8 @@ class Slide(NamedTuple):
     """The three youngest codes (3, n_features) after it."""
 
 
-class Sums(Protocol):
+@dataclass(frozen=True)
+class Sums:
     """Sums over the codes of a window, as products with V and S need them."""
 
     products: Array
@@ -56,19 +57,6 @@ class Sums(Protocol):
 
     def products_times(self, vectors: Array) -> Array:
         """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
-
-    def second_differences_times(self, vectors: Array) -> Array:
-        """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
-
-
-class DenseSums:
-    """`Sums` that are multiplied as they are."""
-
-    def __init__(self, products: Array, curvature: Array, total: Array, ends: Array, n: int) -> None:
-        self.products, self.curvature, self.total, self.ends, self.n = products, curvature, total, ends, n
-
-    def products_times(self, vectors: Array) -> Array:
-        """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
         return self.products @ vectors
 
     def second_differences_times(self, vectors: Array) -> Array:
@@ -77,15 +65,6 @@ class DenseSums:
         for end in self.ends:
             images += end[:, None] * (end @ vectors)
         return images
-
-    def parts(self) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[int]]:
-        """As an argument of captured work: the sums stay where they are."""
-        return (self.ends,), (self.products, self.curvature, self.total), (self.n,)
-
-    @classmethod
-    def of_parts(cls, copied: tuple[Array, ...], resident: tuple[Array, ...], constants: tuple[int]) -> Self:
-        """The same of other arrays."""
-        return cls(*resident, *copied, *constants)
 
 
 class CodeWindow(ABC):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from array_api_compat import array_namespace
-
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array
 
 _MOST_PLANES = 200
@@ -22,8 +21,8 @@ def bounded(
 ) -> Array:
     """Coefficients (.., n) of least cost among those worth at most `limit` (..), given the free optimum (.., n).
 
-    The bound's Lagrange multiplier is a price on worth itself. As it rises the worth falls, in places by leaps, so the
-    solution is sought between coefficients that are worth too much (infeasible) and too little (feasible). Each
+    The bound's Lagrange multiplier is a penalty on worth itself. As it rises the worth falls, in places by leaps, so
+    the solution is sought between coefficients that are worth too much (infeasible) and too little (feasible). Each
     solution draws a plane under the optimum, as a function of the multiplier; the planes cross at the next one.
 
     Parameters
@@ -31,7 +30,7 @@ def bounded(
     free : array
         Optima without the bound. Those within it are returned as they are.
     solve : callable
-        Optima (.., n) with the worth priced at multipliers (..).
+        Optima (.., n) with multipliers (..) as penalties on worth.
     cost : callable
         Of coefficients (.., n), without any multiplier: (..).
     worth : array

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import scipy.linalg
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import is_numpy_array
 
+from psmt.numerics.namespace import UncheckedLinalg, array_namespace
 from psmt.types import Array, Ints, Mask
 
 
@@ -33,22 +36,25 @@ def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
     return values, white.mT @ vectors
 
 
-def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Array]:
+def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
     """Inverse (n, n) of the Cholesky factor, and whether () there is one: nobody waits for the answer.
 
-    For captured work, on namespaces whose `linalg` has torch's `cholesky_ex` and `solve_triangular`.
+    For captured work, on namespaces whose `linalg` is an `UncheckedLinalg` too.
     """
-    xp = array_namespace(matrix)
-    factor, info = xp.linalg.cholesky_ex(matrix)
+    xp, linalg = array_namespace(matrix), _unchecked(matrix)
+    factor, info = linalg.cholesky_ex(matrix)
     unit = xp.eye(len(factor), dtype=factor.dtype, device=factor.device)
-    return xp.linalg.solve_triangular(factor, unit, upper=False), info == 0
+    return linalg.solve_triangular(factor, unit, upper=False), info == 0
+
+
+def _unchecked(matrix: Array) -> UncheckedLinalg:
+    return cast(UncheckedLinalg, array_namespace(matrix).linalg)
 
 
 def is_positive_definite(matrix: Array) -> bool:
     """Whether a symmetric matrix (n, n), which may be overwritten, has a Cholesky factor."""
     if not is_numpy_array(matrix):
-        xp = array_namespace(matrix)
-        return int(xp.linalg.cholesky_ex(matrix).info) == 0
+        return int(_unchecked(matrix).cholesky_ex(matrix).info) == 0
     try:
         scipy.linalg.cholesky(matrix, overwrite_a=True, check_finite=False)
     except scipy.linalg.LinAlgError:
@@ -61,7 +67,8 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
     if is_numpy_array(matrices):
         np.einsum("...ii->...i", matrices)[...] += values
     else:
-        matrices.diagonal(dim1=-2, dim2=-1).add_(values)
+        own: Any = matrices  # with methods of torch's own
+        own.diagonal(dim1=-2, dim2=-1).add_(values)
     return matrices
 
 
@@ -94,4 +101,6 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
     """Sums (n, n_groups) of the columns of `values` (n, m) whose group (m,) is the same."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
-    return values.new_zeros(len(values), n_groups).index_add_(1, group, values)
+    own: Any = values  # with methods of torch's own
+    sums: Array = own.new_zeros(len(own), n_groups).index_add_(1, group, own)
+    return sums

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
-
 from psmt.numerics.linalg import eigh
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Mask
 
 RANK_TOL = 1e-6

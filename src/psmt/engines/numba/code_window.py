@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines.numba.sparse_codes import SparseCodes
-from psmt.engines.window import CodeWindow, DenseSums, half_stencil, second_difference
+from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
 from psmt.types import Array
 
 _ENTRY = 15
 """What an entry of a sparse code costs in a product, in entries of a dense matrix."""
 
 
-class SparseSums(DenseSums):
-    """Sums that are multiplied by way of the codes, where that costs less than the dense sums do."""
+@dataclass(frozen=True)
+class SparseSums(Sums):
+    """Sums that are multiplied by way of the codes: for where that costs less than the dense sums do."""
 
-    def __init__(
-        self, products: Array, curvature: Array, total: Array, ends: Array, codes: SparseCodes, *, sparse: bool
-    ) -> None:
-        super().__init__(products, curvature, total, ends, len(codes))
-        self._codes, self._sparse = codes, sparse
+    codes: SparseCodes
 
     def products_times(self, vectors: Array) -> Array:
         """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
-        if not self._sparse:
-            return super().products_times(vectors)
-        return self._codes.transposed_times(self._codes.times(vectors))
+        return self.codes.transposed_times(self.codes.times(vectors))
 
     def second_differences_times(self, vectors: Array) -> Array:
         """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
-        if not self._sparse:
-            return super().second_differences_times(vectors)
-        bends = _second_differences(self._codes.times(vectors), half_stencils=len(self.ends) > 0)
+        bends = _second_differences(self.codes.times(vectors), half_stencils=len(self.ends) > 0)
         # D is symmetric, so that its transpose has the half stencils in any case.
-        return self._codes.transposed_times(_second_differences(bends, half_stencils=True))
+        return self.codes.transposed_times(_second_differences(bends, half_stencils=True))
 
 
 def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
@@ -80,11 +74,13 @@ class SparseWindow(CodeWindow):
         """Largest sum () of a code in the window; zero for an empty one."""
         return np.array(max(self._activity, default=0.0))
 
-    def sums(self, *, half_stencils: bool) -> SparseSums:
+    def sums(self, *, half_stencils: bool) -> Sums:
         """The sums as they are now, for products with V and S."""
         ends = self.ends() if half_stencils else np.empty((0, self.n_features))
-        sparse = len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2
-        return SparseSums(self.products, self.curvature, self.total, ends, self._codes, sparse=sparse)
+        dense = self.products, self.curvature, self.total, ends, len(self)
+        if len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2:
+            return SparseSums(*dense, self._codes)
+        return Sums(*dense)
 
     def _store(self, code: Array) -> None:
         self._codes.append(code)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.engines.contract import Bound, ShiftInvert
+from psmt.engines.contract import Bound, ShiftInvert, Work
 from psmt.engines.numba import dictionary, lasso
 from psmt.engines.numba.code_window import SparseWindow
 from psmt.engines.numba.shift_invert import LazyShiftInvert
@@ -68,30 +67,31 @@ class NumbaEngine:
         self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
     ) -> Array:
         """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
-        prices = np.broadcast_to(penalty, len(targets)).tolist()
+        penalties = np.broadcast_to(penalty, len(targets)).tolist()
         if len(penalty) == 1 and len(targets) > _FEW:
-            coef = self.solve_many(columns, targets, prices[0], tol=tol)
+            coef = self.solve_many(columns, targets, penalties[0], tol=tol)
             open_ = np.flatnonzero(coef @ bound.worth > bound.limit)
         else:
             coef = np.empty((len(targets), len(columns)))
             open_ = np.arange(len(targets))
         for i in open_:
-            coef[i] = self._bounded(columns, targets[i], prices[i], Bound(bound.worth, bound.limit[i]), tol, start[i])
+            own = Bound(bound.worth, bound.limit[i])
+            coef[i] = self._bounded(columns, targets[i], penalties[i], own, tol, start[i])
         return coef
 
     @staticmethod
-    def _bounded(columns: Array, target: Array, price: float, bound: Bound, tol: float, start: Array) -> Array:
+    def _bounded(columns: Array, target: Array, penalty: float, bound: Bound, tol: float, start: Array) -> Array:
         support = start
 
         def solve(multiplier: float | Array) -> Array:
             nonlocal support  # each solution is close to the last: its support is tried first
-            penalty = price + float(np.asarray(multiplier)) * bound.worth
-            support = lasso.solve_one(columns, target, penalty, tol=tol, start=support).coef
+            penalties = penalty + float(np.asarray(multiplier)) * bound.worth
+            support = lasso.solve_one(columns, target, penalties, tol=tol, start=support).coef
             return support
 
         def cost(coef: Array) -> Array:
             error = 0.5 * float(np.sum((coef @ columns - target) ** 2))
-            return np.asarray(error + price * float(coef.sum()))
+            return np.asarray(error + penalty * float(coef.sum()))
 
         free = solve(0.0)
         if float(free @ bound.worth) <= bound.limit:
@@ -116,7 +116,7 @@ class NumbaEngine:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return LazyShiftInvert(shifted, shifts, total, centred=centred)
 
-    def capture(self, work: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    def capture(self, work: Work) -> Work:
         """The work itself."""
         return work
 

@@ -4,12 +4,13 @@ Both layers ask the same question of unit-norm columns ``d_1 .. d_M``::
 
     minimise over a >= 0    1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j
 
-The solver is a primal active set. It holds a feasible ``a`` that is optimal on its own support, adds the columns
-that violate the optimality conditions most, several at a time, and walks towards the new optimum, dropping what
-reaches zero on the way. The objective falls at every step and there are finitely many supports, so it ends; it
-stops by the duality gap. The layers differ only in how the gradient is obtained: coding solves thousands of
-problems with one dictionary and reads it off the Gram matrix; recovery has new columns in each problem, multiplies
-them by the residual and never forms a Gram matrix.
+The solver is a primal active-set method. It holds a feasible ``a`` that is optimal on its own support, adds the columns
+that violate the Karush-Kuhn-Tucker (KKT) conditions most, several at a time, and walks towards the new optimum,
+dropping what reaches zero on the way. Each of these changes is an up- or downdate of the support's Cholesky factor
+(downdates by Givens rotations). The objective falls at every step and there are finitely many supports, so it ends; it
+stops by the duality gap. The layers differ only in how the gradient is obtained: coding solves thousands of problems
+with one dictionary and reads it off the Gram matrix; recovery has new columns in each problem, multiplies them by the
+residual and never forms a Gram matrix.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 import numpy as np
 from numba import get_num_threads, njit
 
 from psmt.engines.contract import LassoResult
 from psmt.threads import one_blas_thread
-from psmt.types import Array
+from psmt.types import Array, Ints, Mask
 
 _CHUNK = 64
 """Targets that a thread solves one after the other. Fixed, so that results do not depend on the thread count."""
@@ -35,16 +37,19 @@ _DEPENDENT = 1e-11
 """A unit column closer (squared) than this to the span of the support is treated as lying in it."""
 
 _ROUNDING = 1e-14
-"""Violations of optimality below this fraction of the target's norm are rounding."""
+"""KKT violations below this fraction of the target's norm are rounding."""
 
 _FREE = 1e-300
-"""A price below this counts as this, so that it has a reciprocal."""
+"""A penalty below this counts as this, so that it has a reciprocal."""
 
 _FAST = {"reassoc", "contract", "nsz"}
 
+_Workspace: TypeAlias = tuple[Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
+"""Arrays that a thread uses again and again: see `_active_set`."""
+
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot(a, b):
+def _dot(a: Array, b: Array) -> float:
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -52,7 +57,7 @@ def _dot(a, b):
 
 
 @njit(cache=True, nogil=True)
-def _correlate(columns, target, out):
+def _correlate(columns: Array, target: Array, out: Array) -> None:
     """Write the inner products (n_columns,) of all columns with a target."""
     for j in range(out.size):
         out[j] = _dot(columns[j], target)
@@ -63,8 +68,8 @@ def _correlate(columns, target, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _append(chol, n, cross):
-    """Squared pivot of one more unit column in the Cholesky factor of n columns; the row is written in any case."""
+def _append(chol: Array, n: int, cross: Array) -> float:
+    """Squared pivot of one more unit column in the Cholesky factor of n columns, whose row is written in any case."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -78,8 +83,8 @@ def _append(chol, n, cross):
 
 
 @njit(cache=True, nogil=True)
-def _delete(chol, n, row):
-    """Take one column out of the Cholesky factor of n columns, by Givens rotations."""
+def _delete(chol: Array, n: int, row: int) -> None:
+    """Downdate the Cholesky factor of n columns by one of them, with Givens rotations."""
     for i in range(row, n - 1):
         for k in range(i + 1):
             chol[i, k] = chol[i + 1, k]
@@ -95,7 +100,7 @@ def _delete(chol, n, row):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _solve(chol, n, rhs, out):
+def _solve(chol: Array, n: int, rhs: Array, out: Array) -> None:
     """Write the solution of (chol chol') out = rhs for the leading n unknowns."""
     for i in range(n):
         total = rhs[i]
@@ -109,7 +114,7 @@ def _solve(chol, n, rhs, out):
 
 
 @njit(cache=True, nogil=True)
-def _cross_products(columns, gram, support, n, j, out):
+def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, out: Array) -> None:
     """Write the inner products of column j with the n columns of the support."""
     if gram.shape[0] > 0:
         for i in range(n):
@@ -120,7 +125,7 @@ def _cross_products(columns, gram, support, n, j, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def subtract_rows(rows, support, values, n, out):
+def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array) -> None:
     """Subtract the n rows of the support times their values from `out`: four at a time, to spare loads and stores."""
     for i in range(0, n, 4):
         # Rows beyond the last are the last once more, times nothing.
@@ -135,10 +140,21 @@ def subtract_rows(rows, support, values, n, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _excess(columns, gram, target, lead, penalty, support, values, n, residual, out):
+def _kkt_violation(
+    columns: Array,
+    gram: Array,
+    target: Array,
+    lead: Array,
+    penalty: Array,
+    support: Ints,
+    values: Array,
+    n: int,
+    residual: Array,
+    out: Array,
+) -> None:
     """Write D'(x - D a) - penalty, from the Gram matrix where there is one, else from the residual.
 
-    `lead` is the excess of a = 0.
+    At the optimum it is zero on the support and nowhere positive. `lead` is that of a = 0.
     """
     if gram.shape[0] > 0 or n == 0:
         for j in range(out.size):
@@ -154,7 +170,7 @@ def _excess(columns, gram, target, lead, penalty, support, values, n, residual, 
 
 
 @njit(cache=True, nogil=True)
-def _largest(values):
+def _largest(values: Array) -> float:
     """The largest value, or zero: positive floats are ordered as their bits are, and only those compile to vectors."""
     most, bits = np.int64(0), values.view(np.int64)
     for j in range(bits.size):
@@ -163,26 +179,26 @@ def _largest(values):
 
 
 @njit(cache=True, nogil=True)
-def _worst(excess, inside, least, found):
-    """Write the columns outside the support whose excess is above `least`, largest first; return how many."""
+def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
+    """How many columns outside the support violate the KKT conditions by more than `least`; write them, worst first."""
     n = 0
-    for first in range(0, excess.size, 16):
-        last = min(first + 16, excess.size)
+    for first in range(0, violation.size, 16):
+        last = min(first + 16, violation.size)
         some = 0
         for j in range(first, last):
-            some += excess[j] > least
+            some += violation[j] > least
         if some == 0:
             continue
         for j in range(first, last):
-            if excess[j] > least and not inside[j]:
+            if violation[j] > least and not inside[j]:
                 at = n
                 if n < found.size:
                     n += 1
-                elif excess[j] <= excess[found[n - 1]]:
+                elif violation[j] <= violation[found[n - 1]]:
                     continue
                 else:
                     at = n - 1
-                while at > 0 and excess[found[at - 1]] < excess[j]:
+                while at > 0 and violation[found[at - 1]] < violation[j]:
                     found[at] = found[at - 1]
                     at -= 1
                 found[at] = j
@@ -190,7 +206,8 @@ def _worst(excess, inside, least, found):
 
 
 @njit(cache=True, nogil=True)
-def _drop(chol, support, values, inside, n, row):
+def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: int) -> int:
+    """Size of the support without the member at `row`."""
     _delete(chol, n, row)
     inside[support[row]] = False
     for i in range(row, n - 1):
@@ -200,15 +217,28 @@ def _drop(chol, support, values, inside, n, row):
 
 
 @njit(cache=True, nogil=True)
-def _active_set(columns, gram, target, corr, square, penalty, inverse, tol, support, values, n, work):
-    """Solve one problem in place; return the size of the support and the duality gap.
+def _active_set(
+    columns: Array,
+    gram: Array,
+    target: Array,
+    corr: Array,
+    square: float,
+    penalty: Array,
+    inverse: Array,
+    tol: float,
+    support: Ints,
+    values: Array,
+    n: int,
+    work: _Workspace,
+) -> tuple[int, float]:
+    """Size of the support and duality gap of one problem, which is solved in place.
 
     `support[:n]` holds the columns to start from, `corr` the products of all columns with the target, `square` that of
     the target with itself, `inverse` the reciprocals of the penalties. `work` holds the arrays that a thread uses again
     and again; in between, nothing is `inside`.
     """
-    chol, lead, excess, relative, inside, rhs, goal, cross, residual, candidates = work
-    n_columns = excess.size
+    chol, lead, violation, relative, inside, rhs, goal, cross, residual, candidates = work
+    n_columns = violation.size
     limit = chol.shape[0] - 1
     rounding = _ROUNDING * np.sqrt(square)
     for j in range(n_columns):
@@ -235,26 +265,26 @@ def _active_set(columns, gram, target, corr, square, penalty, inverse, tol, supp
 
     gap = np.inf
     for _ in range(20 * (n_columns + limit)):
-        _excess(columns, gram, target, lead, penalty, support, values, n, residual, excess)
+        _kkt_violation(columns, gram, target, lead, penalty, support, values, n, residual, violation)
         for j in range(n_columns):
-            relative[j] = excess[j] * inverse[j]
+            relative[j] = violation[j] * inverse[j]
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
-        violation = _largest(excess)
+        largest = _largest(violation)
         scale = 1.0 / (1.0 + _largest(relative))
         cost, fitted, slack = 0.0, 0.0, 0.0
         for i in range(n):
             j = support[i]
             cost += values[i] * penalty[j]
             fitted += values[i] * corr[j]
-            slack += values[i] * excess[j]
+            slack += values[i] * violation[j]
         rest = max(square - fitted - slack - cost, 0.0)
         gap = 0.5 * rest + cost - scale * (square - fitted) + 0.5 * scale * scale * rest
-        if gap <= tol * 0.5 * square or violation <= rounding:
+        if gap <= tol * 0.5 * square or largest <= rounding:
             break
 
         added = 0
-        least = max(0.5 * violation, rounding)
-        for c in range(_worst(excess, inside, least, candidates)):
+        least = max(0.5 * largest, rounding)
+        for c in range(_worst_violators(violation, inside, least, candidates)):
             best = candidates[c]
             _cross_products(columns, gram, support, n, best, cross)
             if n < limit and _append(chol, n, cross) > _DEPENDENT:
@@ -302,7 +332,7 @@ def _active_set(columns, gram, target, corr, square, penalty, inverse, tol, supp
 
 
 @njit(cache=True, nogil=True)
-def _workspace(n_columns, n_rows):
+def _workspace(n_columns: int, n_rows: int) -> _Workspace:
     limit = min(n_columns, n_rows) + 1
     return (
         np.empty((limit, limit)),
@@ -319,7 +349,17 @@ def _workspace(n_columns, n_rows):
 
 
 @njit(cache=True, nogil=True)
-def _solve_chunk(columns, gram, targets, corr, penalty, norms, tol, coef, gaps):
+def _solve_chunk(
+    columns: Array,
+    gram: Array,
+    targets: Array,
+    corr: Array,
+    penalty: Array,
+    norms: Array,
+    tol: float,
+    coef: Array,
+    gaps: Array,
+) -> None:
     work = _workspace(columns.shape[0], columns.shape[1])
     support = np.empty(work[0].shape[0], dtype=np.int64)
     values = np.empty(support.size)
@@ -339,7 +379,9 @@ def _solve_chunk(columns, gram, targets, corr, penalty, norms, tol, coef, gaps):
 
 
 @njit(cache=True, nogil=True)
-def _solve_single(columns, gram, target, penalty, tol, start, coef):
+def _solve_single(
+    columns: Array, gram: Array, target: Array, penalty: Array, tol: float, start: Array, coef: Array
+) -> float:
     n_columns, n_rows = columns.shape
     work = _workspace(n_columns, n_rows)
     support = np.empty(work[0].shape[0], dtype=np.int64)
@@ -379,11 +421,11 @@ def solve_many(
     Parameters
     ----------
     columns : (n_columns, n_features) array
-        One unit-norm column of the problem per row. A zero column is never used if it has a price.
+        One unit-norm column of the problem per row. A zero column is never used if it has a penalty.
     targets : (n_targets, n_features) array
         A target that is close to the one before it starts from that one's support.
     penalty : float or (n_columns,) array
-        Price of a unit of each coefficient, >= 0.
+        Of a unit of each coefficient, >= 0.
     tol : float
         Stop when the duality gap is below ``tol * ||x||^2 / 2``, that is relative to the objective at zero.
     norms : (n_columns,) array or None
@@ -392,7 +434,7 @@ def solve_many(
         `gram_matrix` of the columns, where somebody has it already.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
-    prices = _prices(penalty, columns)
+    penalties = _penalties(penalty, columns)
     norms = np.ones(len(columns)) if norms is None else norms
     gram = gram_matrix(columns) if gram is None else gram
     coef = np.zeros((len(targets), len(columns)))
@@ -400,7 +442,7 @@ def solve_many(
 
     def solve_chunk(part: slice) -> None:
         corr = targets[part] @ columns.T
-        _solve_chunk(columns, gram, targets[part], corr, prices, norms, tol, coef[part], gaps[part])
+        _solve_chunk(columns, gram, targets[part], corr, penalties, norms, tol, coef[part], gaps[part])
 
     _in_threads(solve_chunk, len(targets))
     return LassoResult(coef, gaps)
@@ -424,7 +466,7 @@ def solve_one(
     coef = np.zeros(len(columns))
     start = coef if start is None else _as_rows(start)
     gram = np.empty((0, 0)) if gram is None else gram
-    gap = _solve_single(columns, gram, target, _prices(penalty, columns), tol, start, coef)
+    gap = _solve_single(columns, gram, target, _penalties(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
 
 
@@ -461,5 +503,5 @@ def _as_rows(values: Array) -> Array:
     return np.require(values, np.float64, ["C", "W"])
 
 
-def _prices(penalty: float | Array, columns: Array) -> Array:
+def _penalties(penalty: float | Array, columns: Array) -> Array:
     return np.broadcast_to(np.asarray(penalty, dtype=np.float64), columns.shape[:1]).copy()

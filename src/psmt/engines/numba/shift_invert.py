@@ -28,14 +28,15 @@ class LazyShiftInvert:
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
         left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
-        return self._matrices[which] @ vectors - left.T @ (right @ vectors)
+        images: Array = self._matrices[which] @ vectors - left.T @ (right @ vectors)
+        return images
 
     def times_each(self, vectors: Array) -> Array:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
         own = np.broadcast_to(vectors, (len(self.shifts), *vectors.shape[1:]))
         return np.stack([self.times(i, own[i]) for i in range(len(own))])
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array) -> None:
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array, /) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; `total` sums the codes."""
         self.shifts = np.where(which, shifts, self.shifts)
         self._matrices[which] = np.linalg.inv(shifted)

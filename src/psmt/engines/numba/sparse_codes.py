@@ -9,11 +9,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
+from psmt.types import Array, Ints
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _times(bounds, atoms, values, vectors, out):
+def _times(bounds: Ints, atoms: NDArray[np.int32], values: Array, vectors: Array, out: Array) -> None:
     """Add the codes times `vectors` (n_features, n) to `out` (n_codes, n)."""
     for t in range(bounds.size - 1):
         total = out[t]
@@ -24,7 +24,7 @@ def _times(bounds, atoms, values, vectors, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _transposed_times(bounds, atoms, values, rows, out):
+def _transposed_times(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
     """Add the codes, transposed, times `rows` (n_codes, n) to `out` (n_features, n)."""
     for t in range(bounds.size - 1):
         row = rows[t]
@@ -76,7 +76,7 @@ class SparseCodes:
         return code
 
     @property
-    def _held(self) -> NDArray[np.int64]:
+    def _held(self) -> Ints:
         """Bounds (n + 1,) of the codes."""
         return self._bounds[self._first : self._last + 1]
 

@@ -1,7 +1,8 @@
-"""Active sets that take their steps together: the solver of `torch.lasso` where there is no kernel for the device.
+"""Batched active-set method: the solver of `torch.lasso` where there is no kernel for the device.
 
-In one step, a problem that is optimal on its support lets in the columns that violate the optimality conditions most;
-then every problem walks towards the optimum of its support, as far as the first member that reaches zero, which leaves.
+All problems take their steps together. In one step, a problem that is optimal on its support adds the columns that
+violate the Karush-Kuhn-Tucker (KKT) conditions most; then every problem walks towards the optimum of its support, by a
+fresh Cholesky factor, as far as the first member that reaches zero, which leaves. A problem ends by its duality gap.
 Supports are rows of slots, some of them empty, so that all problems have arrays of one shape.
 """
 
@@ -24,10 +25,10 @@ others is then a direction of almost no curvature: the walk along it ends where 
 exchange that is needed there. Solutions are not biased: each step solves for what the last one left."""
 
 _ROUNDING = 45.0
-"""Violations of optimality below this fraction of the largest correlation are rounding, in units of that of 1."""
+"""KKT violations below this fraction of the largest correlation are rounding, in units of that of 1."""
 
-_IDLE = 3
-"""Steps without a column to let in, after which nothing but rounding is left."""
+_STALLED = 3
+"""Steps without a column to add, after which nothing but rounding is left."""
 
 _SLOTS = 16
 """Size of the supports at first; doubled when a problem needs more."""
@@ -48,7 +49,7 @@ class ActiveSets:
     Empty slots of a support name the last column, which is zero.
     """
 
-    STATE = ("support", "values", "gap", "moved", "solved", "done", "crowded", "idle")
+    STATE = ("support", "values", "gap", "moved", "solved", "done", "support_full", "stalled")
 
     def __init__(self, problems: Problems, tol: float, *, slots: int = _SLOTS) -> None:
         self.problems, self.tol = problems, tol
@@ -67,8 +68,8 @@ class ActiveSets:
         self.moved = torch.ones(n, dtype=torch.bool, device=corr.device)
         self.solved = torch.zeros_like(self.moved)
         self.done = torch.zeros_like(self.moved)
-        self.crowded = torch.zeros_like(self.moved)
-        self.idle = torch.zeros_like(self.moved, dtype=torch.int64)
+        self.support_full = torch.zeros_like(self.moved)
+        self.stalled = torch.zeros_like(self.moved, dtype=torch.int64)
 
     @property
     def coef(self) -> Tensor:
@@ -85,7 +86,7 @@ class ActiveSets:
         """Twice as many slots."""
         self.support = pad(self.support, (0, self.support.shape[1]), value=self._empty)
         self.values = pad(self.values, (0, self.values.shape[1]))
-        self.crowded.zero_()
+        self.support_full.zero_()
 
     def rows(self, index: Tensor) -> ActiveSets:
         """Some of the problems, as they stand."""
@@ -98,12 +99,12 @@ class ActiveSets:
 
     def step(self) -> None:
         """One step of all problems that are not done."""
-        excess = self._measure()
-        count = self._let_in(excess.clone())
-        self._walk(excess, count)
+        violation = self._measure()
+        count = self._add_violators(violation.clone())
+        self._walk(violation, count)
 
     def _measure(self) -> Tensor:
-        """Excess (n, n_columns) of the gradient over the penalty; renews the gaps, and says who is done."""
+        """KKT violations (n, n_columns), gradient less penalty; renews the duality gaps, and says who is done."""
         gram, corr, square, penalty, _ = self.problems
         if gram.dim() == 2:
             grad = torch.addmm(corr, self.coef, gram, alpha=-1.0)
@@ -111,28 +112,28 @@ class ActiveSets:
             grad = torch.baddbmm(corr[:, None], self.coef[:, None], gram, alpha=-1.0)[:, 0]
         # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
         ratio = (grad * self._inverse).amax(1)
-        excess = grad - penalty
-        violation = excess.amax(1)
-        scale = torch.where(self._free & (violation > 0), 0.0, 1.0 / ratio.clamp_min(1.0))
+        violation = grad - penalty
+        largest = violation.amax(1)
+        scale = torch.where(self._free & (largest > 0), 0.0, 1.0 / ratio.clamp_min(1.0))
         cost = (self.values * penalty.expand_as(corr).gather(1, self.support)).sum(1)
         fitted = (self.values * corr.gather(1, self.support)).sum(1)
         rest = (square - fitted - (self.values * grad.gather(1, self.support)).sum(1)).clamp_min(0.0)
         gap = 0.5 * rest + cost - scale * (square - fitted) + 0.5 * scale**2 * rest
         self.gap.copy_(torch.where(self.done, self.gap, gap))
         # One step more than the gap asks for takes the ridge out of the solution.
-        open_ = (self.values * excess.gather(1, self.support)).abs().amax(1)
-        solved = (gap <= self.tol * 0.5 * square) | (torch.maximum(violation, open_) <= self._rounding)
-        self.done |= (self.solved & solved) | (self.idle >= _IDLE)
+        open_ = (self.values * violation.gather(1, self.support)).abs().amax(1)
+        solved = (gap <= self.tol * 0.5 * square) | (torch.maximum(largest, open_) <= self._rounding)
+        self.done |= (self.solved & solved) | (self.stalled >= _STALLED)
         self.solved.copy_(solved)
-        return excess
+        return violation
 
-    def _let_in(self, excess: Tensor) -> Tensor:
-        """Put the columns that violate optimality most into empty slots; return how many there were (n,)."""
-        # Only after a step that lowered the objective: nothing is let in and sent away again for ever.
+    def _add_violators(self, violation: Tensor) -> Tensor:
+        """How many columns (n,) violate the KKT conditions most; they are put into empty slots."""
+        # Only after a step that lowered the objective: nothing is added and sent away again for ever.
         ready = self.moved & ~self.solved & ~self.done
-        excess.scatter_(1, self.support, -torch.inf)
-        least = torch.maximum(_NEAR * excess.amax(1), self._rounding)
-        wanted = (excess > least[:, None]) & ready[:, None]
+        violation.scatter_(1, self.support, -torch.inf)
+        least = torch.maximum(_NEAR * violation.amax(1), self._rounding)
+        wanted = (violation > least[:, None]) & ready[:, None]
         # Columns and empty slots are numbered from 1, and those with the same number find each other.
         number = wanted.cumsum(1)
         column = torch.full_like(number, self._empty).scatter_(1, number * wanted, self._columns.expand_as(number))
@@ -141,19 +142,19 @@ class ActiveSets:
         count = number[:, -1]
         filled = empty & (place <= count[:, None])
         self.support.copy_(torch.where(filled, column.gather(1, place.clamp_max(self._empty)), self.support))
-        self.crowded.copy_((count > 0) & ~empty.any(1))
+        self.support_full.copy_((count > 0) & ~empty.any(1))
         return count
 
-    def _walk(self, excess: Tensor, count: Tensor) -> None:
+    def _walk(self, violation: Tensor, count: Tensor) -> None:
         """Go towards the optimum of the support; what reaches zero on the way leaves."""
         held = self.support != self._empty
-        (n, n_columns), gram = excess.shape, self.problems.gram
+        (n, n_columns), gram = violation.shape, self.problems.gram
         rows = self.support * n_columns
         if gram.dim() == 3:
             rows = rows + torch.arange(n, device=rows.device)[:, None] * n_columns**2
         inner = gram.take(rows[:, :, None] + self.support[:, None, :])
         inner.diagonal(dim1=1, dim2=2).copy_(1.0 + self._ridge * held.to(inner.dtype))
-        missing = torch.where(held, excess.gather(1, self.support), 0.0)
+        missing = torch.where(held, violation.gather(1, self.support), 0.0)
         factor = torch.linalg.cholesky_ex(inner).L
         halfway = torch.linalg.solve_triangular(factor, missing[..., None], upper=False)
         change = torch.linalg.solve_triangular(factor.mT, halfway, upper=True)[..., 0]
@@ -173,11 +174,11 @@ class ActiveSets:
         self.support.masked_fill_(gone & going, self._empty)
         self.moved.copy_(length[:, 0] > 0)
         whole = (length[:, 0] == 1) & ~gone.any(1)
-        self.idle.copy_(torch.where(whole & (count == 0), self.idle + 1, 0))
+        self.stalled.copy_(torch.where(whole & (count == 0), self.stalled + 1, 0))
 
 
 def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound: Bound | None = None) -> LassoResult:
-    """As `torch_lasso.solve`."""
+    """As `psmt.engines.torch.lasso.solve`."""
     n_columns = problems.corr.shape[1]
     gram, corr, square, penalty, rank = problems
     # The column of zeros that empty slots name, and more of them up to a multiple of 8, which matrix products like.
@@ -200,10 +201,10 @@ def _solve(problems: Problems, tol: float, start: Tensor | None) -> LassoResult:
         sets.start_from(start)
     for _ in range(_STEPS):
         sets.step()
-        n_open, crowded = torch.stack([(~sets.done).sum(), sets.crowded.sum()]).tolist()
-        if crowded:
+        n_open, n_full = torch.stack([(~sets.done).sum(), sets.support_full.sum()]).tolist()
+        if n_full:
             sets.widen()
-        # Those that are done stand in the way of the others, but to sort them out has its price.
+        # Those that are done stand in the way of the others, but to sort them out costs time.
         if n_open <= _SPARSE * len(index):
             done, still = sets.done.nonzero()[:, 0], (~sets.done).nonzero()[:, 0]
             coef[index[done]], gap[index[done]] = sets.coef[done], sets.gap[done]

@@ -7,11 +7,17 @@ from torch import Tensor
 
 from psmt.engines.contract import ResidentArrays
 from psmt.engines.torch.graphs import Captured
-from psmt.engines.window import FALL, CodeWindow, DenseSums, Slide, second_difference, slide_vectors
+from psmt.engines.window import FALL, CodeWindow, Slide, Sums, second_difference, slide_vectors
 
 
 class DenseWindow(CodeWindow):
     """See `psmt.engines.window.CodeWindow`. A slide costs four passes over the sums, whatever the window holds."""
+
+    total: Tensor
+    products: Tensor
+    curvature: Tensor
+    uses: Tensor
+    peak: Tensor
 
     def __init__(self, codes: Tensor) -> None:
         self.n_features = codes.shape[1]
@@ -66,10 +72,10 @@ class DenseWindow(CodeWindow):
             self.refresh()
         return Slide(vectors, oldest, youngest)
 
-    def sums(self, *, half_stencils: bool) -> DenseSums:
+    def sums(self, *, half_stencils: bool) -> Sums:
         """The sums as they are now, for products with V and S."""
         ends = self.ends() if half_stencils else self._buffer[:0]
-        return DenseSums(self.products, self.curvature, self.total, ends, self._n)
+        return Sums(self.products, self.curvature, self.total, ends, self._n)
 
     @property
     def _resident(self) -> ResidentArrays:
@@ -110,7 +116,7 @@ class DenseWindow(CodeWindow):
         torch.mm(bends.T, bends, out=self.curvature)
 
 
-def _add(code: Tensor, latest: Tensor, sums: ResidentArrays) -> None:
+def _add(code: Tensor, latest: Tensor, sums: tuple[Tensor, ...]) -> None:
     """Add a code (n_features,), the last of the latest up to 3, to the sums, in place."""
     total, uses, products, curvature, _ = sums
     total += code
@@ -121,7 +127,7 @@ def _add(code: Tensor, latest: Tensor, sums: ResidentArrays) -> None:
         curvature.addr_(bend, bend)
 
 
-def _subtract(oldest: Tensor, sums: ResidentArrays) -> None:
+def _subtract(oldest: Tensor, sums: tuple[Tensor, ...]) -> None:
     """Take the first of the oldest codes, up to 3, from the sums, in place."""
     total, uses, products, curvature, _ = sums
     if len(oldest) == 3:
@@ -138,7 +144,7 @@ def _subtract(oldest: Tensor, sums: ResidentArrays) -> None:
         matrix.masked_fill_(unused[:, None] | unused, 0.0)
 
 
-def _slide_sums(oldest: Tensor, youngest: Tensor, sums: ResidentArrays) -> tuple[Tensor, Tensor]:
+def _slide_sums(oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     """Slide the sums; return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
     total, _, products, curvature, peak = sums
 

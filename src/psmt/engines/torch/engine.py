@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from psmt.engines.contract import Bound, ResidentArrays, ShiftInvert
+from psmt.engines.contract import Bound, ResidentArrays, ShiftInvert, Work
 from psmt.engines.torch.code_window import DenseWindow
 from psmt.engines.torch.dictionary import swept
 from psmt.engines.torch.graphs import Captured
-from psmt.engines.torch.lasso import pose, solve, solve_many
+from psmt.engines.torch.lasso import solve, solve_many
+from psmt.engines.torch.problems import pose
 from psmt.engines.torch.shift_invert import DenseShiftInvert
 from psmt.engines.window import CodeWindow
 
@@ -65,8 +66,8 @@ class TorchEngine:
         gram: Tensor | None = None,
     ) -> Tensor:
         """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
-        prices = torch.as_tensor(penalty, dtype=columns.dtype, device=columns.device).expand(len(columns))
-        coef = solve_many(columns, targets.to(columns.dtype), prices, tol=tol, gram=gram).coef
+        penalties = torch.as_tensor(penalty, dtype=columns.dtype, device=columns.device).expand(len(columns))
+        coef: Tensor = solve_many(columns, targets.to(columns.dtype), penalties, tol=tol, gram=gram).coef
         return coef.double() if norms is None else coef / norms
 
     def solve_next(
@@ -74,18 +75,19 @@ class TorchEngine:
     ) -> Tensor:
         """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
         problem = pose(columns, target[None].to(columns.dtype), penalty.to(columns.dtype), gram)
-        return solve(problem, tol=tol, start=start[None]).coef[0].double()
+        coef: Tensor = solve(problem, tol=tol, start=start[None]).coef[0]
+        return coef.double()
 
     def solve_bounded(
         self, columns: Tensor, targets: Tensor, penalty: Tensor, bound: Bound, *, tol: float, start: Tensor
     ) -> Tensor:
         """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
         own, limits = (self.solver_array(part) for part in bound)
-        prices = self.solver_array(penalty)[:, None].expand(-1, len(columns))
-        problems = pose(
-            self.solver_array(columns), self.solver_array(targets), prices[0] if len(prices) == 1 else prices
-        )
-        return solve(problems, tol=tol, start=start, bound=Bound(own, limits)).coef.double()
+        penalties = self.solver_array(penalty)[:, None].expand(-1, len(columns))
+        shared = penalties[0] if len(penalties) == 1 else penalties
+        problems = pose(self.solver_array(columns), self.solver_array(targets), shared)
+        coef: Tensor = solve(problems, tol=tol, start=start, bound=Bound(own, limits)).coef
+        return coef.double()
 
     def add_codes(self, codes: Tensor, samples: Tensor, kept: float, code_code: Tensor, code_sample: Tensor) -> None:
         """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
@@ -100,13 +102,20 @@ class TorchEngine:
         """Codes (n, n_features) of a window with their sums, kept up as it slides."""
         return DenseWindow(codes)
 
-    def shift_invert(self, shifted: Tensor, shifts: Tensor, total: Tensor, *, centred: bool) -> ShiftInvert:
+    def shift_invert(
+        self,
+        shifted: Tensor,
+        shifts: Tensor,
+        total: Tensor,  # noqa: ARG002  the contract's: only operators that change lazily ask for it
+        *,
+        centred: bool,  # noqa: ARG002  likewise
+    ) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return DenseShiftInvert(torch.linalg.inv(shifted), shifts)
 
-    def capture(self, work: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+    def capture(self, work: Work) -> Work:
         """The work as one launch on a GPU."""
-        return Captured(work)
+        return cast(Work, Captured(work))
 
     def small_work(self) -> AbstractContextManager[object]:
         """Nothing to mind: the device has its own threads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ _KEPT = 16
 _CAPTURING = Lock()
 """One at a time."""
 
-Argument = Tensor | Resident | tuple[Tensor, ...]
+Argument: TypeAlias = Tensor | Resident | tuple[Tensor, ...]
 
 
 class _Capture(NamedTuple):

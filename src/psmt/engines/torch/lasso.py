@@ -1,8 +1,8 @@
 """Exact non-negative lasso for many problems at once, in torch.
 
-The problems are those of `psmt.engines.numba.lasso`, and so is the method: a primal active set, stopped by the gap. On
-a GPU one kernel solves them (`active_set.cu`), each by one block of threads from start to end. Elsewhere they take
-their steps together (`active_sets`).
+The problems are those of `psmt.engines.numba.lasso`, and so is the method: a primal active set, grown by KKT
+violations and stopped by the duality gap. On a GPU one kernel solves them (`active_set.cu`), each by one block of
+threads from start to end. Elsewhere they take their steps together (`active_sets`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def _solve_by_kernel(
     blocks = min(n, compiled.blocks_at_once(threads, shared), max(_SCRATCH // scratch_size, 1))
     coef = torch.empty_like(corr) if start is None else start.to(corr.dtype, copy=True).contiguous()
     gap = torch.empty_like(square)
-    worth, activity = (penalty, square) if bound is None else (bound.worth.contiguous(), bound.limit.contiguous())
+    bounds: tuple[Tensor, Tensor] = (penalty, square) if bound is None else bound
+    worth, limits = (part.contiguous() for part in bounds)
     if n:
         compiled(
             blocks,
@@ -88,7 +89,7 @@ def _solve_by_kernel(
             square,
             penalty,
             worth,
-            activity,
+            limits,
             coef,
             gap,
             corr.new_empty(blocks * scratch_size),

@@ -17,7 +17,7 @@ class Problems(NamedTuple):
     square: Tensor
     """(n,): squared norms of the targets."""
     penalty: Tensor
-    """(n_columns,) or (n, n_columns): price of a unit of each coefficient, >= 0."""
+    """(n_columns,) or (n, n_columns): of a unit of each coefficient, >= 0."""
     rank: int
     """How many columns can be independent."""
 

@@ -27,7 +27,7 @@ class DenseShiftInvert:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
         return self.matrices @ vectors
 
-    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, total: Tensor) -> None:
+    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, _total: Tensor, /) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
         self.shifts = torch.where(which, shifts, self.shifts)
         self.matrices[which] = torch.linalg.inv(shifted)
@@ -48,6 +48,6 @@ class DenseShiftInvert:
         return (self.shifts,), (self.matrices,), ()
 
     @classmethod
-    def of_parts(cls, copied: tuple[Tensor], resident: tuple[Tensor], constants: tuple[()]) -> Self:
+    def of_parts(cls, copied: tuple[Tensor], resident: tuple[Tensor], _constants: tuple[()], /) -> Self:
         """The same of other tensors."""
         return cls(*resident, *copied)
