@@ -15,6 +15,7 @@ import numpy as np
 from psmt.engines import engine_for
 from psmt.engines.contract import Change, Engine, Slide
 from psmt.engines.window import Sums, half_stencil
+from psmt.numerics.linalg import subtract_outer
 from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Ints
 
@@ -53,7 +54,7 @@ def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
     n, images = sums.n, sums.products_times(vectors)
     if not centred:
         return images / n
-    images -= sums.total[:, None] * ((sums.total @ vectors) / n)
+    images = subtract_outer(images, sums.total, (sums.total @ vectors) / n)
     images /= n - 1
     return images
 

@@ -25,7 +25,7 @@ import numpy as np
 from psmt.engines import engine_for
 from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
-from psmt.numerics.linalg import contiguous, sum_by_group, unit_columns
+from psmt.numerics.linalg import contiguous, first_of_group, sum_by_group, unit_columns
 from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
 from psmt.validation import check_real
@@ -149,10 +149,7 @@ def pose_columns_masked(embedding: Array) -> PosedColumns:
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)
-    number = _parallel_groups(unit)
-    # The first of a group has the least index; the sort is stable.
-    order = xp.argsort(number, stable=True)
-    group = order[xp.searchsorted(number[order], number)]
+    group = first_of_group(_parallel_groups(unit))
     is_first = group == xp.arange(len(group), device=group.device)
     return _posed(xp.where(is_first[:, None], unit, 0.0), norms, group)
 

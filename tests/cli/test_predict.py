@@ -202,7 +202,7 @@ def test_losing_against_copying_is_marked(started):
         ([FILM, *TINY, "--start", 150, "--start", 255], "use a start from 120 to 254"),
         ([FILM, *TINY, "--start", 119], "use a start from 120 to 254"),
         ([FILM, *TINY, "--start=-1"], "use a start from 120 to 254"),
-        ([FILM, *TINY, "--device", "cuda"], "use device='cpu'"),
+        ([FILM, *TINY, "--device", "cuda:99"], "use device='cpu'"),
         ([FILM, "--horizon", 0], "horizon=0 is too small"),
         ([FILM, "--atoms", 0], "atoms=0 is too small"),
         ([FILM, "--alpha", 0], "alpha=0.0 is out of range"),

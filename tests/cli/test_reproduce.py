@@ -289,7 +289,7 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
         (["reproduce", FILM, *TINY, "--horizon", 4, "--start", 89], "use a start from 36 to 85"),
         (["reproduce", FILM, "--workers", 2, "--cluster", "tcp://127.0.0.1:9"], "leave out one of them"),
         (["reproduce", FILM, "--workers", 0], "workers=0 is too small"),
-        (["reproduce", FILM, "--device", "cuda"], "use device='cpu'"),
+        (["reproduce", FILM, "--device", "cuda:99"], "use device='cpu'"),
         (["sweep", FILM, *PATCHES, "--workers", 1], "the film has 90 frames, but the smallest window"),
         (["sweep", FILM, "--atoms", 0], "atoms=0 is too small"),
         (["sweep", FILM, "--window", 300], "give one --atoms with it"),

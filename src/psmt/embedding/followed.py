@@ -220,7 +220,7 @@ class Track:
         if self._matrix is None:
             self._matrix = fix_signs(contiguous(self.directions[:, : self.wanted].T))
         eigenvalues = self.eigenvalues[: self.wanted]
-        return Embedding(self._matrix, xp.where(eigenvalues > 0, eigenvalues, 0.0), self.rank)
+        return Embedding(self._matrix, xp.clip(eigenvalues, min=0.0), self.rank)
 
     def update(self, pencil: Pencil, change: Change, tol: float) -> bool:
         """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from psmt.embedding.closed_form import noise_curvature
+from psmt.engines.contract import Resident
 from psmt.engines.window import Sums
 from psmt.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
-from psmt.numerics.linalg import add_to_diagonal, is_positive_definite
+from psmt.numerics.linalg import add_multiple, add_to_diagonal, is_positive_definite
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import moving, rank_threshold
-from psmt.types import Array, Mask
+from psmt.types import AnyArray, Array, Mask
 
 
 @dataclass(frozen=True)
-class Pencil:
+class Pencil(Resident):
     """S and V of a window, each with its share of the noise."""
 
     sums: Sums
@@ -28,12 +29,13 @@ class Pencil:
 
     def covariance_times(self, vectors: Array) -> Array:
         """V times the columns of `vectors` (n_features, k)."""
-        return covariance_times(self.sums, vectors, centred=self.centred) + self.noise_variance * vectors
+        images = covariance_times(self.sums, vectors, centred=self.centred)
+        return add_multiple(images, self.noise_variance, vectors)
 
     def second_differences_times(self, vectors: Array) -> Array:
         """S times the columns of `vectors` (n_features, k)."""
         noise = noise_curvature(self.sums.n) * self.noise_variance
-        return self.sums.second_differences_times(vectors) + noise * vectors
+        return add_multiple(self.sums.second_differences_times(vectors), noise, vectors)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
         """``S x - V y`` of the columns x of `vectors` and y of `scaled`, each (n_features, k)."""
@@ -56,18 +58,12 @@ class Pencil:
         resident = sums.products, sums.curvature, sums.total
         return (self.constant, self.threshold, sums.ends), resident, (sums.n, self.centred, self.noise_variance)
 
-    @classmethod
-    def of_parts(
-        cls,
-        copied: tuple[Mask, Array, Array],
-        resident: tuple[Array, Array, Array],
-        constants: tuple[int, bool, float],
-        /,
-    ) -> Self:
+    def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
         """The same of other arrays."""
         constant, threshold, ends = copied
-        n, centred, noise_variance = constants
-        return cls(Sums(*resident, ends, n), constant, threshold, centred, noise_variance)
+        products, curvature, total = resident
+        sums = Sums(products, curvature, total, ends, self.sums.n)
+        return replace(self, sums=sums, constant=constant, threshold=threshold)
 
 
 def rank_limits(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:

@@ -7,9 +7,10 @@ takes the array namespace from its input and does not know which engine it has.
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, Self, TypeVar, get_type_hints, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,31 +67,28 @@ class Change(NamedTuple):
     """Weights (n, n) of S."""
 
 
-@runtime_checkable
-class Resident(Protocol):
+class Resident(ABC):
     """An argument of captured work, made of arrays: some are copied in at each call, some stay where they are."""
 
+    @abstractmethod
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
         """Arrays to copy, arrays that stay and may be changed in place, and constants."""
 
-    @classmethod
-    def of_parts(
-        cls, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], constants: tuple[Hashable, ...], /
-    ) -> Self:
+    @abstractmethod
+    def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
         """The same argument, of other arrays of the same shapes."""
 
 
-class ResidentArrays(tuple[AnyArray, ...]):
+class ResidentArrays(tuple[AnyArray, ...], Resident):
     """Arrays that stay where they are, as an argument of captured work."""
 
     def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:
         """None is copied."""
         return (), tuple(self), ()
 
-    @classmethod
-    def of_parts(cls, _copied: tuple[()], resident: tuple[AnyArray, ...], _constants: tuple[()], /) -> Self:
+    def with_arrays(self, _copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
         """The same of other arrays."""
-        return cls(resident)
+        return type(self)(resident)
 
 
 class ShiftInvert(Protocol):

@@ -72,6 +72,26 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
     return matrices
 
 
+def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
+    """The matrix plus a multiple of another, in place: in one pass where the library has one."""
+    if is_numpy_array(matrix):
+        matrix += factor * other
+    else:
+        own: Any = matrix  # with methods of torch's own
+        own.add_(other, alpha=factor)
+    return matrix
+
+
+def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
+    """The matrix (n, m) less the outer product of two vectors (n,) and (m,), in place, in one pass."""
+    if is_numpy_array(matrix):
+        matrix -= left[:, None] * right
+    else:
+        own: Any = matrix  # with methods of torch's own
+        own.addr_(left, right, alpha=-1.0)
+    return matrix
+
+
 def unit_columns(columns: Array) -> tuple[Array, Array]:
     """Unit-norm columns (n_columns, n_features), one per row, and the norms they had; zero columns stay zero."""
     xp = array_namespace(columns)
@@ -104,3 +124,14 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
     own: Any = values  # with methods of torch's own
     sums: Array = own.new_zeros(len(own), n_groups).index_add_(1, group, own)
     return sums
+
+
+def first_of_group(group: Ints) -> Ints:
+    """Index (n,) of the first that belongs to the same group, for each of n; groups are numbered below n."""
+    if is_numpy_array(group):
+        _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+        return np.asarray(first[inverse])
+    own: Any = group  # with methods of torch's own
+    index = array_namespace(own).arange(len(own), device=own.device)
+    firsts: Ints = own.new_full((len(own),), len(own)).scatter_reduce_(0, own, index, "amin")[own]
+    return firsts

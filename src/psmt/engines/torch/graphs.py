@@ -123,9 +123,9 @@ def _rebuilt(arguments: tuple[Argument, ...], copied: list[Tensor], resident: li
         if isinstance(argument, Tensor):
             rebuilt.append(next(inputs))
         elif isinstance(argument, Resident):
-            shown, kept, constants = argument.parts()
-            parts = tuple(next(inputs) for _ in shown), tuple(next(stay) for _ in kept)
-            rebuilt.append(type(argument).of_parts(*parts, constants))
+            shown, kept, _ = argument.parts()
+            tensors = tuple(next(inputs) for _ in shown), tuple(next(stay) for _ in kept)
+            rebuilt.append(argument.with_arrays(*tensors))
         else:
             rebuilt.append(type(argument)(*(next(inputs) for _ in argument)))
     return rebuilt

@@ -10,10 +10,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from psmt.engines.contract import Change
+from psmt.engines.contract import Change, Resident
 
 
-class DenseShiftInvert:
+class DenseShiftInvert(Resident):
     """See `psmt.engines.contract.ShiftInvert`. As an argument of captured work the operators stay where they are."""
 
     def __init__(self, matrices: Tensor, shifts: Tensor) -> None:
@@ -47,7 +47,6 @@ class DenseShiftInvert:
         """As an argument of captured work."""
         return (self.shifts,), (self.matrices,), ()
 
-    @classmethod
-    def of_parts(cls, copied: tuple[Tensor], resident: tuple[Tensor], _constants: tuple[()], /) -> Self:
+    def with_arrays(self, copied: tuple[Tensor, ...], resident: tuple[Tensor, ...], /) -> Self:
         """The same of other tensors."""
-        return cls(*resident, *copied)
+        return type(self)(*resident, *copied)
