@@ -10,7 +10,8 @@ import spams
 
 from benchmarks.measure import ALPHA, Row, dictionary, medians, patches, pinned
 from psmt import SparseCoder, TemporalEmbedding
-from psmt.engines.numba.lasso import solve_one, unit_columns
+from psmt.engines.numba.lasso import solve_one
+from psmt.numerics.linalg import unit_columns
 
 LAMBDA, GAP = 0.1, 1e-8
 POINTS = 9
