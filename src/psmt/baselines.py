@@ -25,28 +25,32 @@ class SeriesBaseline(LastFramesPredictor):
         """Features of each frame that it was fitted with."""
         return int(self.shape_[0])
 
-    def _check_past(self, X: ArrayLike) -> Array:
-        return check_series(X, minimum=self._order)
+    def check_past(self, X: ArrayLike) -> Array:
+        """Return the past frames, as numbers that can be computed with."""
+        return check_series(X, minimum=self.n_last)
 
-    def _check_next(self, x: ArrayLike) -> Array:
+    def check_next(self, x: ArrayLike) -> Array:
+        """Return a frame, as numbers that can be computed with."""
         return check_frame(x, self.n_features_in_)
 
 
 class CopyLast(SeriesBaseline):
     """Persistence: the next frame is the last one, which every predictor has to beat."""
 
-    _order = 1
+    n_last = 1
 
-    def _next(self, last: Array) -> Array:
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
         return np.array(last[-1])
 
 
 class LinearTrend(SeriesBaseline):
     """Linear extrapolation: every feature goes on along the straight line through its last two values."""
 
-    _order = 2
+    n_last = 2
 
-    def _next(self, last: Array) -> Array:
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
         return np.asarray(2.0 * last[-1] - last[-2])
 
 
@@ -66,17 +70,19 @@ class RidgeAutoregression(SeriesBaseline):
         "order": count(),
         "penalty": allowing("auto", real(open_bound=True)),
     }
-    _learned = ("penalty_", "weights_")
+    learned = ("penalty_", "weights_")
 
     def __init__(self, *, order: int = 2, penalty: float | str = "auto") -> None:
         self.order = order
         self.penalty = penalty
 
     @property
-    def _order(self) -> int:
+    def n_last(self) -> int:
+        """How many of the last frames are looked at."""
         return self.order
 
-    def _learn(self, past: Array) -> None:
+    def learn(self, past: Array) -> None:
+        """Learn from the checked past."""
         inputs, targets = self._pairs(past)
         if len(inputs) == 0:
             raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.order + 1}")
@@ -106,7 +112,8 @@ class RidgeAutoregression(SeriesBaseline):
         turned = vectors.T @ (inputs.T @ targets)
         return [vectors @ (turned / (np.maximum(values, 0) + p * scale)[:, None]) for p in penalties]
 
-    def _next(self, last: Array) -> Array:
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
         return np.asarray(last[-1] + last.ravel() @ self.weights_)
 
 

@@ -10,7 +10,7 @@ from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.prediction.command import PredictOptions
 from psmt.experiments.reconstruction.command import ReconstructOptions
 from psmt.experiments.reproduce.command import ReproduceOptions
-from psmt.experiments.reproduce.page import Film, make_page, make_sections, make_summary
+from psmt.experiments.reproduce.page import FilmRecord, make_page, make_sections, make_summary
 from psmt.experiments.reproduce.run import asked_settings, chapters, demo_settings, reproduce
 from psmt.experiments.running.context import Run
 from psmt.experiments.sweep.command import SweepOptions
@@ -87,7 +87,7 @@ def test_every_figure_and_section_bears_a_series(series_done):
         files |= experiment_of(name).written(result)
     assert all(content.startswith(PNG) for name, content in files.items() if name.endswith(".png"))
     assert any(name.endswith(".csv") for name in files)
-    film = Film(name="sensors", checksum="0" * 64, n_frames=600)
+    film = FilmRecord(name="sensors", checksum="0" * 64, n_frames=600)
     page = make_page(series_done, film, make_sections(series_done, files), {})
     html = render(page).decode()
     assert html.count("<img") >= 5

@@ -51,7 +51,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
     """Run all experiments of the paper on each film, and write their files, the summary and the report."""
     options.check()
     from psmt.experiments.output import write_files
-    from psmt.experiments.reproduce.page import Film, all_claims, make_page, make_sections, make_summary
+    from psmt.experiments.reproduce.page import FilmRecord, all_claims, make_page, make_sections, make_summary
     from psmt.experiments.reproduce.run import chapters, reproduce, run_key
     from psmt.experiments.running.timings import StageClock
     from psmt.files import clear_stale
@@ -73,7 +73,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
             "frame_size": options.size,
             "position": options.position,
         }
-        film = Film(
+        film = FilmRecord(
             name=source.name,
             checksum=source.checksum(),
             n_frames=len(values),

@@ -21,7 +21,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class FilmRecord:
     """What was looked at."""
 
     name: str
@@ -56,7 +56,9 @@ def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Sectio
     return [*sections, Section(title="What cannot be tested on this film", text=missing)] if missing else sections
 
 
-def make_page(done: Reproduction, film: Film, sections: Sequence[Section], durations: Mapping[str, float]) -> Page:
+def make_page(
+    done: Reproduction, film: FilmRecord, sections: Sequence[Section], durations: Mapping[str, float]
+) -> Page:
     """The report, with its sections and how long each stage took."""
     what = "the values as they are" if film.patch_size is None else "standardised patches"
     return Page(
@@ -72,7 +74,7 @@ def make_page(done: Reproduction, film: Film, sections: Sequence[Section], durat
     )
 
 
-def make_summary(done: Reproduction, film: Film) -> bytes:
+def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
     """summary.json: the claims with their figures, and the numbers of all tables. No durations: they would differ."""
     content = {
         "psmt": psmt.__version__,
@@ -104,7 +106,7 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-def _facts(done: Reproduction, film: Film, durations: Mapping[str, float]) -> list[Fact]:
+def _facts(done: Reproduction, film: FilmRecord, durations: Mapping[str, float]) -> list[Fact]:
     """How it was made: film, settings, versions, durations."""
     facts = [Fact("Film", f"{film.name}, {film.n_frames:,} frames"), Fact("Checksum", f"sha256 {film.checksum}")]
     if film.patch_size is not None:

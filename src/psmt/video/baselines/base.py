@@ -13,12 +13,14 @@ class FrameBaseline(LastFramesPredictor):
     """Autoregressive predictor of whole frames: grey levels (time, height, width) in, grey levels out.
 
     A baseline is a file in this folder with a subclass, and a line in `FRAME_BASELINES`. It says how many of the last
-    frames it looks at (`_order`), which frame follows them (`_next`), and, where `fit` learns something, how (`_learn`)
-    and what (`_learned`).
+    frames it looks at (`n_last`), which frame follows them (`next_frame`), and, where `fit` learns something, how
+    (`learn`) and what (`learned`).
     """
 
-    def _check_past(self, X: ArrayLike) -> Levels:
-        return check_film(X, minimum=self._order)
+    def check_past(self, X: ArrayLike) -> Levels:
+        """Return the past frames, as numbers that can be computed with."""
+        return check_film(X, minimum=self.n_last)
 
-    def _check_next(self, x: ArrayLike) -> Levels:
+    def check_next(self, x: ArrayLike) -> Levels:
+        """Return a frame, as numbers that can be computed with."""
         return check_next_frame(x, self.shape_)

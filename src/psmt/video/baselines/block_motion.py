@@ -27,14 +27,15 @@ class BlockMotion(FrameBaseline):
         Largest motion in pixels per frame, along each axis.
     """
 
-    _order = 2
+    n_last = 2
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {"block": count(2), "reach": count()}
 
     def __init__(self, *, block: int = 16, reach: int = 8) -> None:
         self.block = block
         self.reach = reach
 
-    def _next(self, last: Levels) -> Levels:
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
         # Half a block of margin on each side, so that corners are in as many blocks as the middle; the rest is the
         # reach of the search, and of the motion that goes on, and a pixel to interpolate with.
         half = self.block // 2

@@ -21,9 +21,10 @@ class FourierPhase(FrameBaseline):
     that it turned between the last two frames: what moves steadily through a window turns steadily.
     """
 
-    _order = 2
+    n_last = 2
 
-    def _next(self, last: Levels) -> Levels:
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
         before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
         turn = now * before.conj()
         size = np.abs(turn)

@@ -16,16 +16,18 @@ class CopyLastFrame(FrameBaseline):
     array([1., 1., 1.], dtype=float32)
     """
 
-    _order = 1
+    n_last = 1
 
-    def _next(self, last: Levels) -> Levels:
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
         return np.array(last[-1])
 
 
 class LinearPixels(FrameBaseline):
     """Linear extrapolation: every pixel goes on along the straight line through its last two values."""
 
-    _order = 2
+    n_last = 2
 
-    def _next(self, last: Levels) -> Levels:
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
         return np.asarray(2 * last[-1] - last[-2])

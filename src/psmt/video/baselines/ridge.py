@@ -30,21 +30,22 @@ class RidgePixels(FrameBaseline):
         the last eighth of the past, learning from what lies before it, then learns from all of it.
     """
 
-    _order = 2
+    n_last = 2
     _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "radius": count(0),
         "tile": count(),
         "penalty": allowing("auto", real(open_bound=True)),
     }
-    _learned = ("penalty_", "weights_")
+    learned = ("penalty_", "weights_")
 
     def __init__(self, *, radius: int = 2, tile: int = 25, penalty: float | str = "auto") -> None:
         self.radius = radius
         self.tile = tile
         self.penalty = penalty
 
-    def _learn(self, past: Levels) -> None:
+    def learn(self, past: Levels) -> None:
+        """Learn from the checked past."""
         if len(past) < 4:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; ridge autoregression needs at least 4")
         n_steps = len(past) - 2
@@ -111,7 +112,8 @@ class RidgePixels(FrameBaseline):
         explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
         return float(np.sum(power) + explained)
 
-    def _next(self, last: Levels) -> Levels:
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
         inputs = self._neighbourhoods(last[0], last[1])
         predicted: Levels = last[-1].copy()
         for weights, tile in zip(self.weights_, self._tiles(), strict=True):
