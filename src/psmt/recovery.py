@@ -25,7 +25,7 @@ import numpy as np
 from psmt.engines import engine_for
 from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
-from psmt.numerics.linalg import contiguous, first_of_group, sum_by_group, unit_columns
+from psmt.numerics.linalg import contiguous, first_indices, first_of_group, sum_by_group, unit_columns
 from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
 from psmt.validation import check_real
@@ -133,12 +133,13 @@ def pose_columns(embedding: Array) -> PosedColumns:
     """The columns of P (n_components, n_features), each direction once, and no zero ones."""
     xp = array_namespace(embedding)
     unit, norms = unit_columns(contiguous(embedding.T))
-    (atoms,) = xp.nonzero(norms > 0)
-    own = _parallel_groups(unit[atoms])
-    group = xp.zeros_like(xp.argsort(norms))
+    shown = norms > 0
+    (atoms,) = xp.nonzero(shown)
+    columns = unit[atoms]
+    own = _parallel_groups(columns)
+    group = xp.astype(shown, own.dtype)
     group[atoms] = own
-    columns = unit[atoms][xp.unique_all(own).indices] if len(atoms) else unit[:0]
-    return _posed(columns, norms, group)
+    return _posed(columns[first_indices(own)], norms, group)
 
 
 def pose_columns_masked(embedding: Array) -> PosedColumns:
@@ -149,7 +150,7 @@ def pose_columns_masked(embedding: Array) -> PosedColumns:
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)
-    group = first_of_group(_parallel_groups(unit))
+    group = first_of_group(_parallel_groups(unit, norms == 0))
     is_first = group == xp.arange(len(group), device=group.device)
     return _posed(xp.where(is_first[:, None], unit, 0.0), norms, group)
 
@@ -161,14 +162,15 @@ def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
     return PosedColumns(columns, shown, group, share, sum_by_group(share[None], group, len(columns))[0])
 
 
-def _parallel_groups(columns: Array) -> Ints:
-    """The set (n,) of parallel unit columns (n, n_components) that each belongs to; zero columns have their own."""
+def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
+    """The set (n,) of parallel unit columns (n, n_components) of each; those that are zero have their own."""
     xp = array_namespace(columns)
     # Parallel columns are neighbours in the order of their products with any vector.
     order = xp.argsort(columns @ _probe(xp, columns.shape[1], columns.device), stable=True)
     ordered = columns[order]
     differs = xp.sum((ordered[1:] - ordered[:-1]) ** 2, axis=1) > PARALLEL
-    differs = differs | ~xp.any(ordered[1:] != 0, axis=1)
+    if zero is not None:
+        differs = differs | zero[order[1:]]
     group = xp.zeros_like(order)
     group[order[1:]] = xp.cumulative_sum(xp.astype(differs, order.dtype))
     return group

@@ -67,7 +67,7 @@ class DictionaryStatistics:
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):
             return 0
-        worst = xp.argsort(xp.sum(residuals**2, axis=1), descending=True)[: len(dead)]
+        worst = xp.argsort(-xp.sum(residuals**2, axis=1))[: len(dead)]
         worst = worst[xp.linalg.vector_norm(samples[worst], axis=1) > 0]
         dead = dead[: len(worst)]
         atoms[dead] = unit_columns(samples[worst])[0]

@@ -400,10 +400,12 @@ class Known(NamedTuple):
 
     def _bordered(self, values: Array | float, change: Array, proposed: Array, images: Array) -> Array:
         """A diagonal matrix of values and its change, bordered by products of all directions with the images."""
-        xp = array_namespace(change)
+        n, size = len(change), len(change) + proposed.shape[1]
         cross = self.directions.T @ images
-        inner = add_to_diagonal(1.0 * change, values)
-        return xp.concat([xp.concat([inner, cross], axis=1), xp.concat([cross.T, proposed.T @ images], axis=1)])
+        matrix = array_namespace(change).empty((size, size), dtype=change.dtype, device=change.device)
+        matrix[:n, :n], matrix[:n, n:], matrix[n:, :n], matrix[n:, n:] = change, cross, cross.T, proposed.T @ images
+        add_to_diagonal(matrix[:n, :n], values)
+        return matrix
 
 
 def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array]:

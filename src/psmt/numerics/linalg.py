@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
-from array_api_compat import is_numpy_array
 
-from psmt.numerics.namespace import UncheckedLinalg, array_namespace
+from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_array
 from psmt.types import Array, Ints, Mask
 
 
@@ -124,6 +123,13 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
     own: Any = values  # with methods of torch's own
     sums: Array = own.new_zeros(len(own), n_groups).index_add_(1, group, own)
     return sums
+
+
+def first_indices(group: Ints) -> Ints:
+    """Index (n_groups,) of the first member of each group, in the order of their numbers."""
+    if is_numpy_array(group):
+        return np.asarray(np.unique(group, return_index=True)[1])
+    return array_namespace(group).unique_all(group).indices
 
 
 def first_of_group(group: Ints) -> Ints:
