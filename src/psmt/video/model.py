@@ -84,7 +84,7 @@ class FramePSMT(BaseEstimator):
 
     ============================================================  =====
     all                                                           0.365
-    without the blend by code                                  0.364
+    without the blend by code                                     0.364
     without neighbouring pixels                                   0.394
     without neighbouring pixels and bands of detail               0.423
     without planes                                                0.459
