@@ -343,3 +343,24 @@ def test_a_film_that_never_moves_is_predicted_to_stay(engine):
         pytest.xfail("equal atoms are let in together there, and share the activity as rounding will have it")
     for _ in range(5):
         np.testing.assert_allclose(model.update(x).predict(), still, atol=1e-9)
+
+
+def test_the_former_name_of_half_stencils_still_works_and_says_so(film):
+    given = {"n_atoms": 12, "window": 40, "n_components": 5, "alpha": 0.1, "lam": 0.01, "random_state": 0}
+    with pytest.warns(FutureWarning, match="ends is called half_stencils now"):
+        former = PSMT(**given, ends=True).fit(film[:100])
+    own = PSMT(**given, half_stencils=True).fit(film[:100])
+    assert former.predict().tobytes() == own.predict().tobytes()
+    assert own.predict().tobytes() != PSMT(**given).fit(film[:100]).predict().tobytes()
+
+
+def test_saving_changes_nothing_in_the_model(tmp_path):
+    """Also where the embedding is followed: the next predictions are those of a model that was not saved."""
+    rng = np.random.default_rng(0)
+    coder = SparseCoder.from_dictionary(rng.standard_normal((260, 64)), alpha=2.0)
+    frames = np.cumsum(rng.standard_normal((330, 64)), axis=0)
+    saved, other = (PSMT(window=300, n_components=8, lam=0.1, coder=coder).fit(frames[:310]) for _ in range(2))
+    for x in frames[310:]:
+        saved.save(tmp_path / "m")
+        assert saved.update(x).predict().tobytes() == other.update(x).predict().tobytes()
+    assert saved.followed_.n_solved_ == other.followed_.n_solved_

@@ -366,3 +366,9 @@ def test_points_of_the_wrong_width_are_refused():
         layer.inverse_transform(np.ones((2, 5)))
     with pytest.raises(NotFittedError):
         TemporalEmbedding().transform(np.ones((2, 5)))
+
+
+def test_the_former_name_of_the_eigenvalues_still_works_and_says_so():
+    layer = TemporalEmbedding(n_components=3).fit(smooth_codes())
+    with pytest.warns(FutureWarning, match="roughness_ is called eigenvalues_ now"):
+        assert np.array_equal(layer.roughness_, layer.eigenvalues_)

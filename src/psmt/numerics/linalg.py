@@ -129,7 +129,9 @@ def first_indices(group: Ints) -> Ints:
     """Index (n_groups,) of the first member of each group, in the order of their numbers."""
     if is_numpy_array(group):
         return np.asarray(np.unique(group, return_index=True)[1])
-    return array_namespace(group).unique_all(group).indices
+    xp = array_namespace(group)
+    (firsts,) = xp.nonzero(first_of_group(group) == xp.arange(len(group), device=group.device))
+    return firsts[xp.argsort(group[firsts])]
 
 
 def first_of_group(group: Ints) -> Ints:

@@ -30,14 +30,6 @@ class Eigenpairs(NamedTuple):
     eigenvectors: Array
 
 
-class UniqueIndices(Protocol):
-    """Distinct values, of which the first places are asked for."""
-
-    @property
-    def indices(self) -> Ints:
-        """Where each distinct value comes first."""
-
-
 class UncheckedFactor(NamedTuple):
     """A Cholesky factor (n, n), and zero () where there is one."""
 
@@ -116,7 +108,6 @@ class Namespace(Protocol):
     def searchsorted(self, ordered: Ints, values: Ints, /) -> Ints: ...
     def stack(self, arrays: Sequence[Array], /) -> Array: ...
     def take_along_axis(self, x: Array, indices: Ints, /, *, axis: int) -> Array: ...
-    def unique_all(self, x: Ints, /) -> UniqueIndices: ...
 
     def __hash__(self) -> int: ...
 

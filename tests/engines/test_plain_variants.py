@@ -1,0 +1,37 @@
+"""The plain side of what captured work masks, on the arrays of every engine: one that captures nothing would use it."""
+
+import numpy as np
+import scipy.linalg
+
+from psmt.numerics.linalg import eigh_generalised, first_indices, first_of_group
+from psmt.recovery import pose_columns, pose_columns_masked
+
+
+def test_generalised_eigenproblems_are_those_of_lapack(engine):
+    rng = np.random.default_rng(0)
+    matrix, root = rng.standard_normal((2, 12, 12))
+    matrix, metric = matrix + matrix.T, root @ root.T + np.eye(12)
+    values, vectors = map(engine.numpy, eigh_generalised(engine.array(matrix), engine.array(metric)))
+    np.testing.assert_allclose(values, scipy.linalg.eigh(matrix, metric, eigvals_only=True), atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ metric @ vectors, np.eye(12), atol=1e-9)
+
+
+def test_the_first_of_each_group(engine):
+    numbers = engine.array([2, 0, 2, 1, 0, 3])
+    group = numbers.astype(np.int64) if isinstance(numbers, np.ndarray) else numbers.long()
+    assert engine.numpy(first_of_group(group)).tolist() == [0, 1, 0, 3, 1, 5]
+    assert engine.numpy(first_indices(group)).tolist() == [1, 3, 0, 5]
+
+
+def test_masked_columns_are_the_plain_ones(engine):
+    """Some are parallel, some are zero."""
+    rng = np.random.default_rng(0)
+    embedding = rng.standard_normal((5, 12))
+    embedding[:, 7], embedding[:, 9], embedding[:, [2, 11]] = 2.0 * embedding[:, 3], 0.5 * embedding[:, 1], 0.0
+    plain, masked = (pose(engine.array(embedding)) for pose in (pose_columns, pose_columns_masked))
+    assert len(plain.columns) == 8
+    for atom in np.flatnonzero(embedding.any(axis=0)):
+        own, other = (engine.numpy(posed.columns)[int(posed.group[atom])] for posed in (plain, masked))
+        np.testing.assert_allclose(own, other)
+    np.testing.assert_allclose(engine.numpy(plain.share), engine.numpy(masked.share))
+    np.testing.assert_allclose(np.sort(engine.numpy(plain.total)), np.sort(engine.numpy(masked.total))[-8:])
