@@ -242,14 +242,14 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
         (2048, False),
     }
     assert cut["claims"]["more_frames"]["verdict"] in ("holds", "does not hold")
-    assert cut["claims"]["more_atoms"]["verdict"] == "cannot be tested on this film"
+    assert cut["claims"]["more_atoms"]["verdict"] == "cannot be told"
     page = (out / "cut" / "report.html").read_text()
     assert "needs 127" in page
     assert page.count("film too short") == 9
     assert not (out / "cut" / "prediction.csv").exists()
 
     short = json.loads((out / "short" / "summary.json").read_bytes())
-    assert {claim["verdict"] for claim in short["claims"].values()} == {"cannot be tested on this film"}
+    assert {claim["verdict"] for claim in short["claims"].values()} == {"cannot be told"}
     for claim in short["claims"].values():
         assert "34 frames" in " ".join(claim["notes"])
     assert {path.name for path in (out / "short").iterdir()} == {

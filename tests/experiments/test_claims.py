@@ -12,7 +12,7 @@ from psmt.experiments.topology.claims import clusters_change, clusters_persist, 
 from psmt.experiments.topology.likeness import Likeness
 from psmt.experiments.topology.persistence import Overlap
 
-UNTESTED = "cannot be tested on this film"
+UNTOLD = "cannot be told"
 
 
 def grid(*rows: tuple[float, ...]) -> dict[tuple[int, int], float]:
@@ -34,8 +34,8 @@ def grid(*rows: tuple[float, ...]) -> dict[tuple[int, int], float]:
         (((0.9, 0.7, 0.4), (0.5, 0.4, 0.3)), "holds", "holds"),
         (((0.4, 0.4, 0.4), (0.5, 0.3, 0.3)), "does not hold", "does not hold"),
         (((0.4, 0.6, 0.39996), (0.3, 0.3, 0.1)), "holds", "does not hold"),
-        (((0.4, 0.3, 0.2),), UNTESTED, "holds"),
-        (((0.4,), (0.3,)), "holds", UNTESTED),
+        (((0.4, 0.3, 0.2),), UNTOLD, "holds"),
+        (((0.4,), (0.3,)), "holds", UNTOLD),
     ],
 )
 def test_table_1_decides(make_sweep, rows, atoms, frames):
@@ -63,7 +63,7 @@ def test_untrimmed_means_that_disagree_are_named(make_sweep):
 
 def test_a_film_too_short_for_the_sweep_gives_the_reason():
     claim = more_atoms(None, "the film has 30 frames")
-    assert (claim.outcome, claim.notes) == (UNTESTED, ("the film has 30 frames",))
+    assert (claim.outcome, claim.notes) == (UNTOLD, ("the film has 30 frames",))
 
 
 # The topology
@@ -111,7 +111,7 @@ def test_links_that_chance_explains_do_not_persist(distant):
 def test_windows_with_common_frames_decide_nothing_but_halves_do():
     shared = replace(FAR, frames_shared=0.4)
     claim = clusters_persist(make_topology(shared))
-    assert claim.outcome == UNTESTED
+    assert claim.outcome == UNTOLD
     assert claim.notes[0] == "no two windows are without common frames"
     assert clusters_persist(make_topology(shared, halves=FAR)).outcome == "holds"
 
@@ -120,7 +120,7 @@ def test_a_graph_without_links_says_nothing():
     nothing = replace(FAR, jaccard=np.nan, p_value=np.nan)
     result = make_topology(nothing, edges=0, linked=np.nan, p_value=np.nan)
     for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
-        assert claim.outcome == UNTESTED
+        assert claim.outcome == UNTOLD
         assert "no two atoms are linked" in claim.notes
 
 
@@ -174,5 +174,5 @@ def test_one_phase_that_denies_a_claim_is_enough_and_the_other_is_named(make_res
 
 def test_without_a_phase_nothing_can_be_tested():
     for claim in prediction_claims([], "the film has 100 frames"):
-        assert (claim.outcome, claim.notes) == (UNTESTED, ("the film has 100 frames",))
-        assert claim.summary()["verdict"] == UNTESTED
+        assert (claim.outcome, claim.notes) == (UNTOLD, ("the film has 100 frames",))
+        assert claim.summary()["verdict"] == UNTOLD

@@ -1,13 +1,13 @@
 """Pictures, tables and claims to one page. Knows no experiment."""
 
-from psmt.report.claim import LEVEL, TIE, UNTESTED, Claim, Outcome, decided, some
+from psmt.report.claim import LEVEL, TIE, UNTOLD, Claim, Outcome, all_hold, decided, judged, some
 from psmt.report.page import Cell, Fact, Page, Picture, Section, Table, render
 from psmt.report.tables import to_csv
 
 __all__ = [
     "LEVEL",
     "TIE",
-    "UNTESTED",
+    "UNTOLD",
     "Cell",
     "Claim",
     "Fact",
@@ -16,7 +16,9 @@ __all__ = [
     "Picture",
     "Section",
     "Table",
+    "all_hold",
     "decided",
+    "judged",
     "render",
     "some",
     "to_csv",

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from psmt.evaluation import Interval
+
 TIE = 1e-3
 """Errors that differ by less than this fraction are called equal."""
 
 LEVEL = 0.05
 """Largest p-value that counts against chance."""
 
-Outcome = Literal["holds", "does not hold", "cannot be tested on this film"]
-UNTESTED: Outcome = "cannot be tested on this film"
+Outcome = Literal["holds", "does not hold", "cannot be told"]
+UNTOLD: Outcome = "cannot be told"
+"""There is too little to go by, or what there is is a tie."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,7 @@ class Claim:
     support: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What speaks for neither, and why it cannot be tested."""
+    """What speaks for neither, and why it cannot be told."""
     figures: dict[str, Any] = field(default_factory=dict)
     """The numbers, for programs."""
 
@@ -48,10 +51,24 @@ class Claim:
         }
 
 
+def judged(difference: Interval, *, margin: float) -> Outcome:
+    """Whether a difference that should be negative is: by more than `margin`, the other way, or it cannot be told."""
+    if difference.high < -margin:
+        return "holds"
+    return "does not hold" if difference.low > margin else UNTOLD
+
+
+def all_hold(outcomes: Sequence[Outcome]) -> Outcome:
+    """Holds where all of them do, does not where one does not; without any nothing can be told."""
+    if "does not hold" in outcomes:
+        return "does not hold"
+    return UNTOLD if not outcomes or UNTOLD in outcomes else "holds"
+
+
 def decided(support: Sequence[str], against: Sequence[str]) -> Outcome:
     """Holds where nothing speaks against it; untested where nothing speaks at all."""
     if not support and not against:
-        return UNTESTED
+        return UNTOLD
     return "does not hold" if against else "holds"
 
 

@@ -40,7 +40,7 @@ def test_a_draw_is_no_win():
 def test_where_nothing_moves_there_is_no_contest():
     still = make_video(copy_mse=0.0)
     assert verdict(still).startswith("Nothing moves in the 30 predicted frames")
-    assert claims(still)["frames_beat_copying"].outcome == "cannot be tested on this film"
+    assert claims(still)["frames_beat_copying"].outcome == "cannot be told"
     assert render(frames_page(still, FACTS, PICTURES))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from psmt.evaluation import FrameRow
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
-from psmt.report import TIE, UNTESTED, Claim, Outcome, decided, some
+from psmt.report import TIE, UNTOLD, Claim, Outcome, decided, some
 from psmt.report.numbers import percent, ratio
 
 
@@ -131,7 +131,7 @@ def _summary(result: VideoResult, method: str) -> FrameSummary:
 
 def _below_copying(value: float) -> Outcome:
     if not np.isfinite(value):
-        return UNTESTED
+        return UNTOLD
     return "holds" if value < 1 - TIE else "does not hold"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from psmt.experiments.sweep.result import Combination, SweepResult
-from psmt.report import TIE, UNTESTED, Claim, some
+from psmt.report import TIE, UNTOLD, Claim, some
 
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
@@ -49,7 +49,7 @@ def _trend(key: str, text: str, rule: str, lines: dict[str, list[tuple[str, Comb
             key=key,
             text=text,
             rule=rule,
-            outcome=UNTESTED,
+            outcome=UNTOLD,
             notes=some(note, f"nothing to compare ({sizes})" if sizes else ""),
         )
     support: list[str] = []

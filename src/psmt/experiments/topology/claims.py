@@ -6,7 +6,7 @@ import numpy as np
 
 from psmt.experiments.topology.persistence import Overlap
 from psmt.experiments.topology.result import TopologyResult
-from psmt.report import LEVEL, UNTESTED, Claim, some
+from psmt.report import LEVEL, UNTOLD, Claim, some
 from psmt.report.numbers import percent, signed
 
 
@@ -25,7 +25,7 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
     rule = "fewer than half of the links in either of two distant windows are in both"
     far = _far(result)
     if result is None or far is None or not np.isfinite(far.jaccard):
-        return Claim(key="clusters_change", text=text, rule=rule, outcome=UNTESTED, notes=some(note, _no_links(result)))
+        return Claim(key="clusters_change", text=text, rule=rule, outcome=UNTOLD, notes=some(note, _no_links(result)))
     stay = result.persistence
     change = f"{percent(1 - far.jaccard)} of the links differ between {_distance(far)}"
     ever = stay.always_linked + stay.sometimes_linked
@@ -70,7 +70,7 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         )
     if far is None or far.frames_shared > 0 or not np.isfinite(far.jaccard):
         reason = _no_links(result) or ("" if far is None else "no two windows are without common frames")
-        return Claim(key="clusters_persist", text=text, rule=rule, outcome=UNTESTED, notes=some(note, reason, built_in))
+        return Claim(key="clusters_persist", text=text, rule=rule, outcome=UNTOLD, notes=some(note, reason, built_in))
     numbers = (
         f"{percent(far.jaccard)} of the links are in both of {_distance(far)}, "
         f"{percent(far.permuted)} by chance (p = {far.p_value:.2g})"
@@ -94,7 +94,7 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
     rule = f"linked atoms correlate more, pixel by pixel, than unlinked ones, and than by chance (p ≤ {LEVEL:g})"
     key = "linked_look_alike"
     if result is None or not np.isfinite(result.likeness.p_value):
-        return Claim(key=key, text=text, rule=rule, outcome=UNTESTED, notes=some(note, _no_links(result)))
+        return Claim(key=key, text=text, rule=rule, outcome=UNTOLD, notes=some(note, _no_links(result)))
     support: list[str] = []
     against: list[str] = []
     for name, test in (("", result.likeness), (", shifted by up to 2 pixels", result.shifted_likeness)):
