@@ -85,8 +85,9 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
     if not len(atoms):
         return Whitening(covariance[:, :0], variances[:0], 0.0, 0)
     values, vectors = eigh(covariance[atoms[:, None], atoms])
-    determined = values > threshold
-    if bool(xp.all(determined == (values > NULL * values[-1]))):
+    exists = values > NULL * values[-1]
+    determined = exists & (values > threshold)
+    if bool(xp.all(determined == exists)):
         values, vectors, noise_variance = values[determined], vectors[:, determined], 0.0
     else:
         noise_variance = threshold  # all directions have this much, so that none needs to be left out
