@@ -158,9 +158,9 @@ def test_changes_are_those_of_the_matrices(operations, centred, half_stencils):
         vectors, covariance, curvature = moments.last_change(
             moments.changes - 1, centred=centred, half_stencils=half_stencils
         )
-        changed = V + vectors.T @ covariance @ vectors
+        changed = V + (vectors.T * covariance) @ vectors
         assert np.allclose(changed, moments.covariance(centred=centred), atol=1e-12)
-        changed = S + vectors.T @ curvature @ vectors
+        changed = S + (vectors.T * curvature) @ vectors
         assert np.allclose(changed, moments.second_differences(half_stencils=half_stencils), atol=1e-12)
 
 

@@ -117,7 +117,7 @@ class PSMT(BaseEstimator):
         "window": count(3),
         "n_atoms": count(),
         "alpha": real(open_bound=True),
-        "rank_tol": real(open_bound=True),
+        "rank_tol": real(),
         "n_components": allowing(None, allowing("auto", count())),
         "lam": allowing("auto", real()),
         "extrapolation": choice(*EXTRAPOLATIONS),
@@ -176,7 +176,7 @@ class PSMT(BaseEstimator):
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         self.followed_ = self._start_following()
-        rank = self._embed().rank
+        rank = len(self._embed())
         if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
@@ -345,7 +345,6 @@ class PSMT(BaseEstimator):
             "parameters": parameters,
             "coder": plain(self.coder_.get_params()),
             "coder_given": self.coder is not None,
-            "rank": embedding.rank,
             "choice": self.choice_.to_json(),
         }
         arrays = {
@@ -389,7 +388,7 @@ class PSMT(BaseEstimator):
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
-        self._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
+        self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
 
     def save(self, path: str | PathLike[str]) -> None:

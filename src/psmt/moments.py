@@ -46,7 +46,10 @@ def second_moment_of_differences(sums: Sums) -> Array:
 
 def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Array:
     """Diagonal (n_features,) of V, given that of the products and the sum of n codes."""
-    return (squares - total * (total / n)) / (n - 1) if centred else squares / n
+    if not centred:
+        return squares / n
+    variances = (squares - total * (total / n)) / (n - 1)
+    return array_namespace(squares).where(variances <= CONSTANT * squares / n, 0.0, variances)
 
 
 def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
@@ -62,15 +65,10 @@ def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
 @lru_cache
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
     """Weights of V and of S in the `Change` by a slide of a window of n codes."""
-    curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils + [0.0] * centred
-    step = np.zeros(len(curvature))
-    step[[0, 1]] = 1.0, -1.0
-    covariance = np.diag(step)
-    if centred:
-        covariance -= np.outer(step, step) / n
-        covariance[-1] -= step / n
-        covariance[:, -1] -= step / n
-    return covariance / (n - centred), np.diag(curvature)
+    curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
+    covariance = np.zeros(len(curvature))
+    covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
+    return covariance, np.array(curvature)
 
 
 class WindowMoments:
@@ -158,14 +156,16 @@ class WindowMoments:
             covariance, curvature = change_weights(len(self), centred=centred, half_stencils=half_stencils)
             self._weights = {key: (self.engine.array(covariance), self.engine.array(curvature))}
         vectors, oldest, youngest = self._slide
+        xp, n = array_namespace(vectors), len(self)
+        arrived, gone, *bends, total = vectors
+        if centred:  # about the mean of all others that are in the window at the time
+            arrived, gone = arrived - total / n, gone - (total + arrived) / (n + 1)
         if half_stencils:
-            gone, second, third = oldest
-            before, last, arrived = youngest
-            ends = [(arrived, last), (last, before), (second, third), (gone, second)]
-            stencils = [half_stencil(*pair) for pair in ends]
-            xp = array_namespace(vectors)
-            vectors = xp.concat([vectors[:4], xp.stack(stencils), vectors[4:]])
-        return Change(vectors if centred else vectors[:-1], *self._weights[key])
+            first, second, third = oldest
+            before, last, latest = youngest
+            ends = [(latest, last), (last, before), (second, third), (first, second)]
+            bends += [half_stencil(*pair) for pair in ends]
+        return Change(xp.stack([arrived, gone, *bends]), *self._weights[key])
 
     # What it holds
 

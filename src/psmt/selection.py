@@ -94,7 +94,7 @@ def walk_forward(
                 rank_tol=rank_tol,
             )
             if not errors:
-                sizes = component_candidates(embedding.rank) if n_components == "auto" else [n_components]
+                sizes = component_candidates(len(embedding)) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
             for f, found in errors.items() if len(errors) * len(lams) > 1 else ():
                 activity = ACTIVITY_FACTOR * moments.peak_activity

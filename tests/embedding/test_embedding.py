@@ -14,9 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import literal
 from psmt import TemporalEmbedding
 from psmt.embedding import solve_closed_form
+from psmt.embedding.closed_form import solve_whitened
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import fix_signs, rank_threshold, whiten
+from psmt.numerics.rank import RANK_TOL, fix_signs, noise_covariance, noise_variance, whiten
 
 
 @parametrize_with_checks([TemporalEmbedding(), TemporalEmbedding(solver="sgd", max_epochs=3, random_state=0)])
@@ -129,54 +130,73 @@ def test_atoms_below_the_tolerance_are_as_rough_as_noise(engine):
     codes = smooth_codes()
     codes[:, 4] *= 1e-5
     layer, sharp = (
-        TemporalEmbedding(rank_tol=1e-6, device=engine.device).fit(codes),
-        TemporalEmbedding(rank_tol=1e-13, device=engine.device).fit(codes),
+        TemporalEmbedding(n_components=7, rank_tol=1e-6, device=engine.device).fit(codes),
+        TemporalEmbedding(n_components=7, rank_tol=0.0, device=engine.device).fit(codes),
     )
-    assert (layer.rank_, sharp.rank_) == (7, 8)
+    assert layer.rank_ == sharp.rank_ == 8
     # Without the noise that atom would count as much as any other: its column is as many times larger.
-    columns = np.linalg.norm(layer.embedding_, axis=0), np.linalg.norm(sharp.embedding_[:7], axis=0)
+    columns = np.linalg.norm(layer.embedding_, axis=0), np.linalg.norm(sharp.embedding_, axis=0)
     assert columns[0][4] < 0.01 * columns[1][4]
-    assert np.allclose(np.delete(columns[0], 4), np.delete(columns[1], 4), rtol=0.5)
 
 
-def noisy(codes, n_noise, floor):
-    """V and S of the codes (n, n_atoms) with white noise of variance `floor` in every atom, in expectation."""
-    rng = np.random.default_rng(1)
-    moments = [WindowMoments.of(codes + np.sqrt(floor) * rng.standard_normal(codes.shape)) for _ in range(n_noise)]
-    return (np.mean([get(m) for m in moments], axis=0) for get in (WindowMoments.covariance, lambda m: m.curvature))
+def sinusoids(n=400, n_atoms=8, weakest=1e-3):
+    """Codes whose V has eigenvalues down to `weakest` of the largest."""
+    t = np.arange(n)[:, None]
+    return np.sin(t * (0.05 + 0.11 * np.arange(n_atoms))) * np.sqrt(np.geomspace(1.0, weakest, n_atoms))
 
 
-def test_the_lift_is_that_of_white_noise():
-    """Codes that are seen through real noise of the variance of the line give the same directions, on average."""
+def test_where_v_is_determined_it_is_the_papers(engine):
+    codes = sinusoids()
+    ours, paper = (TemporalEmbedding(rank_tol=r, device=engine.device).fit(codes) for r in (RANK_TOL, 0.0))
+    assert np.allclose(ours.embedding_, paper.embedding_, rtol=0, atol=1e-8 * np.abs(paper.embedding_).max())
+
+
+def test_the_noise_is_what_its_formula_says():
+    """By the eigenvectors of V, and by the resolvent: two ways to the same regularised pencil."""
     codes = smooth_codes(n=400)
-    codes[:, 4] *= 1e-3
+    codes[:, 4] *= 1e-4
     moments = WindowMoments.of(codes)
-    line = rank_threshold(moments.variances(), 1e-4)
-    lifted = solve_closed_form(moments.covariance(), moments.second_differences(), 8, n_codes=400, rank_tol=1e-4)
-    V, S = noisy(codes, 400, line)
-    roughness = scipy.linalg.eigh(S, V, eigvals_only=True)
-    assert whiten(moments.covariance(), rank_tol=1e-4).noise_variance == line
-    assert np.allclose(lifted.eigenvalues, roughness[: lifted.rank], rtol=0.05)
+    V, S = moments.covariance(), moments.second_differences()
+    n = float(noise_variance(moments.variances(), 1e-7))
+    values, vectors = np.linalg.eigh(V)
+    N = (vectors * n**2 / (values + n)) @ vectors.T
+    assert np.allclose(N, noise_covariance(V, n), atol=1e-8 * n)
+    lifted = solve_closed_form(V, S, 8, n_codes=400, rank_tol=1e-7)
+    assert np.allclose(lifted.eigenvalues, scipy.linalg.eigh(S + 1.5 * 398 * N, V + N, eigvals_only=True), rtol=1e-7)
+    whitened = solve_whitened(whiten(V, rank_tol=1e-7), S, 8, n_codes=400)
+    assert np.allclose(lifted.matrix, whitened.matrix, atol=1e-6 * np.abs(whitened.matrix).max())
 
 
-def test_the_embedding_does_not_jump_where_a_direction_crosses_the_line():
-    """Once the window is seen through noise, one more direction above or below the line makes no difference."""
+def test_nothing_switches():
+    """An atom fades from lively to nothing, through all variances: the embedding never jumps."""
     codes = smooth_codes(n=300)
-    codes[:, 4] *= 1e-5
 
-    def found(scale):
+    def gram(scale):
         scaled = codes.copy()
         scaled[:, 2] *= scale
         moments = WindowMoments.of(scaled)
-        P = solve_closed_form(moments.covariance(), moments.second_differences(), 4, n_codes=300, rank_tol=1e-6)
-        return P.rank, P.matrix * np.where(np.arange(8) == 2, scale, 1.0)
+        P = solve_closed_form(moments.covariance(), moments.second_differences(), n_codes=300).matrix
+        P = P * np.where(np.arange(8) == 2, scale, 1.0)
+        return P.T @ P
 
-    scales = np.geomspace(1e-3, 1e-2, 200)
-    ranks, embeddings = zip(*(found(scale) for scale in scales), strict=True)
-    crossing = int(np.argmax(np.diff(ranks)))
-    assert ranks[crossing] < ranks[crossing + 1]
-    steps = [np.linalg.norm(b.T @ b - a.T @ a) / np.linalg.norm(a.T @ a) for a, b in itertools.pairwise(embeddings)]
-    assert steps[crossing] < 2 * np.median(steps[max(crossing - 5, 0) : crossing + 6])
+    steps = []
+    for number in (200, 400):  # half the step, half the change
+        grams = [gram(scale) for scale in np.geomspace(1e-7, 1.0, number)]
+        steps.append(max(np.linalg.norm(b - a) / np.linalg.norm(a) for a, b in itertools.pairwise(grams)))
+    assert steps[0] < 0.2
+    assert steps[1] < 0.6 * steps[0]
+
+
+def test_the_noise_goes_in_smooth_steps_and_knows_no_unit():
+    variances = np.geomspace(1e-3, 1.0, 30)
+    scales = np.geomspace(1e-6, 1e6, 20001)
+    noise = np.array([noise_variance(c * variances, 1e-8) for c in scales])
+    assert np.all(np.diff(noise) >= 0)
+    assert np.mean(np.diff(noise) == 0) > 0.9  # a slide does not change it
+    assert np.max(noise[1:] / noise[:-1]) < 1.2  # nor does it jump
+    relative = noise / (scales * np.sum(variances**2) / np.sum(variances))
+    assert 1e-8 / 20 < relative.min() < relative.max() < 20 * 1e-8
+    assert noise_variance(np.append(variances, np.zeros(100)), 1e-8) == noise_variance(variances, 1e-8)
 
 
 def test_fewer_codes_than_atoms(engine):
@@ -214,7 +234,7 @@ def test_more_components_than_rank_names_both(way):
 def test_whitening_whitens_the_range_alone(seed, rank):
     factor = np.random.default_rng(seed).standard_normal((6, rank))
     V = factor @ factor.T
-    W = whiten(V, rank_tol=1e-9).matrix
+    W = whiten(V, rank_tol=0.0).matrix
     assert np.allclose(W.T @ V @ W, np.eye(W.shape[1]), atol=1e-5)
     assert np.allclose(V @ W @ W.T @ V, V, atol=1e-5 * np.abs(V).max())
 
@@ -334,7 +354,7 @@ def test_parameters_can_be_read_and_set():
         ({"n_components": 2.0}, "n_components=2.0 is not a whole number"),
         ({"n_components": True}, "n_components=True is not a whole number"),
         ({"lam": -1}, "lam=-1 is out of range; use a finite lam >= 0"),
-        ({"rank_tol": 0.0}, "rank_tol=0.0 is out of range"),
+        ({"rank_tol": -1.0}, "rank_tol=-1.0 is out of range"),
         ({"solver": "newton"}, "solver='newton' is unknown; use one of 'closed', 'sgd'"),
         ({"max_epochs": 0}, "max_epochs=0 is too small"),
         ({"batch_size": 0}, "batch_size=0 is too small"),

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psmt.moments import WindowMoments
-from psmt.numerics.linalg import add_to_diagonal, eigh
+from psmt.numerics.linalg import add_to_diagonal, eigh, lowest_eigenpairs
 from psmt.numerics.namespace import array_namespace
-from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, Whitening, fix_signs, whiten
+from psmt.numerics.rank import (
+    NOISE_ROUGHNESS,
+    RANK_TOL,
+    Whitening,
+    fix_signs,
+    moving,
+    noise_covariance,
+    noise_variance,
+    whiten,
+)
 from psmt.types import Array
 
-ALL_NOISE = 1.0 - 1e-9
-"""Share of the noise in the variance of a direction that the window does not show at all."""
+ALL_NOISE = 1.0 - 1e-4
+"""Share of the noise in the variance of a direction that the window does not show at all, but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +28,12 @@ class Embedding:
     """P of the paper with what the window says of it, in arrays of the engine."""
 
     matrix: Array
-    """P (n_components, n_features), straightest direction first."""
+    """P (n_components, n_features), straightest direction first; fewer rows where the window shows fewer directions."""
     eigenvalues: Array
     """``||p A D||^2`` of each direction (n_components,), ascending: the generalised eigenvalues of S and V."""
-    rank: int
-    """How many directions the window determines, the largest number of components there could be."""
+
+    def __len__(self) -> int:
+        return len(self.matrix)
 
 
 def embed_window(
@@ -52,30 +62,53 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """The `n_components` straightest directions (all for None), fewer where V has a smaller rank.
+    """The `n_components` straightest directions (all for None), fewer where the window shows fewer.
 
-    ``P = U' V^-1/2`` with the trailing eigenvectors U of ``V^-1/2 S V^-1/2``, both taken inside the range of V. The
-    window has `n_codes`: so large are the second differences of the noise, if there is any.
+    ``P = U' V^-1/2`` with the trailing eigenvectors U of ``V^-1/2 S V^-1/2``: the generalised eigenvectors of S and V,
+    here regularised (see `psmt.numerics.rank`). The window has `n_codes`: so large are the second differences of the
+    noise.
     """
-    return solve_whitened(whiten(covariance, rank_tol=rank_tol), second_differences, n_components, n_codes=n_codes)
+    if not rank_tol:
+        return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
+    xp = array_namespace(covariance)
+    variances = xp.linalg.diagonal(covariance)
+    (atoms,) = xp.nonzero(moving(variances))
+    if not len(atoms):
+        return Embedding(covariance[:0], variances[:0])
+    part = (atoms[:, None], atoms)
+    noise = noise_covariance(covariance[part], float(noise_variance(variances, rank_tol)))
+    lifted = covariance[part] + noise
+    rough = second_differences[part] + noise_curvature(n_codes) * noise
+    wanted = len(atoms) if n_components is None else min(n_components, len(atoms))
+    values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, wanted)
+    if len(shown) < wanted < len(atoms):  # some are of the noise alone: others, rougher still, take their places
+        values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, len(atoms))
+    shown = shown[:wanted]
+    matrix = xp.zeros_like(covariance)[: len(shown)]
+    matrix[:, atoms] = vectors[:, shown].T
+    return Embedding(fix_signs(matrix), xp.clip(values[shown], min=0.0))
+
+
+def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Array]:
+    """The `count` lowest eigenvalues, their vectors, and which of them are not of the noise alone."""
+    values, vectors = lowest_eigenpairs(rough, lifted, count)
+    xp = array_namespace(values)
+    return values, vectors, xp.nonzero(xp.sum(vectors * (noise @ vectors), axis=0) < ALL_NOISE)[0]
 
 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
     """`solve_closed_form`, where V is known in its own directions."""
-    count = whitening.rank if n_components is None else min(n_components, whitening.rank)
     white = whitening.matrix
     xp = array_namespace(white)
+    count = whitening.rank if n_components is None else min(n_components, whitening.rank)
     if count == 0:
-        return Embedding(white.T[:0], whitening.variances[:0], whitening.rank)
+        return Embedding(white.T[:0], whitening.variances[:0])
     inner = add_to_diagonal(white.T @ second_differences @ white, noise_curvature(n_codes) * whitening.noise_share)
     values, vectors = eigh((inner + inner.T) / 2)
-    # Directions of the noise alone are not among them, however many are wanted.
     shown = xp.nonzero(whitening.noise_share @ vectors**2 < ALL_NOISE)[0][:count]
-    eigenvalues = values[shown]
-    matrix = fix_signs((white @ vectors[:, shown]).T)
-    return Embedding(matrix, xp.where(eigenvalues > 0, eigenvalues, 0.0), whitening.rank)
+    return Embedding(fix_signs((white @ vectors[:, shown]).T), xp.clip(values[shown], min=0.0))
 
 
 def noise_curvature(n_codes: int) -> float:

@@ -1,8 +1,8 @@
 """The embedding of a window that slides: followed from frame to frame instead of being solved afresh.
 
 The directions of the embedding are generalised eigenvectors, ``S x = r V x``, those of smallest eigenvalue r. A slide
-changes V and S by a few outer products of vectors b. So an eigenvector of the window after the slide, put into the
-equation of the window before it, leaves nothing but b's::
+changes V and S, their noise included (see `psmt.numerics.rank`), by a few outer products of vectors b. So an eigenvector
+of the window after the slide, put into the equation of the window before it, leaves nothing but b's::
 
     (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b)    with its own r.
 
@@ -10,20 +10,23 @@ What x has of the directions known before, the wanted ones and some guards besid
 has no pole near the wanted r, so a few fixed shifts tell it for all of them (shift-invert, as in a rational Krylov
 method). A Rayleigh-Ritz step on the known directions and those handful of others then finds the embedding to many
 digits, however far a single direction has turned. The operators at the shifts change by the same outer products
-(Woodbury's formula), and are refactorised only when rounding has piled up in them. They only propose where to look: the
-step itself works with V and S as they are, and the error that it leaves is measured. Where the error is too large, or
-the window does what cannot be followed, the closed form is solved afresh.
+(Woodbury's formula), and are refactorised, one at a time, when rounding has piled up in them or the eigenvalues have
+moved away from their shifts. They only propose where to look: the step itself works with V and S as they are, and the
+error that it leaves is measured. Where it is too large, further steps go on from the residuals; where these do not
+help, the closed form is solved, and following goes on from there.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
-from psmt.embedding.closed_form import Embedding, solve_whitened
-from psmt.embedding.pencil import Pencil, diagonal, rank_limits
+from psmt.embedding.closed_form import Embedding, solve_closed_form
+from psmt.embedding.pencil import Pencil, diagonal, lifted_covariance, regularised_change, window_noise
 from psmt.engines.contract import Change, Engine, ShiftInvert
+from psmt.engines.window import Sums
 from psmt.moments import WindowMoments
 from psmt.numerics.linalg import (
     add_to_diagonal,
@@ -35,7 +38,7 @@ from psmt.numerics.linalg import (
     whitening_mixtures,
 )
 from psmt.numerics.namespace import array_namespace
-from psmt.numerics.rank import NULL, RANK_TOL, Whitening, fix_signs, whiten
+from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 
 SHIFTS = 5
@@ -46,23 +49,24 @@ _GUARDS = 0.25
 
 _FEWEST_GUARDS = 24
 
-_FEWEST = 256
+_FEWEST = 128
 """Atoms below which the closed form is solved every time: it takes no longer."""
 
-_MOST = 0.85
+_MOST = 0.6
 """Fraction of all directions beyond which following takes as long as the closed form."""
 
-_RANK_PROBES = 16
-"""Directions that are looked at to see that V is still as it was: determined or not."""
+_SMALL = 1024
+"""Atoms below which the closed form, too, takes one thread: more wait for each other, on a busy machine for long."""
 
-_SLIDES = 500
-"""Slides after which the closed form is solved in any case, so that rounding does not pile up."""
+_STALE = 1e-8
+"""Error of the resolvent's changes, after their refinement, from which on it is made afresh: then it is not good enough
+to be refined much longer. So it is in any case after ``n_features / 2`` slides."""
 
-_CORRECTIONS = 2
+_REFINEMENTS = 2
+"""Of what a slide changes the resolvent by. After one, errors could grow from slide to slide."""
+
+_CORRECTIONS = 3
 """Further steps, from the residuals, before the closed form is solved."""
-
-_PATIENCE = 50
-"""Such steps in all, after which the closed form is solved."""
 
 _INACCURATE = 1e-4
 """Relative residual of an operator that is too full of rounding to propose well: it is refactorised."""
@@ -70,8 +74,9 @@ _INACCURATE = 1e-4
 _MIXTURES = 8
 """Probe vectors, mixtures of residuals, that a further step takes from each operator."""
 
-_DEPENDENT = 1e-15
-"""Mixtures of directions with less than this fraction of the largest variance among them are rounding."""
+_DEPENDENT = 1e-12
+"""Mixtures of unit vectors with less than this fraction of the largest variance among them are mostly rounding, which
+might pass for a straight direction."""
 
 _RIDGE = 1e-10
 """Fraction of a proposed direction's variance, below which what it has of its own is rounding, in the masked step."""
@@ -83,8 +88,8 @@ class FollowedEmbedding:
     Parameters
     ----------
     n_components : int or None
-        f, the directions wanted. Where that is most of all there are (or None, all of them), there is little to gain:
-        the closed form is solved every time.
+        f, the directions wanted. Where that is most of all there are (or None, all of them), or V is not regularised
+        (``rank_tol=0``), there is nothing to gain: the closed form is solved every time.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     tol : float
@@ -118,7 +123,7 @@ class FollowedEmbedding:
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 1e-5,
+        tol: float = 2e-6,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -138,80 +143,108 @@ class FollowedEmbedding:
         self._changes = moments.changes
         # A track that fails on the way is of no use any more.
         track, self._track = self._track, None
-        if track is not None:
-            pencil = self._pencil(moments, track.noise_variance)
-            if stays or (change is not None and track.update(pencil, change, self.tol)):
-                self._track, self.error_ = track, track.error
-                return track.embedding
-        return self._solve(moments)
+        if track is None or not (stays or change is not None):
+            return self._start(moments)
+        if change is not None and not stays:
+            view = self._view(moments)
+            if not track.update(view, change, self.tol) and not track.restart(
+                self._solve(moments, track.followed), view
+            ):
+                return self._start(moments)
+        self._track, self.error_ = track, track.error
+        return track.embedding
 
     @property
     def is_following(self) -> bool:
         """Whether there is something to follow: then no slide must be missed, and renewing takes little time."""
         return self._track is not None
 
-    def _solve(self, moments: WindowMoments) -> Embedding:
-        whitening = whiten(moments.covariance(centred=self.centred), rank_tol=self.rank_tol)
-        second_differences = moments.second_differences(half_stencils=self.half_stencils)
-        wanted = self.n_components
-        followed = 0 if wanted is None else followed_directions(wanted, whitening, moments.n_features)
-        found = solve_whitened(whitening, second_differences, followed or wanted, n_codes=len(moments))
-        self.n_solved_ += 1
-        self.error_ = 0.0
-        if wanted is None or not followed:
-            return found
-        pencil = self._pencil(moments, whitening.noise_variance)
-        self._track = Track(found, wanted, whitening, pencil, moments.engine)
+    def _start(self, moments: WindowMoments) -> Embedding:
+        """Solve the closed form, and follow it from here on if that pays."""
+        wanted, followed = self.n_components, self._followed_directions(moments.n_features)
+        found = self._solve(moments, followed or wanted)
+        if wanted is None or not 0 < followed == len(found):
+            return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
+        self._track = Track(found, wanted, self._view(moments), moments.engine)
         return self._track.embedding
 
-    def _pencil(self, moments: WindowMoments, noise_variance: float) -> Pencil:
+    def _solve(self, moments: WindowMoments, n_components: int | None) -> Embedding:
+        self.n_solved_ += 1
+        self.error_ = 0.0
+        with moments.engine.small_work() if moments.n_features < _SMALL else nullcontext():
+            return solve_closed_form(
+                moments.covariance(centred=self.centred),
+                moments.second_differences(half_stencils=self.half_stencils),
+                n_components,
+                n_codes=len(moments),
+                rank_tol=self.rank_tol,
+            )
+
+    def _followed_directions(self, n_features: int) -> int:
+        """How many directions to follow, guards included; 0 where the closed form takes no longer."""
+        if self.n_components is None or not self.rank_tol or n_features < _FEWEST:
+            return 0
+        followed = self.n_components + max(int(_GUARDS * self.n_components), _FEWEST_GUARDS)
+        return followed if followed <= _MOST * n_features else 0
+
+    def _view(self, moments: WindowMoments) -> View:
         if self._engine is not moments.engine:
             self._engine = moments.engine
-            self._limits = moments.engine.capture(rank_limits)
-        constant, threshold = self._limits(
+            self._noise = moments.engine.capture(window_noise)
+        constant, noise = self._noise(
             diagonal(moments.products), moments.total, n=len(moments), centred=self.centred, rank_tol=self.rank_tol
         )
-        sums = moments.sums(half_stencils=self.half_stencils)
-        return Pencil(sums, constant, threshold, self.centred, noise_variance)
+        return View(moments.sums(half_stencils=self.half_stencils), constant, noise, self.centred)
 
 
-def followed_directions(n_components: int, whitening: Whitening, n_features: int) -> int:
-    """How many directions to follow, guards included; 0 where the closed form takes no longer."""
-    followed = n_components + max(int(_GUARDS * n_components), _FEWEST_GUARDS)
-    # Without noise, V has no inverse but where every atom moves.
-    if whitening.noise_variance == 0.0 and whitening.rank < n_features:
-        return 0
-    return followed if n_features >= _FEWEST and followed <= _MOST * whitening.rank else 0
+class View(NamedTuple):
+    """What a track sees of a window."""
+
+    sums: Sums
+    constant: Mask
+    """Atoms (n_features,) that do not vary."""
+    noise: Array
+    """Variance () of the noise."""
+    centred: bool
 
 
 class Track:
     """The wanted directions and their guards, from slide to slide; begins with the closed form."""
 
-    def __init__(self, found: Embedding, wanted: int, whitening: Whitening, pencil: Pencil, engine: Engine) -> None:
+    def __init__(self, found: Embedding, wanted: int, view: View, engine: Engine) -> None:
+        self.wanted = wanted
+        self._engine = engine
+        self._random = np.random.default_rng(0)
+        self._probes: dict[tuple[int, ...], Array] = {}
+        self._begin(found)
+        self._make_resolvent(view)
+        shifts = self._good_shifts()
+        self._inverses: ShiftInvert = engine.shift_invert(self._pencil(view).shifted(shifts), shifts)
+        # What was captured is bound to the operators, so that it ends with them.
+        self._regularise, self._propose = engine.capture(regularised_change), engine.capture(propose)
+        self._estimate = engine.capture(estimate_error)
+        self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
+
+    def _begin(self, found: Embedding) -> None:
         self.directions = contiguous(found.matrix.T)
         """(n_features, n)"""
         self.eigenvalues = found.eigenvalues
-        self.wanted = wanted
-        self.rank = whitening.rank
-        self.noise_variance = whitening.noise_variance
         self.error = 0.0
-        self._slides = 0
-        self._corrected = 0
-        self._engine = engine
         self._matrix: Array | None = None
-        xp = array_namespace(self.directions)
-        (between,) = xp.nonzero(whitening.variances - whitening.noise_variance <= pencil.threshold)
-        chosen = np.linspace(0, len(between) - 1, min(_RANK_PROBES, len(between))).astype(int)
-        self._rank_probes = whitening.directions[:, between[chosen.tolist()]]
-        shifts = self._good_shifts()
-        self._inverses: ShiftInvert = engine.shift_invert(
-            pencil.shifted(shifts), shifts, pencil.sums.total, centred=pencil.centred
-        )
-        self._random = np.random.default_rng(0)
-        self._probes: dict[tuple[int, ...], Array] = {}
-        # What was captured is bound to the operators, so that it ends with them.
-        self._propose, self._estimate = engine.capture(propose), engine.capture(estimate_error)
-        self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
+
+    def _make_resolvent(self, view: View) -> None:
+        self.noise = float(view.noise)
+        self._slides = 0
+        lifted = lifted_covariance(view.sums, self.noise, centred=view.centred)
+        self._resolvent: ShiftInvert = self._engine.shift_invert(lifted, self._engine.array([-1.0]))
+
+    def _pencil(self, view: View) -> Pencil:
+        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent)
+
+    @property
+    def followed(self) -> int:
+        """How many directions are followed, guards included."""
+        return len(self.eigenvalues)
 
     @property
     def embedding(self) -> Embedding:
@@ -219,22 +252,18 @@ class Track:
         xp = array_namespace(self.directions)
         if self._matrix is None:
             self._matrix = fix_signs(contiguous(self.directions[:, : self.wanted].T))
-        eigenvalues = self.eigenvalues[: self.wanted]
-        return Embedding(self._matrix, xp.clip(eigenvalues, min=0.0), self.rank)
+        return Embedding(self._matrix, xp.clip(self.eigenvalues[: self.wanted], min=0.0))
 
-    def update(self, pencil: Pencil, change: Change, tol: float) -> bool:
-        """Follow a slide, to an error of at most `tol`; False where that cannot be done, and the track ends."""
-        self._slides += 1
-        if self._slides > _SLIDES or self._corrected >= _PATIENCE:
-            return False
+    def update(self, view: View, change: Change, tol: float) -> bool:
+        """Follow a slide, to an error of at most `tol`; False where that cannot be done."""
         lost = self._engine.linalg_errors
         with self._engine.small_work():
-            if not self._is_as_it_was(pencil):
-                return False
             try:
+                change = self._full_change(view, change)
+                pencil = self._pencil(view)
                 along = self.directions.T @ change.vectors.T
                 (proposed,) = self._propose(along, change, self.directions, self.eigenvalues, self._inverses)
-                changed = along @ change.covariance @ along.T, along @ change.curvature @ along.T
+                changed = (along * change.covariance) @ along.T, (along * change.curvature) @ along.T
                 try:
                     self._rayleigh_ritz(pencil, proposed, Known(self.directions, self.eigenvalues, *changed))
                 except lost:
@@ -243,19 +272,32 @@ class Track:
                 for _ in range(_CORRECTIONS):
                     if self.error <= tol or self.error == np.inf:
                         break
-                    self._corrected += 1
                     self._rayleigh_ritz_afresh(pencil, self._corrections(pencil))
                     self._measure_error(pencil)
             except lost:
                 return False
         return self.error <= tol
 
-    def _is_as_it_was(self, pencil: Pencil) -> bool:
-        """Whether V is still regularised, by the same noise, or still determined, as it was at the beginning."""
-        if not self.noise_variance:
-            return pencil.is_determined()
-        # Where the host must not wait for the threshold, the error tells that it has become another.
-        return self._engine.captures or self.noise_variance == float(pencil.threshold)
+    def restart(self, found: Embedding, view: View) -> bool:
+        """Go on from the closed form, with the operators as they are; False where there are too few directions."""
+        if len(found) < self.followed:
+            return False
+        self._begin(found)
+        if self.noise != float(view.noise):
+            self._make_resolvent(view)
+        with self._engine.small_work():
+            self._refactorise_worst(self._pencil(view))
+        return True
+
+    def _full_change(self, view: View, change: Change) -> Change:
+        """The change of V and S with their noise; the resolvent becomes that of now."""
+        *full, accuracy = self._regularise(change, self._pencil(view), refinements=_REFINEMENTS)
+        self._slides += 1
+        if 2 * self._slides >= len(self.directions) or float(accuracy) > _STALE:
+            self._slides = 0
+            lifted = lifted_covariance(view.sums, self.noise, centred=view.centred)
+            self._resolvent.refactorise(self._resolvent.shifts < 0, self._resolvent.shifts, lifted)
+        return Change(*full)
 
     def _good_shifts(self) -> Array:
         """Where shifts (SHIFTS,) should be now."""
@@ -274,7 +316,7 @@ class Track:
 
     def _corrections(self, pencil: Pencil) -> Array:
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under operators."""
-        self._refactorise_inaccurate(pencil)
+        self._refactorise_worst(pencil)
         shifts = self._inverses.shifts
         xp = array_namespace(shifts)
         distance = xp.abs(self.eigenvalues[: self.wanted, None] - shifts)
@@ -285,19 +327,18 @@ class Track:
         images = xp.permute_dims(self._inverses.times_each(mixed), (1, 0, 2))
         return xp.reshape(images, (len(self.directions), -1))
 
-    def _refactorise_inaccurate(self, pencil: Pencil) -> None:
-        """Make those operators afresh, at new shifts, that are too full of rounding."""
+    def _refactorise_worst(self, pencil: Pencil) -> None:
+        """Make that operator afresh, at a new shift, that is fullest of rounding, if it is too full."""
         shifts = self._inverses.shifts
         xp = array_namespace(shifts)
         probe = self._engine.array(np.random.default_rng(0).standard_normal((len(self.directions), 1)))
         images = self._inverses.times_each(probe[None])[..., 0].T
-        residuals = pencil.residuals(images, shifts * images) - probe
-        norm = xp.linalg.vector_norm
-        inaccurate = ~(norm(residuals, axis=0) <= _INACCURATE * norm(probe))
-        if bool(xp.any(inaccurate)):
+        residuals = xp.linalg.vector_norm(pencil.residuals(images, shifts * images) - probe, axis=0)
+        worst = xp.argmax(xp.where(xp.isfinite(residuals), residuals, xp.inf))
+        if not bool(residuals[worst] <= _INACCURATE * xp.linalg.vector_norm(probe)):
+            which = xp.arange(SHIFTS, device=shifts.device) == worst
             fresh = self._good_shifts()
-            shifted = pencil.shifted(fresh[inaccurate])
-            self._inverses.refactorise(inaccurate, fresh, shifted, pencil.sums.total)
+            self._inverses.refactorise(which, fresh, pencil.shifted(fresh[which]))
 
     def _rayleigh_ritz(self, pencil: Pencil, proposed: Array, known: Known) -> None:
         """Take the best directions in the span of the known and the proposed ones."""
@@ -316,27 +357,21 @@ class Track:
 
         So it mends what rounding, step after step, has done to the known directions.
         """
-        xp, known = array_namespace(proposed), len(self.eigenvalues)
-        basis = xp.concat([self.directions, proposed], axis=1)
-        covariance = basis.T @ pencil.covariance_times(basis)
-        scale = 1.0 / positive_or_one(xp.sqrt(diagonal(covariance)))
-        turn = scale[:, None] * whitening_mixtures(scale[:, None] * covariance * scale, dependent=_DEPENDENT)
-        inner = turn.T @ (basis.T @ pencil.second_differences_times(basis)) @ turn
-        values, vectors = eigh(inner, driver="evr")
-        self.eigenvalues = values[:known]
-        self.directions = basis @ (turn @ vectors[:, :known])
-        self.directions[pencil.constant] = 0.0
+        xp = array_namespace(proposed)
+        images, rough = pencil.times(self.directions)
+        values, turn = eigh_generalised(self.directions.T @ rough, self.directions.T @ images)
+        directions, images = self.directions @ turn, images @ turn
+        unchanged = xp.zeros_like(turn)
+        # What is known already would leave little but rounding of the proposed ones, if it were left in.
+        proposed = proposed - directions @ (images.T @ proposed)
+        self.eigenvalues, self.directions = rayleigh_ritz(
+            pencil, proposed, Known(directions, values, unchanged, unchanged)
+        )
         self._matrix = None
 
     def _measure_error(self, pencil: Pencil) -> None:
-        (error,) = self._estimate(
-            self.directions,
-            self.eigenvalues,
-            self._probe_vectors(self.wanted, 2),
-            self._rank_probes,
-            pencil,
-            self._inverses,
-        )
+        mixing = self._probe_vectors(self.wanted, 2)
+        (error,) = self._estimate(self.directions, self.eigenvalues, mixing, pencil, self._inverses)
         self.error = float(error)
 
 
@@ -352,7 +387,7 @@ def propose(along: Array, change: Change, directions: Array, eigenvalues: Array,
 
 
 def estimate_error(
-    directions: Array, eigenvalues: Array, mixing: Array, rank_probes: Array, pencil: Pencil, inverses: ShiftInvert
+    directions: Array, eigenvalues: Array, mixing: Array, pencil: Pencil, inverses: ShiftInvert
 ) -> tuple[Array]:
     """Sine () of the angle to the exact subspace, from the residuals of random mixtures; infinite if V is another.
 
@@ -362,19 +397,13 @@ def estimate_error(
     xp, wanted = array_namespace(directions), len(mixing)
     errors = inverses.times(-1, _residuals(pencil, directions, eigenvalues, mixing))
     mixed = directions[:, :wanted] @ mixing
-    images = pencil.covariance_times(xp.concat([errors, mixed, rank_probes], axis=1))
+    images = pencil.covariance_times(xp.concat([errors, mixed], axis=1))
     outside = xp.sum(errors * images[:, :2]) - xp.sum((directions.T @ images[:, :2]) ** 2)
     # The variance of the mixtures themselves is known: a difference is rounding that has piled up.
     size = xp.sum(mixing**2)
     drift = xp.abs(xp.sum(mixed * images[:, 2:4]) / size - 1.0)
     error = xp.sqrt(wanted * xp.where(outside > 0, outside, 0.0) / size) + drift
-    if pencil.noise_variance:
-        # A mixture of atoms that varies, but less than the threshold, has an eigenvalue of V below the threshold beside
-        # it. If there is none such, the closed form sees the window without noise.
-        variances = xp.sum(rank_probes * images[:, 4:], axis=0) - pencil.noise_variance
-        between = xp.any((variances > NULL * pencil.threshold) & (variances < pencil.threshold))
-        error = xp.where(between & (pencil.threshold == pencil.noise_variance), error, xp.inf)
-    return (error,)
+    return (xp.where(pencil.noise_now == pencil.noise, error, xp.inf),)
 
 
 class Known(NamedTuple):
@@ -389,14 +418,13 @@ class Known(NamedTuple):
     curvature_change: Array
     """(n, n): of S by the slide."""
 
-    def bordered(self, pencil: Pencil, proposed: Array, images: Array) -> tuple[Array, Array]:
-        """S and V (n + m, n + m) on the known and the proposed directions (n_features, m); V times the latter is known.
+    def bordered(self, proposed: Array, images: Array, rough: Array) -> tuple[Array, Array]:
+        """S and V (n + m, n + m) on the known and the proposed directions (n_features, m), given V and S times these.
 
         For the known ones no product is needed, only their change.
         """
         covariance = self._bordered(1.0, self.covariance_change, proposed, images)
-        images = pencil.second_differences_times(proposed)
-        return self._bordered(self.eigenvalues, self.curvature_change, proposed, images), covariance
+        return self._bordered(self.eigenvalues, self.curvature_change, proposed, rough), covariance
 
     def _bordered(self, values: Array | float, change: Array, proposed: Array, images: Array) -> Array:
         """A diagonal matrix of values and its change, bordered by products of all directions with the images."""
@@ -413,10 +441,10 @@ def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     xp, n = array_namespace(proposed), len(known.eigenvalues)
     sizes = xp.linalg.vector_norm(proposed, axis=0)
     proposed = proposed[:, sizes > 0] / sizes[sizes > 0]
-    images = pencil.covariance_times(proposed)
+    images, rough = pencil.times(proposed)
     turn = whitening_mixtures(proposed.T @ images, dependent=_DEPENDENT)
-    proposed, images = proposed @ turn, images @ turn
-    values, vectors = eigh_generalised(*known.bordered(pencil, proposed, images))
+    values, vectors = eigh_generalised(*known.bordered(proposed @ turn, images @ turn, rough @ turn))
+    proposed = proposed @ turn
     turned = known.directions @ vectors[:n, :n] + proposed @ vectors[n:, :n]
     turned[pencil.constant] = 0.0
     return values[:n], turned
@@ -435,8 +463,8 @@ def reduce_masked(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     proposed, _ = _orthonormalise_masked(pencil, proposed)
     proposed, images = _orthonormalise_masked(pencil, proposed)  # once more, now that no two are almost the same
     new = xp.sum(proposed * images, axis=0) > 0.5
-    proposed, images = xp.where(new, proposed, 0.0), xp.where(new, images, 0.0)
-    curvature, covariance = known.bordered(pencil, proposed, images)
+    proposed = xp.where(new, proposed, 0.0)
+    curvature, covariance = known.bordered(proposed, *pencil.times(proposed))
     # What adds nothing new has an eigenvalue above all others, and by itself.
     apart = xp.concat([xp.zeros_like(known.eigenvalues), 1.0 - xp.astype(new, proposed.dtype)])
     white, positive = inverse_cholesky_unchecked(add_to_diagonal(covariance, apart))

@@ -16,7 +16,7 @@ from psmt.engines import engine_for
 from psmt.engines.window import half_stencil, second_difference
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import RANK_TOL, fix_signs
+from psmt.numerics.rank import RANK_TOL, fix_signs, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
 from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, warn_renamed
@@ -86,7 +86,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": allowing(None, count()),
         "lam": real(),
-        "rank_tol": real(open_bound=True),
+        "rank_tol": real(),
         "solver": choice("closed", "sgd"),
         "max_epochs": count(),
         "batch_size": count(),
@@ -197,6 +197,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self._descend(recent)
             return self
         engine = engine_for(self.device)
+        self.rank_ = rank_of(self.moments_.covariance(centred=self.centred))
+        self._check_rank()
         found = embed_window(
             self.moments_,
             self.n_components,
@@ -204,8 +206,6 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             half_stencils=self._half_stencils,
             rank_tol=self.rank_tol,
         )
-        self.rank_ = found.rank
-        self._check_rank()
         self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
         return self
 

@@ -53,18 +53,18 @@ class Bound(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A low-rank change of V and S, as ``vectors' weights vectors``.
+    """A low-rank change of V and S, as sums of ``weight v v'`` over vectors v.
 
-    By a slide: the first vector is the code that arrived, the second the one that is gone. Where V is centred, the last
-    is the sum of the codes before the slide. All but that one are sparse.
+    By a slide, the first vector is the code that arrived and the second the one that is gone, both less a mean where V
+    is centred: V changes by these two alone.
     """
 
     vectors: Array
     """(n, n_features)"""
     covariance: Array
-    """Weights (n, n) of V."""
+    """Weights (n,) of V."""
     curvature: Array
-    """Weights (n, n) of S."""
+    """Weights (n,) of S."""
 
 
 class Resident(ABC):
@@ -92,7 +92,7 @@ class ResidentArrays(tuple[AnyArray, ...], Resident):
 
 
 class ShiftInvert(Protocol):
-    """Shift-invert operators ``(S - shift V)^-1`` of a window, kept up by Woodbury's formula."""
+    """Shift-invert operators ``(S - shift V)^-1`` of a window, kept up by low-rank changes."""
 
     shifts: Array
     """(n_shifts,)"""
@@ -100,8 +100,14 @@ class ShiftInvert(Protocol):
     def update(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it.
 
-        The operators become those after the change.
+        The operators become those after the change (Woodbury's formula).
         """
+
+    def images(self, vectors: Array) -> Array:
+        """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
+
+    def subtract(self, left: Array, right: Array) -> None:
+        """Take ``left' right`` from the operators, each (n_shifts, n, n_features)."""
 
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
@@ -109,8 +115,11 @@ class ShiftInvert(Protocol):
     def times_each(self, vectors: Array) -> Array:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array, /) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; `total` sums the codes."""
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
+
+    def dense(self) -> Array:
+        """The operators as matrices (n_shifts, n_features, n_features), not to be changed."""
 
 
 class Engine(Protocol):
@@ -181,7 +190,7 @@ class Engine(Protocol):
     def code_window(self, codes: Array) -> CodeWindow:
         """Codes (n, n_features) of a window with their sums, kept up as it slides."""
 
-    def shift_invert(self, shifted: Array, shifts: Array, total: Array, *, centred: bool) -> ShiftInvert:
+    def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
 
     # How work is carried out

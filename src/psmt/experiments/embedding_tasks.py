@@ -59,4 +59,4 @@ def through_embedding(
     recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
     del moments  # as large as the codes several times over
     recovered = recover.many(own @ embedding.matrix.T, own)
-    return engine.numpy(recovered @ engine.array(dictionary)), embedding.rank
+    return engine.numpy(recovered @ engine.array(dictionary)), len(embedding)

@@ -112,9 +112,9 @@ class NumbaEngine:
         """Codes (n, n_features) of a window with their sums, kept up as it slides."""
         return SparseWindow(codes)
 
-    def shift_invert(self, shifted: Array, shifts: Array, total: Array, *, centred: bool) -> ShiftInvert:
+    def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
-        return LazyShiftInvert(shifted, shifts, total, centred=centred)
+        return LazyShiftInvert(shifted, shifts)
 
     def capture(self, work: Work) -> Work:
         """The work itself."""

@@ -6,24 +6,31 @@ import numpy as np
 import scipy.linalg
 
 from psmt.engines.contract import Change
+from psmt.numerics.linalg import inverse_symmetric
 from psmt.types import Array, Mask
 
 _WAITING = 64
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
 
+_SPARSE = 0.25
+"""Vectors with less than this fraction of entries that are not zero need a few rows of the matrices only."""
+
 
 class LazyShiftInvert:
     """See `psmt.engines.contract.ShiftInvert`. The operators are symmetric, so that rows serve as columns."""
 
-    def __init__(self, shifted: Array, shifts: Array, total: Array, *, centred: bool) -> None:
+    def __init__(self, shifted: Array, shifts: Array) -> None:
         self.shifts = shifts
-        self._centred = centred
-        self._matrices = np.linalg.inv(shifted)
+        self._matrices = np.stack([inverse_symmetric(matrix) for matrix in shifted])
         # Changes that have not been put into the matrices yet: less left' right.
         self._left = np.empty((len(shifts), _WAITING, self._matrices.shape[-1]))
         self._right = np.empty_like(self._left)
         self._waiting = 0
-        self._totals = self._matrices @ total
+
+    def dense(self) -> Array:
+        """The operators as matrices (n_shifts, n_features, n_features)."""
+        self._flush()
+        return self._matrices
 
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
@@ -36,36 +43,39 @@ class LazyShiftInvert:
         own = np.broadcast_to(vectors, (len(self.shifts), *vectors.shape[1:]))
         return np.stack([self.times(i, own[i]) for i in range(len(own))])
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, total: Array, /) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; `total` sums the codes."""
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
         self.shifts = np.where(which, shifts, self.shifts)
-        self._matrices[which] = np.linalg.inv(shifted)
+        for i, matrix in zip(np.flatnonzero(which), shifted, strict=True):
+            self._matrices[i] = inverse_symmetric(matrix)
         self._left[which] = self._right[which] = 0.0
-        self._totals[which] = self._matrices[which] @ total
 
-    def update(self, change: Change) -> Array:
-        """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
-        vectors = change.vectors
-        n = len(vectors)
-        if self._waiting + n > _WAITING:
-            self._flush()
-        sparse = vectors[:-1] if self._centred else vectors
-        atoms = np.flatnonzero(sparse.any(axis=0))
+    def images(self, vectors: Array) -> Array:
+        """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
         left, right = self._left[:, : self._waiting], self._right[:, : self._waiting]
         images = (vectors @ right.mT) @ left
         np.negative(images, out=images)
-        images[:, : len(sparse)] += sparse[:, atoms] @ self._matrices[:, atoms]
-        if self._centred:
-            images[:, -1] = self._totals  # kept up as well, being the only dense one
-        weights = change.curvature - self.shifts[:, None, None] * change.covariance
-        inner = np.eye(n) + weights @ (vectors @ images.mT)
-        changes = np.linalg.solve(inner, weights @ images)
-        if self._centred:
-            total = vectors[-1] + vectors[0] - vectors[1]
-            self._totals += images[:, 0] - images[:, 1] - ((changes @ total)[:, None] @ images)[:, 0]
-        self._left[:, self._waiting : self._waiting + n] = images
-        self._right[:, self._waiting : self._waiting + n] = changes
+        sparse = np.count_nonzero(vectors, axis=1) < _SPARSE * vectors.shape[1]
+        atoms = np.flatnonzero(vectors[sparse].any(axis=0))
+        images[:, sparse] += vectors[sparse][:, atoms] @ self._matrices[:, atoms]
+        images[:, ~sparse] += vectors[~sparse] @ self._matrices
+        return images
+
+    def subtract(self, left: Array, right: Array) -> None:
+        """Take ``left' right`` from the operators, each (n_shifts, n, n_features)."""
+        n = left.shape[1]
+        if self._waiting + n > _WAITING:
+            self._flush()
+        self._left[:, self._waiting : self._waiting + n] = left
+        self._right[:, self._waiting : self._waiting + n] = right
         self._waiting += n
+
+    def update(self, change: Change) -> Array:
+        """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
+        images = self.images(change.vectors)
+        weights = (change.curvature - self.shifts[:, None] * change.covariance)[..., None]
+        inner = np.eye(len(change.vectors)) + weights * (change.vectors @ images.mT)
+        self.subtract(images, np.linalg.solve(inner, weights * images))
         return images
 
     def _flush(self) -> None:

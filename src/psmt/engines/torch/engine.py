@@ -102,14 +102,7 @@ class TorchEngine:
         """Codes (n, n_features) of a window with their sums, kept up as it slides."""
         return DenseWindow(codes)
 
-    def shift_invert(
-        self,
-        shifted: Tensor,
-        shifts: Tensor,
-        total: Tensor,  # noqa: ARG002  the contract's: only operators that change lazily ask for it
-        *,
-        centred: bool,  # noqa: ARG002  likewise
-    ) -> ShiftInvert:
+    def shift_invert(self, shifted: Tensor, shifts: Tensor) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return DenseShiftInvert(torch.linalg.inv(shifted), shifts)
 

@@ -19,6 +19,10 @@ class DenseShiftInvert(Resident):
     def __init__(self, matrices: Tensor, shifts: Tensor) -> None:
         self.matrices, self.shifts = matrices, shifts
 
+    def dense(self) -> Tensor:
+        """The operators as matrices (n_shifts, n_features, n_features)."""
+        return self.matrices
+
     def times(self, which: int, vectors: Tensor) -> Tensor:
         """One operator times the columns of `vectors` (n_features, n)."""
         return self.matrices[which] @ vectors
@@ -27,21 +31,28 @@ class DenseShiftInvert(Resident):
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
         return self.matrices @ vectors
 
-    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, _total: Tensor, /) -> None:
+    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, /) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
         self.shifts = torch.where(which, shifts, self.shifts)
         self.matrices[which] = torch.linalg.inv(shifted)
 
+    def images(self, vectors: Tensor) -> Tensor:
+        """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
+        return (self.matrices @ vectors.T).mT
+
+    def subtract(self, left: Tensor, right: Tensor) -> None:
+        """Take ``left' right`` from the operators, each (n_shifts, n, n_features)."""
+        self.matrices.baddbmm_(left.mT, right, alpha=-1.0)
+
     def update(self, change: Change) -> Tensor:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
         vectors, covariance, curvature = change
-        images = self.matrices @ vectors.T
-        weights = curvature - self.shifts[:, None, None] * covariance
-        inner = weights @ (vectors @ images)
+        images = self.images(vectors)
+        weights = (curvature - self.shifts[:, None] * covariance)[..., None]
+        inner = weights * (vectors @ images.mT)
         inner.diagonal(dim1=1, dim2=2).add_(1.0)
-        changes = torch.linalg.solve_ex(inner, weights).result
-        self.matrices.baddbmm_(images, changes @ images.mT, alpha=-1.0)
-        return images.mT
+        self.subtract(images, torch.linalg.solve_ex(inner, weights * images).result)
+        return images
 
     def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
         """As an argument of captured work."""
