@@ -334,7 +334,7 @@ def test_parameters_can_be_read_and_set():
         ({"n_components": 2.0}, "n_components=2.0 is not a whole number"),
         ({"n_components": True}, "n_components=True is not a whole number"),
         ({"lam": -1}, "lam=-1 is out of range; use a finite lam >= 0"),
-        ({"rank_tol": 0.0}, "rank_tol=0.0 is out of range"),
+        ({"rank_tol": -0.1}, "rank_tol=-0.1 is out of range"),
         ({"solver": "newton"}, "solver='newton' is unknown; use one of 'closed', 'sgd'"),
         ({"max_epochs": 0}, "max_epochs=0 is too small"),
         ({"batch_size": 0}, "batch_size=0 is too small"),
