@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from os import PathLike
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
+from psmt.departures import Departures
 from psmt.embedding import Embedding, FollowedEmbedding
 from psmt.engines import engine_for, engine_name
 from psmt.engines.contract import Engine
@@ -38,19 +38,6 @@ from psmt.validation import (
     real,
     renamed,
 )
-
-
-LITERAL: Mapping[str, Any] = MappingProxyType(
-    {
-        "centred": True,
-        "half_stencils": True,
-        "rank_tol": 0.0,
-        "activity_bound": None,
-        "merge_parallel": False,
-        "dictionary_from": "window",
-    }
-)
-"""The parameters by which we depart from the paper, as the paper has them; see docs/departures.md."""
 
 
 class PSMT(BaseEstimator):
@@ -197,7 +184,7 @@ class PSMT(BaseEstimator):
         >>> model.rank_tol, model.half_stencils, model.activity_bound
         (0.0, True, None)
         """
-        return cls(**{**LITERAL, **parameters})
+        return cls(**Departures.literal().parameters | parameters)
 
     # Learning from the past
 

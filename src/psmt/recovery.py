@@ -231,9 +231,7 @@ def _recover_change(
     return ((coef[:, :n_columns] - coef[:, n_columns:])[:, posed.group] * posed.share,)
 
 
-def _recover_masked(
-    embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float
-) -> tuple[Array]:
+def _recover_masked(embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float) -> tuple[Array]:
     posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
     return _recover(posed, *given, engine=engine, tol=tol)
 
