@@ -247,7 +247,7 @@ def test_choosing_knows_the_departures():
 def test_departures_are_told():
     assert OURS.told().count(";") == 4
     assert "V about zero" in Departures(centred=False).told()
-    with pytest.raises(ValueError, match="rank_tol=-1.0 is out of range"):
+    with pytest.raises(ValueError, match=r"rank_tol=-1\.0 is out of range"):
         Departures(rank_tol=-1.0)
 
 
