@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
+from psmt.departures import Departures
 from psmt.embedding import Embedding, FollowedEmbedding
 from psmt.engines import engine_for, engine_name
 from psmt.engines.contract import Engine
@@ -21,7 +22,7 @@ from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
 from psmt.moments import WindowMoments
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
-from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import Header, damage_named, part, plain, read_container, write_container
 from psmt.types import Array
@@ -43,7 +44,8 @@ class PSMT(BaseEstimator):
     """Predictive Sparse Manifold Transform.
 
     `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
-    receives (steps 1 to 4 of Algorithm 1) and `predict` says what comes next (steps 5 to 8).
+    receives (steps 1 to 4 of Algorithm 1) and `predict` says what comes next (steps 5 to 8). Where the paper leaves a
+    window's answer to chance this departs from it, each time by a parameter; `PSMT.literal` is the paper to the letter.
 
     Parameters
     ----------
@@ -66,6 +68,12 @@ class PSMT(BaseEstimator):
         Step 6. 'linear' is the paper's.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
+    activity_bound : float or None, default 2.0
+        The sum of a predicted code is at most this multiple of the largest one in the window, > 0. None: no bound.
+    merge_parallel : bool, default True
+        Atoms with parallel columns in P are recovered together, see `psmt.recovery`.
+    dictionary_from : {'past', 'window'}, default 'past'
+        What `fit` learns the dictionary from: all frames that it is given, or the last `window` of them.
     coder : SparseCoder or None
         A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
         `alpha` and `random_state`.
@@ -118,6 +126,8 @@ class PSMT(BaseEstimator):
         "n_atoms": count(),
         "alpha": real(open_bound=True),
         "rank_tol": real(),
+        "activity_bound": allowing(None, real(open_bound=True)),
+        "dictionary_from": choice("past", "window"),
         "n_components": allowing(None, allowing("auto", count())),
         "lam": allowing("auto", real()),
         "extrapolation": choice(*EXTRAPOLATIONS),
@@ -135,6 +145,9 @@ class PSMT(BaseEstimator):
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
+        activity_bound: float | None = ACTIVITY_FACTOR,
+        merge_parallel: bool = True,
+        dictionary_from: str = "past",
         coder: SparseCoder | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
@@ -150,11 +163,28 @@ class PSMT(BaseEstimator):
         self.centred = centred
         self.half_stencils = half_stencils
         self.rank_tol = rank_tol
+        self.activity_bound = activity_bound
+        self.merge_parallel = merge_parallel
+        self.dictionary_from = dictionary_from
         self.coder = coder
         self.random_state = random_state
         self.device = device
         self.dtype = dtype
         self.ends = ends
+
+    @classmethod
+    def literal(cls, **parameters: Any) -> Self:
+        """The paper to the letter, less what the parameters say otherwise.
+
+        The dictionary is learned from the H frames of the window, D is H x H, V is the covariance as it is, and step 7
+        knows neither a bound nor merged columns. What the paper leaves open stays as everywhere: where V is singular
+        it is inverted in its range, and an atom that does not vary in the window keeps its activity.
+
+        >>> model = PSMT.literal(n_atoms=24, window=200)
+        >>> model.rank_tol, model.half_stencils, model.activity_bound
+        (0.0, True, None)
+        """
+        return cls(**Departures.literal().parameters | parameters)
 
     # Learning from the past
 
@@ -203,11 +233,13 @@ class PSMT(BaseEstimator):
             centred=self.centred,
             half_stencils=self._half_stencils,
             rank_tol=self.rank_tol,
+            activity_bound=self.activity_bound,
+            merge_parallel=self.merge_parallel,
             device=engine_name(self.device, self.dtype),
         )
 
     def fit_coder(self, samples: Array) -> SparseCoder:
-        """A coder that is fitted to the samples (n, n_features), or the one that was given ready.
+        """A coder that is fitted to the samples (n, n_features), as `dictionary_from` says, or the one given ready.
 
         A subclass may take one from elsewhere, such as another model that has learned from the same samples.
         """
@@ -219,7 +251,7 @@ class PSMT(BaseEstimator):
             return self.coder if same else self.coder.to(**place)
         else:
             coder = clone(self.coder).set_params(**place)
-        return coder.fit(samples)
+        return coder.fit(samples[-self.window :] if self.dictionary_from == "window" else samples)
 
     # Steps 1 to 5: receive
 
@@ -289,8 +321,13 @@ class PSMT(BaseEstimator):
         return self._stacked(codes)
 
     def _recovery(self) -> Recovery:
-        activity = ACTIVITY_FACTOR * self.moments_.peak_activity
-        return Recovery(self._embed().matrix, self.lam_, activity=activity, engine=self._engine)
+        return Recovery(
+            self._embed().matrix,
+            self.lam_,
+            activity=activity_limit(self.activity_bound, self.moments_.peak_activity),
+            merge_parallel=self.merge_parallel,
+            engine=self._engine,
+        )
 
     @property
     def _engine(self) -> Engine:

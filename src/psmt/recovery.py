@@ -12,6 +12,8 @@ of the decoded patch as well. Where the bound is not reached, the problem is the
 Atoms that the window shows in fixed proportion only, such as those of one frame that used atoms like no other, have
 parallel columns in P. The problem then does not say which of them to use, and rounding would: one atom today, another
 tomorrow. So they are recovered together, in their proportion in P, which is the solution of least norm.
+
+Both are departures from the paper. Each can be left out (`activity_limit` of None, `merge_parallel=False`).
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ class Recovery:
         Penalty on activity, >= 0. Of several, each gives a code or a change of its own: a row of what one would give.
     activity : float or () array, default infinite
         Bound on the sum of a code, > 0.
+    merge_parallel : bool, default True
+        Atoms with parallel columns are recovered together; False leaves it to rounding which of them is used.
     tol : float
         Stop when the duality gap is below ``tol * ||b||^2 / 2``. At 1e-12 atoms that P hardly shows are still open by
         some hundredths of activity.
@@ -68,6 +72,7 @@ class Recovery:
         lam: float | Sequence[float],
         *,
         activity: Array | float = np.inf,
+        merge_parallel: bool = True,
         tol: float = 1e-14,
         engine: Engine | None = None,
     ) -> None:
@@ -77,8 +82,9 @@ class Recovery:
         self._penalties = _penalties(self.engine, *(check_real("lam", value) for value in np.ravel(lam).tolist()))
         self._shape = np.shape(lam)
         self._tol = tol
+        self._merge_parallel = merge_parallel
         # Captured work poses its columns inside, where they are captured with the rest.
-        self._posed = None if self.engine.captures else pose_columns(embedding)
+        self._posed = None if self.engine.captures else pose_columns(embedding, merge_parallel=merge_parallel)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
         """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
@@ -111,14 +117,15 @@ class Recovery:
         if self._posed is not None:
             return work(self._posed, *given, engine=self.engine, tol=self._tol)[0]
         masked = _captured(self.engine, _MASKED[work]) if len(points) <= _FEW else _MASKED[work]
-        return masked(self.embedding, *given, engine=self.engine, tol=self._tol)[0]
+        how = {"merge_parallel": self._merge_parallel, "engine": self.engine, "tol": self._tol}
+        return masked(self.embedding, *given, **how)[0]
 
 
 class PosedColumns(NamedTuple):
     """The columns of P as a lasso sees them."""
 
     columns: Array
-    """Unit columns (n_columns, n_components); one stands for all that are parallel to it."""
+    """Unit columns (n_columns, n_components); one stands for all that are parallel to it, where these are merged."""
     shown: Mask
     """Atoms (n_features,) that have a column in P."""
     group: Ints
@@ -129,20 +136,20 @@ class PosedColumns(NamedTuple):
     """Activity (n_columns,) of all atoms that share a column, for a unit of it."""
 
 
-def pose_columns(embedding: Array) -> PosedColumns:
-    """The columns of P (n_components, n_features), each direction once, and no zero ones."""
+def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
+    """The columns of P (n_components, n_features), each direction once if merged, and no zero ones."""
     xp = array_namespace(embedding)
     unit, norms = unit_columns(contiguous(embedding.T))
     shown = norms > 0
     (atoms,) = xp.nonzero(shown)
     columns = unit[atoms]
-    own = _parallel_groups(columns)
+    own = _parallel_groups(columns) if merge_parallel else _each_its_own(columns)
     group = xp.astype(shown, own.dtype)
     group[atoms] = own
     return _posed(columns[first_indices(own)], norms, group)
 
 
-def pose_columns_masked(embedding: Array) -> PosedColumns:
+def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
     """The same with as many columns as atoms: those that stand for no atom are zero, and no solution uses them.
 
     So all embeddings of one size pose problems of one shape and the host need not know how many there are: captured
@@ -150,8 +157,9 @@ def pose_columns_masked(embedding: Array) -> PosedColumns:
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)
-    group = first_of_group(_parallel_groups(unit, norms == 0))
-    is_first = group == xp.arange(len(group), device=group.device)
+    own = _each_its_own(unit)
+    group = first_of_group(_parallel_groups(unit, norms == 0)) if merge_parallel else own
+    is_first = group == own
     return _posed(xp.where(is_first[:, None], unit, 0.0), norms, group)
 
 
@@ -174,6 +182,11 @@ def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
     group = xp.zeros_like(order)
     group[order[1:]] = xp.cumulative_sum(xp.astype(differs, order.dtype))
     return group
+
+
+def _each_its_own(columns: Array) -> Ints:
+    """Sets (n,) of one column each."""
+    return array_namespace(columns).arange(len(columns), device=columns.device)
 
 
 def _recover(
@@ -218,12 +231,16 @@ def _recover_change(
     return ((coef[:, :n_columns] - coef[:, n_columns:])[:, posed.group] * posed.share,)
 
 
-def _recover_masked(embedding: Array, *given: Array, engine: Engine, tol: float) -> tuple[Array]:
-    return _recover(pose_columns_masked(embedding), *given, engine=engine, tol=tol)
+def _recover_masked(embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float) -> tuple[Array]:
+    posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
+    return _recover(posed, *given, engine=engine, tol=tol)
 
 
-def _recover_change_masked(embedding: Array, *given: Array, engine: Engine, tol: float) -> tuple[Array]:
-    return _recover_change(pose_columns_masked(embedding), *given, engine=engine, tol=tol)
+def _recover_change_masked(
+    embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float
+) -> tuple[Array]:
+    posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
+    return _recover_change(posed, *given, engine=engine, tol=tol)
 
 
 _MASKED: dict[_Work, _Work] = {_recover: _recover_masked, _recover_change: _recover_change_masked}
@@ -243,6 +260,11 @@ def _penalties(engine: Engine, *lam: float) -> Array:
 @lru_cache
 def _probe(xp: Namespace, size: int, device: str) -> Array:
     return xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
+
+
+def activity_limit(factor: float | None, peak: Array) -> Array | float:
+    """Bound () on the sum of a code: a multiple of the window's peak activity (), or none at all for None."""
+    return np.inf if factor is None else factor * peak
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:

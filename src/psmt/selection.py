@@ -16,7 +16,7 @@ from psmt.embedding import embed_window
 from psmt.engines import engine_for
 from psmt.extrapolation import Extrapolation
 from psmt.moments import WindowMoments
-from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
+from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array
 
 Auto = Literal["auto"]
@@ -71,6 +71,8 @@ def walk_forward(
     centred: bool,
     half_stencils: bool,
     rank_tol: float,
+    activity_bound: float | None = ACTIVITY_FACTOR,
+    merge_parallel: bool = True,
     device: str = "cpu",
 ) -> Choice:
     """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
@@ -97,8 +99,10 @@ def walk_forward(
                 sizes = component_candidates(len(embedding)) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
             for f, found in errors.items() if len(errors) * len(lams) > 1 else ():
-                activity = ACTIVITY_FACTOR * moments.peak_activity
-                recover = Recovery(embedding.matrix[:f], lams, activity=activity, engine=engine)
+                activity = activity_limit(activity_bound, moments.peak_activity)
+                recover = Recovery(
+                    embedding.matrix[:f], lams, activity=activity, merge_parallel=merge_parallel, engine=engine
+                )
                 expected = recover_next(recover, extrapolation, own[t - 2], own[t - 1])
                 found.append(engine.numpy((((expected - own[t]) @ atoms) ** 2).mean(1)))
         if extrapolation.adaptive:

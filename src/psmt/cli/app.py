@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from psmt import __version__
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
-from psmt.experiments.options import FilmOptions
+from psmt.experiments.options import MODEL_FLAGS, FilmOptions, ModelDepartures
 from psmt.experiments.reproduce import command as whole_paper
 
 _HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
@@ -57,11 +57,12 @@ def demo(
     *,
     seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0,
     out: Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")] = Path("psmt-demo"),
+    departures: ModelDepartures = MODEL_FLAGS,
 ) -> None:
     """All there is, small."""
     from psmt.cli.work import reproduce_films
 
-    reproduce_films([whole_paper.DEMO_FILM], whole_paper.DemoOptions(seed=seed, out=out))
+    reproduce_films([whole_paper.DEMO_FILM], whole_paper.DemoOptions(seed=seed, out=out, departures=departures))
 
 
 _PAPER = whole_paper.ReproduceOptions()

@@ -41,7 +41,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Penalty on activity in `inverse_transform`.
     rank_tol : float, default 1e-6
         A window that shows some mixture of atoms with less than this fraction of the largest variance is taken to be
-        seen through noise of that variance; mixtures that do not vary at all are left out.
+        seen through noise of that variance; mixtures that do not vary at all are left out. 0 takes V as it is.
     solver : {'closed', 'sgd'}, default 'closed'
         'sgd' takes minibatch steps, and `partial_fit` goes on with them.
     max_epochs, batch_size, rate, tol : int, int, float, float

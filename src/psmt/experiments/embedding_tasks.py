@@ -7,21 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.departures import OURS, Departures
 from psmt.embedding import embed_window
 from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.moments import WindowMoments
-from psmt.recovery import ACTIVITY_FACTOR, Recovery
+from psmt.recovery import Recovery, activity_limit
 from psmt.types import Array, Result
 
 
 def window_task(
-    name: str, patches: Array, dictionary: Array, codes: Result, *, n_components: int, lam: float, device: str = "cpu"
+    name: str,
+    patches: Array,
+    dictionary: Array,
+    codes: Result,
+    *,
+    n_components: int,
+    lam: float,
+    departures: Departures = OURS,
+    device: str = "cpu",
 ) -> Task:
     """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
+    inputs |= departures.embedding | departures.recovery
     return Task(name, reconstruct_window, inputs | on_device(device))
 
 
@@ -35,28 +45,42 @@ def reconstruct_window(
     n_components: int,
     lam: float,
     device: str = "cpu",
+    **departures: Any,
 ) -> Result:
     """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
 
-    Their packed codes come with them, see `psmt.experiments.coding_tasks`.
+    Their packed codes come with them, see `psmt.experiments.coding_tasks`; departures are those of `through_embedding`.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
-    frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
+    given: dict[str, Any] = {"n_components": n_components, "lam": lam, "device": device}
+    frames, rank = through_embedding(codes, dictionary, **given, **departures)
     return {"mse": mse(frames, patches), "rank": np.array(rank)}
 
 
 def through_embedding(
-    codes: Any, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+    codes: Any,
+    dictionary: Array,
+    *,
+    n_components: int,
+    lam: float,
+    centred: bool = OURS.centred,
+    half_stencils: bool = OURS.half_stencils,
+    rank_tol: float = OURS.rank_tol,
+    activity_bound: float | None = OURS.activity_bound,
+    merge_parallel: bool = OURS.merge_parallel,
+    device: str = "cpu",
 ) -> tuple[Array, int]:
     """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
 
     The codes may be an array of the engine; the frames (time, n_features) are those of the dictionary's atoms.
+    The rest is as in `PSMT`.
     """
     engine = engine_for(device)
     own = engine.array(codes)
     moments = WindowMoments.of(own, engine)
-    embedding = embed_window(moments, n_components)
-    recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
+    embedding = embed_window(moments, n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol)
+    activity = activity_limit(activity_bound, moments.peak_activity)
+    recover = Recovery(embedding.matrix, lam, activity=activity, merge_parallel=merge_parallel, engine=engine)
     del moments  # as large as the codes several times over
     recovered = recover.many(own @ embedding.matrix.T, own)
     return engine.numpy(recovered @ engine.array(dictionary)), len(embedding)

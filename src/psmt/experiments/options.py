@@ -7,7 +7,7 @@ of its subclass, which has not imported their names.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -18,6 +18,7 @@ from psmt.errors import PSMTError
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from psmt.departures import Departures
     from psmt.sources import Film, FrameSource, SeriesSource
     from psmt.types import Array, Progress
 
@@ -76,6 +77,86 @@ Window = Annotated[
         help="H: how many codes the embedding is made from. Left out: 3 times M.", metavar="INT", show_default=False
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingFlags:
+    """How an embedding departs from the paper. What is left out is as the paper has it with --literal, else as ours."""
+
+    literal: Annotated[
+        bool,
+        Parameter(
+            help="The paper to the letter, without any departure (docs/departures.md) but those that are asked for.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = False
+    half_stencils: Annotated[
+        bool | None, Parameter(help="D is H x H, with half stencils at both ends, as in the paper.", show_default=False)
+    ] = None
+    centred: Annotated[
+        bool | None, Parameter(help="V is the covariance, as in the paper, or taken about zero.", show_default=False)
+    ] = None
+    rank_tol: Annotated[
+        float | None,
+        Parameter(
+            help="Noise, relative to the largest variance, that V is seen through. 0, as in the paper: none.",
+            metavar="FLOAT",
+            show_default=False,
+        ),
+    ] = None
+
+    def settings(self) -> "Departures":
+        """As the library takes them."""
+        from psmt.departures import Departures
+
+        flags = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "literal"}
+        given: dict[str, Any] = {
+            name: None if value == "none" else value for name, value in flags.items() if value is not None
+        }
+        return replace(Departures.literal() if self.literal else Departures(), **given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryFlags(EmbeddingFlags):
+    """The same, with step 7."""
+
+    activity_bound: Annotated[
+        Literal["none"] | float | None,
+        Parameter(
+            help="Activity of a recovered code, relative to the window's peak, at the most. In the paper: none.",
+            metavar="none|FLOAT",
+            show_default=False,
+            **AUTO,
+        ),
+    ] = None
+    merge_parallel: Annotated[
+        bool | None,
+        Parameter(help="Recover atoms with parallel columns in P together; not so in the paper.", show_default=False),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFlags(RecoveryFlags):
+    """The same, with layer 1 of a prediction."""
+
+    dictionary_from: Annotated[
+        Literal["past", "window"] | None,
+        Parameter(
+            help="A prediction's dictionary is learned from all that lies before it, or as in the paper from the "
+            "H frames of the window.",
+            show_default=False,
+        ),
+    ] = None
+
+
+EMBEDDING_FLAGS, RECOVERY_FLAGS, MODEL_FLAGS = EmbeddingFlags(), RecoveryFlags(), ModelFlags()
+"""No flag given."""
+
+EmbeddingDepartures = Annotated[EmbeddingFlags, Parameter(name="*")]
+RecoveryDepartures = Annotated[RecoveryFlags, Parameter(name="*")]
+ModelDepartures = Annotated[ModelFlags, Parameter(name="*")]
+
 Out = Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")]
 
 

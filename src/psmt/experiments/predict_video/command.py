@@ -118,6 +118,7 @@ COMMAND = Command(
 
 Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
 rollout.csv (left to itself for 10 frames, again and again) and report.html: one page that opens with whether PSMT \
-beat copying on this film, and where it did not. Ends with a table that holds every method against copying.""",
+beat copying on this film, and where it did not. Ends with a table that holds every method against copying. The paper \
+predicts one patch: there is no --literal for whole frames.""",
     options=VideoOptions,
 )

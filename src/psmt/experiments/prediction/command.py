@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Atoms, Horizon, Out, PatchOptions, Start, Window
+from psmt.experiments.options import (
+    AUTO,
+    MODEL_FLAGS,
+    Atoms,
+    Horizon,
+    ModelDepartures,
+    Out,
+    PatchOptions,
+    Start,
+    Window,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.prediction.settings import PredictionSettings
@@ -33,6 +43,7 @@ class PredictOptions(PatchOptions):
     ] = "auto"
     start: Start = ()
     horizon: Horizon = 30
+    departures: ModelDepartures = MODEL_FLAGS
     out: Out = Path("psmt-predict")
 
     def settings(self) -> "PredictionSettings":
@@ -49,6 +60,7 @@ class PredictOptions(PatchOptions):
             alpha=self.alpha,
             lam=self.lam,
             seed=self.seed,
+            departures=self.departures.settings(),
             starts=self.start,
         )
 

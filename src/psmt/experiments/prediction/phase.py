@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
 from psmt.coding import SparseCoder
+from psmt.departures import OURS
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
@@ -103,6 +105,7 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "lam": psmt.lam_,
         "coder": psmt.coder_,
         "device": psmt.device,
+        **{name: getattr(psmt, name) for name in OURS.parameters},
     }
     return {
         "psmt": psmt,
@@ -127,12 +130,13 @@ def predict_phase(
     alpha: float = 1.0,
     lam: float | Literal["auto"] = "auto",
     seed: int = 0,
+    departures: Mapping[str, Any] = MappingProxyType({}),
     device: str = "cpu",
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
 
     Dictionary, n_components, lam and gains come from frames before the start alone. Baselines 1 and 2 share PSMT's
-    dictionary, n_components and lam.
+    dictionary, n_components and lam. All that have layers depart from the paper alike.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
     past, delayed = patches[: phase.start], patches[phase.start : phase.start + horizon + 1]
@@ -144,6 +148,7 @@ def predict_phase(
         "lam": lam,
         "random_state": seed,
         "device": device,
+        **departures,
     }
     learned: dict[int, SparseCoder] = {}
     psmt = _Sharing(**asked).share(learned).fit(past)

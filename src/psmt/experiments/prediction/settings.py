@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.phases import check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
@@ -26,6 +27,8 @@ class PredictionSettings:
     lam : float or "auto"
         Price of activity in step 7; 'auto' as for f.
     seed : int
+    departures : Departures
+        From the paper.
     starts : tuple of int
         Frames to start from; without any, a calm and a lively phase are searched.
     """
@@ -37,6 +40,7 @@ class PredictionSettings:
     alpha: float = 1.0
     lam: float | Literal["auto"] = "auto"
     seed: int = 0
+    departures: Departures = OURS
     starts: tuple[int, ...] = ()
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {

@@ -9,12 +9,14 @@ from cyclopts import Parameter
 from psmt.experiments.contract import Command
 from psmt.experiments.options import (
     DEFAULT_LAM,
+    RECOVERY_FLAGS,
     Atoms,
     FixedLam,
     Horizon,
     Out,
     PatchOptions,
     QuarterComponents,
+    RecoveryDepartures,
     unless_auto,
 )
 
@@ -39,6 +41,7 @@ class ReconstructOptions(PatchOptions):
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
     horizon: Horizon = 30
+    departures: RecoveryDepartures = RECOVERY_FLAGS
     out: Out = Path("psmt-reconstruct")
 
     def settings(self) -> "ReconstructionSettings":
@@ -53,6 +56,7 @@ class ReconstructOptions(PatchOptions):
             alpha=self.alpha,
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
+            departures=self.departures.settings(),
             window=self.window or 3 * atoms,
             horizon=self.horizon,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
 from psmt.validation import Constraint, allowing, check_parameters, count, real
@@ -25,6 +26,8 @@ class ReconstructionSettings:
     max_epochs : int
         Passes over the film that the dictionary is learned in, at the most.
     seed : int
+    departures : Departures
+        From the paper.
     window, horizon : int
         H and K of the predictions that phases are looked for; the segment of least error is as long as the window.
     """
@@ -35,6 +38,7 @@ class ReconstructionSettings:
     lam: float = 0.1
     max_epochs: int = 5
     seed: int = 0
+    departures: Departures = OURS
     window: int = 1536
     horizon: int = 30
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from psmt.experiments.options import AUTO, DEFAULT_LAM, Horizon, Out, PatchOptions, Start
+from psmt.experiments.options import AUTO, DEFAULT_LAM, MODEL_FLAGS, Horizon, ModelDepartures, Out, PatchOptions, Start
 
 HELP = """Carry out every experiment of the paper on your film, and report on its claims.
 
@@ -60,6 +60,7 @@ class ReproduceOptions(PatchOptions):
     ] = "auto"
     start: Start = ()
     horizon: Horizon = 30
+    departures: ModelDepartures = MODEL_FLAGS
     out: Out = Path("psmt-reproduce")
 
     def settings(self) -> dict[str, Any]:
@@ -75,7 +76,7 @@ class ReproduceOptions(PatchOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(ReproduceOptions):
-    """Options of `psmt demo`, of which the command line offers seed and out."""
+    """Options of `psmt demo`, of which the command line offers seed, out and the departures."""
 
     out: Out = Path("psmt-demo")
 

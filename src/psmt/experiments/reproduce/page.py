@@ -106,6 +106,11 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
+def _departures(done: Reproduction) -> set[str]:
+    """By what the experiments depart from the paper, in words: the same for all that make an embedding."""
+    return {own.departures.told() for own in done.asked.values() if hasattr(own, "departures")}
+
+
 def _facts(done: Reproduction, film: FilmRecord, durations: Mapping[str, float]) -> list[Fact]:
     """How it was made: film, settings, versions, durations."""
     facts = [Fact("Film", f"{film.name}, {film.n_frames:,} frames"), Fact("Checksum", f"sha256 {film.checksum}")]
@@ -118,6 +123,7 @@ def _facts(done: Reproduction, film: FilmRecord, durations: Mapping[str, float])
             facts += chapter.facts(done.results[name])
     facts += [Fact(f"Not as asked: {name}", note) for name, note in done.notes.items()]
     facts += [
+        Fact("Departures from the paper", listed(sorted(_departures(done)))),
         Fact("Seed", listed(sorted({settings.seed for settings in done.asked.values()}))),
         Fact("Versions", ", ".join([f"psmt {psmt.__version__}", *(f"{n} {v}" for n, v in _versions().items())])),
     ]

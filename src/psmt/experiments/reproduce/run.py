@@ -34,9 +34,13 @@ def asked_settings(options: FilmOptions) -> dict[str, Any]:
 
 
 def demo_settings(options: FilmOptions) -> dict[str, Any]:
-    """Settings of all experiments for the built-in film; of the options, the seed counts."""
-    asked = asked_settings(options)
-    return {name: replace(type(settings).demo(), seed=options.seed) for name, settings in asked.items()}
+    """Settings of all experiments for the built-in film; of the options, the seed and the departures count."""
+
+    def demo(asked: Any) -> Any:
+        kept = {name: getattr(asked, name) for name in ("seed", "departures") if hasattr(asked, name)}
+        return replace(type(asked).demo(), **kept)
+
+    return {name: demo(asked) for name, asked in asked_settings(options).items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,16 @@ from cyclopts import Parameter
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
-from psmt.experiments.options import DEFAULT_LAM, FixedLam, Out, PatchOptions, QuarterComponents, unless_auto
+from psmt.experiments.options import (
+    DEFAULT_LAM,
+    RECOVERY_FLAGS,
+    FixedLam,
+    Out,
+    PatchOptions,
+    QuarterComponents,
+    RecoveryDepartures,
+    unless_auto,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.sweep.settings import SweepSettings
@@ -37,6 +46,7 @@ class SweepOptions(PatchOptions):
     ] = None
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
+    departures: RecoveryDepartures = RECOVERY_FLAGS
     out: Out = Path("psmt-sweep")
 
     alone: ClassVar[tuple[str, ...]] = ("window",)
@@ -56,6 +66,7 @@ class SweepOptions(PatchOptions):
             alpha=self.alpha,
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
+            departures=self.departures.settings(),
         )
         if self.window is None:
             return settings

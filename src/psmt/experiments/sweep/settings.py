@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import LADDER, components_for, smaller_sizes
 from psmt.validation import Constraint, allowing, check_count, check_parameters, count, each, real
@@ -29,6 +30,8 @@ class SweepSettings:
     max_epochs : int
         Passes over the film that a dictionary is learned in, at the most.
     seed : int
+    departures : Departures
+        From the paper.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class SweepSettings:
     lam: float = 0.1
     max_epochs: int = 5
     seed: int = 0
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": each(count()),

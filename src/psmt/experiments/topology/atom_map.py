@@ -14,7 +14,7 @@ from psmt.engines import engine_for
 from psmt.experiments.topology.graph import embed, used_columns
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
-from psmt.numerics.rank import RANK_TOL, fix_signs
+from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Ints, Result
 
 MAP_COMPONENTS = 32
@@ -66,12 +66,13 @@ def arrange_atoms(
     n_atoms: int,
     n_components: int,
     aspect: float = 1.25,
-    rank_tol: float = RANK_TOL,
     device: str = "cpu",
+    **how: Any,
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
-    Of the `n_components` directions the `MAP_COMPONENTS` straightest have a say.
+    Of the `n_components` directions the `MAP_COMPONENTS` straightest have a say. What is not named here is as in
+    `embed_window`.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def arrange_atoms(
         ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
     """
     engine = engine_for(device)
-    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device)
+    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), device, **how)
     atoms, unit = used_columns(embedding, engine)
     shape, places = grid_by_similarity(engine.numpy(unit).T, aspect=aspect)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}

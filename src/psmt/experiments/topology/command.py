@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import Out, PatchOptions, QuarterComponents, Window, unless_auto
+from psmt.experiments.options import (
+    EMBEDDING_FLAGS,
+    EmbeddingDepartures,
+    Out,
+    PatchOptions,
+    QuarterComponents,
+    Window,
+    unless_auto,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.topology.settings import TopologySettings
@@ -31,6 +39,7 @@ class TopologyOptions(PatchOptions):
             show_default=False,
         ),
     ] = ()
+    departures: EmbeddingDepartures = EMBEDDING_FLAGS
     out: Out = Path("psmt-topology")
 
     def settings(self) -> "TopologySettings":
@@ -49,6 +58,7 @@ class TopologyOptions(PatchOptions):
             alpha=self.alpha,
             chosen=self.atom or None,
             seed=self.seed,
+            departures=self.departures.settings(),
         )
 
 

@@ -14,7 +14,6 @@ from psmt.engines import Engine, engine_for
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Result
 
 N_NEAREST = 8
@@ -27,13 +26,13 @@ def embed(
     offsets: NDArray[Any],
     n_atoms: int,
     n_components: int,
-    rank_tol: float,
     device: str = "cpu",
+    **how: Any,
 ) -> Any:
-    """P (n_components, n_atoms) of packed codes, as an array of the engine."""
+    """P (n_components, n_atoms) of packed codes, as an array of the engine; the rest is as in `embed_window`."""
     engine = engine_for(device)
     moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
-    return embed_window(moments, n_components, rank_tol=rank_tol).matrix
+    return embed_window(moments, n_components, **how).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
@@ -51,10 +50,12 @@ def window_graph(
     n_atoms: int,
     n_components: int,
     threshold: float = THRESHOLD,
-    rank_tol: float = RANK_TOL,
     device: str = "cpu",
+    **how: Any,
 ) -> Result:
     """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
+
+    What is not named here is as in `embed_window`.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def window_graph(
         ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1 where there are no more, and
         ``nearest_similarity``.
     """
-    embedding = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device)
+    embedding = embed(values, columns, offsets, n_atoms, n_components, device, **how)
     return similarity_graph(embedding, threshold=threshold, device=device)
 
 

@@ -67,6 +67,7 @@ def compare_halves(codes: Result, settings: TopologySettings, run: Run) -> Overl
 def map_task(codes: Result, settings: TopologySettings, device: str = "cpu") -> Task:
     """Task that arranges the atoms, from the packed codes of the film."""
     inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, **on_device(device)}
+    inputs |= settings.departures.embedding
     return Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
 
 
@@ -85,6 +86,7 @@ def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySett
         "n_atoms": settings.n_atoms,
         "n_components": settings.components,
         "threshold": settings.threshold,
+        **settings.departures.embedding,
         **on_device(device),
     }
 

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.types import Ints
@@ -46,6 +47,8 @@ class TopologySettings:
     n_permutations : int
         Of each test.
     seed : int
+    departures : Departures
+        From the paper.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class TopologySettings:
     n_chosen: int = 3
     n_permutations: int = 999
     seed: int = 0
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),

@@ -1,0 +1,142 @@
+"""Departures on the command line: --literal sets them all, single flags overrule it, and models and tasks get them."""
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from psmt import PSMT
+from psmt.cli import main
+from psmt.cli.app import app
+from psmt.departures import OURS, Departures
+from psmt.experiments import embedding_tasks
+from psmt.experiments.reproduce.page import FilmRecord, make_page, make_summary
+from psmt.experiments.reproduce.run import Reproduction
+from psmt.experiments.topology import graph
+
+LITERAL = Departures.literal()
+FILM = "builtin:glide?frames=90&noise=0.02&size=48"
+TINY = ["--patch", "4", "--size", "48", "--alpha", "0.3", "--atoms", "12", "--components", "4", "--workers", "1"]
+STEP5 = {"half_stencils", "centred", "rank_tol"}
+STEP7 = {"activity_bound", "merge_parallel"}
+
+
+def quiet(*arguments):
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as stderr:
+        return main([str(argument) for argument in arguments]), stderr.getvalue()
+
+
+def asked(command, *flags):
+    """The departures that a command asks for with these flags, of each experiment."""
+    _, bound, _ = app.parse_args([command, FILM, "--seed", "0", *flags])
+    settings = next(value for value in bound.arguments.values() if hasattr(value, "settings")).settings()
+    return [own.departures for own in (settings.values() if isinstance(settings, dict) else [settings])]
+
+
+@pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce"])
+def test_the_letter_and_what_overrules_it(command):
+    assert set(asked(command)) == {OURS}
+    assert set(asked(command, "--literal")) == {LITERAL}
+    (mixed,) = set(asked(command, "--literal", "--no-half-stencils", "--rank-tol", "1e-3", "--no-centred"))
+    assert mixed == Departures(**LITERAL.parameters | {"half_stencils": False, "rank_tol": 1e-3, "centred": False})
+
+
+@pytest.mark.parametrize(
+    ("flags", "departure"),
+    [
+        (["--half-stencils"], {"half_stencils": True}),
+        (["--no-centred"], {"centred": False}),
+        (["--rank-tol", "0"], {"rank_tol": 0.0}),
+        (["--activity-bound", "none"], {"activity_bound": None}),
+        (["--activity-bound", "3.5"], {"activity_bound": 3.5}),
+        (["--no-merge-parallel"], {"merge_parallel": False}),
+        (["--dictionary-from", "window"], {"dictionary_from": "window"}),
+    ],
+)
+def test_each_flag_is_one_departure(flags, departure):
+    for command in ("predict", "reproduce"):
+        assert set(asked(command, *flags)) == {Departures(**OURS.parameters | departure)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--rank-tol", "-1"], "rank_tol=-1.0 is out of range"),
+        (["--activity-bound", "0"], "activity_bound=0.0 is out of range"),
+    ],
+)
+def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
+    code, stderr = quiet("predict", FILM, *TINY, *flags, "--out", tmp_path / "out")
+    assert code == 2
+    assert message in stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--literal"]])
+def test_models_get_them(tmp_path, monkeypatch, flags):
+    fitted, fit = [], PSMT.fit
+    monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None: (fitted.append(self), fit(self, X, y))[1])
+    given = [*TINY, "--window", "60", "--start", "70", "--horizon", "3", "--lam", "0.1", *flags]
+    assert quiet("predict", FILM, *given, "--out", tmp_path)[0] == 0
+    assert {type(model).__name__ for model in fitted} >= {"Baseline1", "Baseline2", "CopyCode"}
+    for model in fitted:
+        own = model.get_params()
+        assert {name: own[name] for name in OURS.parameters} == (LITERAL if flags else OURS).parameters
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "function", "names"),
+    [
+        ("sweep", embedding_tasks, "through_embedding", STEP5 | STEP7),
+        ("reconstruct", embedding_tasks, "through_embedding", STEP5 | STEP7),
+        ("topology", graph, "embed_window", STEP5),
+    ],
+)
+def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, module, function, names):
+    def end_here(*_, **given):
+        raise ValueError({name: given[name] for name in sorted(names)})
+
+    monkeypatch.setattr(module, function, end_here)
+    for flags, expected in ([], OURS), (["--literal"], LITERAL):
+        _, stderr = quiet(command, FILM, *TINY, "--window", "40", *flags, "--out", tmp_path)
+        assert str({name: expected.parameters[name] for name in sorted(names)}) in stderr
+
+
+def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch):
+    calls, inner = [], embedding_tasks.through_embedding
+    monkeypatch.setattr(
+        embedding_tasks, "through_embedding", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
+    )
+    counts = []
+    for flags in [], ["--literal"], ["--literal"]:
+        assert quiet("reconstruct", FILM, *TINY, *flags, "--out", tmp_path)[0] == 0
+        counts.append(len(calls))
+    assert counts == [1, 2, 2]
+
+
+def test_the_report_tells_them():
+    _, bound, _ = app.parse_args(["reproduce", FILM, "--literal", "--activity-bound", "3"])
+    asked = bound.arguments["options"].settings()
+    done = Reproduction(n_frames=90, asked=asked, used={}, notes=dict.fromkeys(asked, ""), results={})
+    film = FilmRecord(name="film", checksum="0" * 64, n_frames=90)
+    facts = {fact.name: fact.value for fact in make_page(done, film, [], {}).facts}
+    assert facts["Departures from the paper"] == ("activity of a predicted code at most 3 times the window's peak")
+    departures = LITERAL.parameters | {"activity_bound": 3.0}
+    summary = json.loads(make_summary(done, film))
+    assert all(settings["departures"] == departures for settings in summary["settings"].values())
+
+
+def test_the_demo_takes_them(monkeypatch):
+    given = []
+    monkeypatch.setattr("psmt.cli.work.reproduce_films", lambda films, options: given.append(options))
+    assert quiet("demo", "--literal", "--merge-parallel", "--seed", "3")[0] == 0
+    for settings in given[0].settings().values():
+        assert settings.departures == Departures(**LITERAL.parameters | {"merge_parallel": True})
+        assert settings.seed == 3
+
+
+def test_whole_frames_have_no_letter():
+    code, stderr = quiet("predict-video", FILM, "--literal")
+    assert code == 2
+    assert "--literal" in stderr
