@@ -25,7 +25,7 @@ from psmt.numerics.robust import drawn_back
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import Header, damage_named, part, plain, read_container, write_container
-from psmt.surprise import FrameWatch
+from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
 from psmt.validation import (
     Constraint,
@@ -68,8 +68,9 @@ class PSMT(BaseEstimator):
         Step 6. 'linear' is the paper's.
     on_cut : {'hold', 'ignore'}, default 'hold'
         What follows a frame that began something new (`cut_`). 'hold': the straight line through the last two codes
-        would cross the cut, so the last code is held until there are two of the new scene, and strategies that learn
-        are not shown the steps across it. 'ignore' is the paper's: nothing. Without cuts both are the same.
+        would cross the cut, and the embedding knows little of the new scene; so the last code is held until predictions
+        would have done better than that, or the old scene is gone from the window. Strategies that learn are not shown
+        the steps across a cut. 'ignore' is the paper's: nothing. Without cuts both are the same.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     coder : SparseCoder or None
@@ -188,7 +189,7 @@ class PSMT(BaseEstimator):
         codes = self._engine.array(self.coder_.transform(past[-self.window :]))
         self.moments_ = WindowMoments.of(codes, self._engine)
         self._keep_residual(self._engine.array(past[-1]))
-        self._watch = FrameWatch(past, self.window)
+        self._watch, self._aftermath = FrameWatch(past, self.window), Aftermath()
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         self.followed_ = self._start_following()
@@ -244,9 +245,9 @@ class PSMT(BaseEstimator):
         check_is_fitted(self, "moments_")
         given = check_frame(x, self.n_features_in_)
         frame = self._engine.array(given)
-        self._watch.observe(given)
         code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
-        if self._extrapolation.adaptive and self._are_of_one_scene(3):
+        self._look_for_cut(given, code)
+        if self._extrapolation.adaptive and (self.on_cut == "ignore" or self._watch.scene_length >= 3):
             latest = self._stacked([*self.moments_.latest(2), code])
             points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
@@ -266,9 +267,18 @@ class PSMT(BaseEstimator):
         check_is_fitted(self, "moments_")
         return self._watch.cut
 
-    def _are_of_one_scene(self, count: int) -> bool:
-        """Whether a line may be drawn through the latest codes, so many: no cut lies between them, or nobody asks."""
-        return self.on_cut == "ignore" or self.static_window or self._watch.scene_length >= count
+    def _look_for_cut(self, frame: Array, code: Array) -> None:
+        """See whether the frame (n_features,) that came with a code (n_atoms,) is a cut, or ends the time after one."""
+        if not self._aftermath.is_over and self._watch.scene_length >= 2:
+            # It costs what predicting would: while the code is held, `predict` costs nothing.
+            codes = self._stacked([self._own_codes(1)[0], self.moments_.latest(1)[0]])
+            errors = self._engine.numpy(((self.coder_.decode(codes - code)) ** 2).sum(1))
+            self._aftermath.observe(*errors.tolist())
+        self._watch.observe(frame)
+        if self._watch.scene_length >= self.window:
+            self._aftermath.end()
+        elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
+            self._aftermath.begin()
 
     def _keep_residual(self, frame: Array) -> None:
         """Keep what the latest code does not hold of its frame, if it is to be carried along."""
@@ -314,9 +324,11 @@ class PSMT(BaseEstimator):
 
     def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
+        return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
+
+    def _own_codes(self, horizon: int) -> Array:
+        """The next codes (horizon, n_atoms) as Algorithm 1 finds them, whether there was a cut or not."""
         previous, latest = self.moments_.latest(2)
-        if not self._are_of_one_scene(2):
-            return self._stacked([latest] * horizon)
         recover, reach = self._recovery(), ACTIVITY_FACTOR * self._watch.peak_norm
         current, codes = latest, []
         for _ in range(horizon):
@@ -403,6 +415,7 @@ class PSMT(BaseEstimator):
             **{f"moments.{name}": value for name, value in self.moments_.state.items()},
             **{f"extrapolation.{name}": value for name, value in self._extrapolation.state.items()},
             **{f"watch.{name}": value for name, value in self._watch.get_state().items()},
+            **{f"aftermath.{name}": value for name, value in self._aftermath.get_state().items()},
         }
         return header, arrays
 
@@ -436,10 +449,11 @@ class PSMT(BaseEstimator):
         self._residual = engine.array(arrays["rest"])
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
-        # Files before 0.3 know no frames; their codes stand for them.
-        self._watch = FrameWatch(coder.inverse_transform(arrays["moments.codes"]), self.window)
+        # Files of psmt 0.1.0 know no frames; their codes stand for them.
+        self._watch, self._aftermath = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window), Aftermath()
         if watched := part(arrays, "watch."):
             self._watch.set_state(watched)
+            self._aftermath.set_state(part(arrays, "aftermath."))
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues, int(header["rank"]))
         self.followed_ = self._start_following()

@@ -2,7 +2,7 @@
 
 `CutDetector` holds the errors of expecting a frame against what they usually are, whoever expects it.
 `FrameWatch` expects the frames of a series by itself, at the price of a few sums, for models whose own prediction costs
-much more or was never asked for.
+much more or was never asked for. `Aftermath` tells when predictions are as good as none again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ class CutDetector:
 
     `surprise` is the error of the last prediction in units of the usual one, 1 where there is none to compare with;
     `cut` says whether the scene is taken to have changed sharply.
+
+    Parameters
+    ----------
+    unlike : float
+        A frame begins something new only if it differs from the one before by this much of the picture's variance: what
+        a jolt, a stutter or one step of a fade leaves of a picture is more like it than that.
     """
 
     _MEMORY = 30.0
@@ -31,11 +37,7 @@ class CutDetector:
     """A sharp change is a prediction that fails this much worse than usual .."""
 
     _LEAP = 2.0
-    """... and a frame that differs this much more than usual from the one before .."""
-
-    _UNLIKE = 0.2
-    """... and by this much of the variance over the picture: what a jolt, a stutter or one step of a fade leaves of a
-    picture is more like it than that."""
+    """... and a frame that differs this much more than usual from the one before, and is unlike it."""
 
     _CAP = 3.0
     """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows
@@ -47,7 +49,8 @@ class CutDetector:
     _FORGOTTEN = 0.1
     """Frames that a record counts for after a sharp change: the next errors decide what is usual."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unlike: float = 0.2) -> None:
+        self.unlike = unlike
         self.surprise = 1.0
         self.cut = False
         # Usual errors of predicting and of copying, and the frames that they are known from.
@@ -74,7 +77,7 @@ class CutDetector:
         self.cut = bool(
             known
             and self.surprise > self._CUT
-            and copy_error > max(self._LEAP * copy_scale, self._UNLIKE * contrast)
+            and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
         )
@@ -112,19 +115,22 @@ class FrameWatch:
     surprise, cut : float, bool
         Of the last frame, see `CutDetector`.
     scene_length : int
-        Frames since the last sharp change, the one that it came with included; of the past too, as far as it was
-        looked at.
+        Frames since the last sharp change, the one that it came with included.
     """
 
     _LEARNED = 100
     """Frames of the past that tell what is usual: older ones would have faded."""
 
+    _UNLIKE = 0.5
+    """Frames of equal energy that correlate by less than three quarters are unlike. A patch holds less of a scene than
+    a picture does: what moves leaves it within a few frames, and these are no cuts."""
+
     def __init__(self, past: Array, window: int) -> None:
-        self._detector = CutDetector()
+        self._detector = CutDetector(unlike=self._UNLIKE)
         self._centre = past.mean(axis=0)
         self._norms = np.linalg.norm(past[-window:], axis=1)
-        self.scene_length = 1
         recent = past[-self._LEARNED :]
+        self.scene_length = len(past) - len(recent) + 1
         self._last = recent[[0, 0]]
         for frame in recent[1:]:
             self._expect(frame)
@@ -171,3 +177,45 @@ class FrameWatch:
         self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
         self.scene_length = int(state["scene_length"])
         self._detector.set_state({"figures": state["figures"]})
+
+
+class Aftermath:
+    """The time after a cut, until a model's own predictions have done better than holding still.
+
+    The window is still full of the old scene, and what it shows of the new one is little: how little depends on both,
+    so it is measured. Errors are faded sums over the frames since the cut, of which some must have come.
+    """
+
+    _MEMORY = 5.0
+    """Frames after which old errors have faded to 1/e."""
+
+    _FEWEST = 5
+    """Frames before which nothing is decided."""
+
+    def __init__(self) -> None:
+        self.is_over = True
+        self._errors = np.zeros(2)
+        self._frames = 0
+
+    def begin(self) -> None:
+        """A cut has come."""
+        self.is_over, self._errors, self._frames = False, np.zeros(2), 0
+
+    def end(self) -> None:
+        """The old scene is gone from the window."""
+        self.is_over = True
+
+    def observe(self, own: float, held: float) -> None:
+        """Take in the squared errors of what the model would have predicted, and of holding still."""
+        self._errors = np.exp(-1.0 / self._MEMORY) * self._errors + [own, held]
+        self._frames += 1
+        self.is_over = bool(self._frames >= self._FEWEST and self._errors[0] <= self._errors[1])
+
+    def get_state(self) -> dict[str, Array]:
+        """All that is known, as numbers."""
+        return {"figures": np.array([self.is_over, *self._errors, self._frames])}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` gave."""
+        is_over, own, held, frames = state["figures"].tolist()
+        self.is_over, self._errors, self._frames = bool(is_over), np.array([own, held]), int(frames)

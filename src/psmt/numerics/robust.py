@@ -46,5 +46,5 @@ def drawn_back(wanted: Array, start: Array, length: Array, reach: float) -> Arra
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach
-    share = reach / xp.where(too_far, length, 1.0)
+    share = xp.where(too_far, reach / xp.where(too_far, length, 1.0), 1.0)
     return xp.where(too_far, start + share * (wanted - start), wanted)
