@@ -450,7 +450,8 @@ class PSMT(BaseEstimator):
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
         # Files of psmt 0.1.0 know no frames; their codes stand for them.
-        self._watch, self._aftermath = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window), Aftermath()
+        self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window)
+        self._aftermath = Aftermath()
         if watched := part(arrays, "watch."):
             self._watch.set_state(watched)
             self._aftermath.set_state(part(arrays, "aftermath."))

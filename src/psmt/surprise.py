@@ -28,6 +28,9 @@ class CutDetector:
     unlike : float
         A frame begins something new only if it differs from the one before by this much of the picture's variance: what
         a jolt, a stutter or one step of a fade leaves of a picture is more like it than that.
+    n_recent : int
+        How many of the last errors the prediction must have failed worse than, by the factor of `_LEAP`: for frames of
+        few features, whose errors scatter so much that a mean does not tell what is usual. Cuts are not among them.
     """
 
     _MEMORY = 30.0
@@ -49,8 +52,9 @@ class CutDetector:
     _FORGOTTEN = 0.1
     """Frames that a record counts for after a sharp change: the next errors decide what is usual."""
 
-    def __init__(self, *, unlike: float = 0.2) -> None:
+    def __init__(self, *, unlike: float = 0.2, n_recent: int = 0) -> None:
         self.unlike = unlike
+        self.recent = np.zeros(n_recent)
         self.surprise = 1.0
         self.cut = False
         # Usual errors of predicting and of copying, and the frames that they are known from.
@@ -60,10 +64,12 @@ class CutDetector:
 
     def get_state(self) -> dict[str, Array]:
         """All that is known, as numbers."""
-        return {"figures": np.array([self.surprise, self.cut, *self.usual, self.frames, self._cuts_in_a_row])}
+        figures = np.array([self.surprise, self.cut, *self.usual, self.frames, self._cuts_in_a_row])
+        return {"figures": figures} | ({"recent": self.recent} if len(self.recent) else {})
 
-    def set_state(self, state: dict[str, Array]) -> None:
+    def set_state(self, state: Mapping[str, Array]) -> None:
         """Go on from what `get_state` gave."""
+        self.recent = np.array(state.get("recent", self.recent))
         value, cut, *usual, frames, cuts = state["figures"]
         self.surprise, self.cut, self.usual = float(value), bool(cut), np.array(usual)
         self.frames, self._cuts_in_a_row = float(frames), int(cuts)
@@ -77,6 +83,7 @@ class CutDetector:
         self.cut = bool(
             known
             and self.surprise > self._CUT
+            and error > self._LEAP * self.recent.max(initial=0.0)
             and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
@@ -86,6 +93,7 @@ class CutDetector:
             self.frames = self._FORGOTTEN
             return
         self._cuts_in_a_row = 0
+        self.recent = np.append(self.recent, error)[1:]
         if known and self.frames >= 1:
             errors = np.minimum(errors, self._CAP * np.array([scale, copy_scale]))
         before = np.exp(-1.0 / self._MEMORY) * self.frames
@@ -121,12 +129,12 @@ class FrameWatch:
     _LEARNED = 100
     """Frames of the past that tell what is usual: older ones would have faded."""
 
-    _UNLIKE = 0.5
-    """Frames of equal energy that correlate by less than three quarters are unlike. A patch holds less of a scene than
-    a picture does: what moves leaves it within a few frames, and these are no cuts."""
+    _UNLIKE = 0.3
+    """Frames of equal energy that correlate by less than 0.85 are unlike. A patch holds less of a scene than a picture
+    does: what moves leaves it within a few frames, and these are no cuts."""
 
     def __init__(self, past: Array, window: int) -> None:
-        self._detector = CutDetector(unlike=self._UNLIKE)
+        self._detector = CutDetector(unlike=self._UNLIKE, n_recent=self._LEARNED)
         self._centre = past.mean(axis=0)
         self._norms = np.linalg.norm(past[-window:], axis=1)
         recent = past[-self._LEARNED :]
@@ -176,7 +184,7 @@ class FrameWatch:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {own.shape}")
         self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
         self.scene_length = int(state["scene_length"])
-        self._detector.set_state({"figures": state["figures"]})
+        self._detector.set_state(state)
 
 
 class Aftermath:
