@@ -109,7 +109,7 @@ class FrameWatch:
     prediction of a model plays no part: `surprise` is the same whether one was asked for or not.
 
     `CutDetector` needs the picture's own scale, below which no change is sharp: it is the energy of the frames about
-    the mean of the past.
+    the mean of the past. A past that stood perfectly still has none: whatever begins to move then is new.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class PastMean(SeriesBaseline):
 
     def next_frame(self, _last: Array) -> Array:
         """Return the frame after the last few."""
-        return self.mean_
+        return np.array(self.mean_)
 
 
 def changes(values: ArrayLike, settings: ChangesSettings, run: Run) -> ChangesResult:

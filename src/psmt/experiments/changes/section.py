@@ -74,12 +74,14 @@ def changes_facts(result: ChangesResult) -> list[Fact]:
 def _row(summary: Summary, result: ChangesResult) -> list[Cell]:
     summaries = {one.method: one for one in result.summaries(summary.kind)}
     copied, least = summaries["copy"].after.median, min(one.after.median for one in summaries.values())
-    mark = "best" if summary.after.median == least else "loses" if summary.after.median > (1 + TIE) * copied else ""
+    after = Cell(f"{summary.after.median:.3g}", "loses" if summary.after.median > (1 + TIE) * copied else "")
+    if summary.after.median == least:
+        after = Cell(after.text, "best")
     horizon = result.settings.horizon
     return [
         Cell(METHODS[summary.method]),
         Cell(f"{summary.level.median:.3g}"),
-        Cell(f"{summary.after.median:.3g}", mark),
+        after,
         Cell(_ends(summary.after, "{:.3g}".format)),
         Cell(_frames(summary.recovery.median, horizon)),
         Cell(_ends(summary.recovery, lambda value: _frames(value, horizon))),
