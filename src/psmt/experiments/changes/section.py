@@ -51,7 +51,7 @@ def changes_tables(result: ChangesResult) -> list[Table]:
         Table(
             f"{kind.capitalize()}: {text}; {percent(result.found(kind))} told as a cut",
             COLUMNS,
-            [_row(summary, result) for summary in result.summaries(kind)],
+            _rows(result.summaries(kind), result.settings.horizon),
         )
         for kind, text in KINDS.items()
     ]
@@ -71,17 +71,18 @@ def changes_facts(result: ChangesResult) -> list[Fact]:
     ]
 
 
-def _row(summary: Summary, result: ChangesResult) -> list[Cell]:
-    summaries = {one.method: one for one in result.summaries(summary.kind)}
-    copied, least = summaries["copy"].after.median, min(one.after.median for one in summaries.values())
+def _rows(summaries: list[Summary], horizon: int) -> list[list[Cell]]:
+    """A row for each method, least error first; what is worse than copying loses."""
+    (copied,) = (one.after.median for one in summaries if one.method == "copy")
+    return [_row(one, copied, summaries[0].after.median, horizon) for one in summaries]
+
+
+def _row(summary: Summary, copied: float, least: float, horizon: int) -> list[Cell]:
     after = Cell(f"{summary.after.median:.3g}", "loses" if summary.after.median > (1 + TIE) * copied else "")
-    if summary.after.median == least:
-        after = Cell(after.text, "best")
-    horizon = result.settings.horizon
     return [
         Cell(METHODS[summary.method]),
         Cell(f"{summary.level.median:.3g}"),
-        after,
+        after._replace(mark="best") if summary.after.median == least else after,
         Cell(_ends(summary.after, "{:.3g}".format)),
         Cell(_frames(summary.recovery.median, horizon)),
         Cell(_ends(summary.recovery, lambda value: _frames(value, horizon))),
