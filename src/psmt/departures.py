@@ -21,7 +21,7 @@ class Departures:
     --------
     >>> Departures.literal().told()
     'none: the paper to the letter'
-    >>> Departures(half_stencils=True, dictionary_from="window", merge_parallel=False, rank_tol=0.0).told()
+    >>> Departures(half_stencils=True, dictionary_from="window", merge_parallel=False, rank_tol=0.0, on_cut="ignore").told()
     "activity of a predicted code at most 2 times the window's peak"
     """
 
@@ -31,11 +31,13 @@ class Departures:
     activity_bound: float | None = ACTIVITY_FACTOR
     merge_parallel: bool = True
     dictionary_from: str = "past"
+    on_cut: str = "hold"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "rank_tol": real(),
         "activity_bound": allowing(None, real(open_bound=True)),
         "dictionary_from": choice("past", "window"),
+        "on_cut": choice("hold", "ignore"),
     }
 
     def __post_init__(self) -> None:
@@ -51,6 +53,7 @@ class Departures:
             activity_bound=None,
             merge_parallel=False,
             dictionary_from="window",
+            on_cut="ignore",
         )
 
     @property
@@ -73,12 +76,13 @@ class Departures:
         made = [
             "" if self.half_stencils else "D without its half stencils",
             "" if self.centred else "V about zero",
-            f"noise of {self.rank_tol:g} of the largest variance where V is not determined" if self.rank_tol else "",
+            f"noise of about {self.rank_tol:g} of the variance where V is not determined" if self.rank_tol else "",
             ""
             if self.activity_bound is None
             else f"activity of a predicted code at most {self.activity_bound:g} times the window's peak",
             "parallel columns of P merged" if self.merge_parallel else "",
             "dictionary of a prediction from its whole past" if self.dictionary_from == "past" else "",
+            "the code held after a cut" if self.on_cut == "hold" else "",
         ]
         return "; ".join(filter(None, made)) or "none: the paper to the letter"
 

@@ -22,9 +22,11 @@ from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
 from psmt.moments import WindowMoments
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
+from psmt.numerics.robust import drawn_back
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.selection import Auto, Choice, held_out, walk_forward
 from psmt.storage import Header, damage_named, part, plain, read_container, write_container
+from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
 from psmt.validation import (
     Constraint,
@@ -66,6 +68,11 @@ class PSMT(BaseEstimator):
         Penalty on activity in step 7, >= 0; 'auto' as above.
     extrapolation : {'linear', 'hold', 'gain', 'phase'}, default 'linear'
         Step 6. 'linear' is the paper's.
+    on_cut : {'hold', 'ignore'}, default 'hold'
+        What follows a frame that began something new (`cut_`). 'hold': the straight line through the last two codes
+        would cross the cut, and the embedding knows little of the new scene; so the last code is held until predictions
+        would have done better than that, for 25 frames at the most. Strategies that learn are not shown
+        the steps across a cut. 'ignore' is the paper's: nothing. Without cuts both are the same.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     activity_bound : float or None, default 2.0
@@ -98,6 +105,12 @@ class PSMT(BaseEstimator):
         What renews the embedding; its `error_` and `n_solved_` tell how exactly and how often afresh.
     choice_ : Choice
         The walk-forward table behind 'auto'; empty where nothing was to be chosen.
+    surprise_ : float
+        How unexpected the last frame was: the squared error of expecting it, by copying the frame before it or by the
+        straight line through the two before it, whichever came closer, in units of what that error usually is. Around
+        1 while things go on as they did. The model's own prediction plays no part.
+    cut_ : bool
+        Whether the last frame began something new: it was far more surprising than usual, and unlike the one before.
 
     Examples
     --------
@@ -131,6 +144,7 @@ class PSMT(BaseEstimator):
         "n_components": allowing(None, allowing("auto", count())),
         "lam": allowing("auto", real()),
         "extrapolation": choice(*EXTRAPOLATIONS),
+        "on_cut": choice("hold", "ignore"),
     }
 
     def __init__(
@@ -142,6 +156,7 @@ class PSMT(BaseEstimator):
         alpha: float = 1.0,
         lam: float | Auto = "auto",
         extrapolation: str = "linear",
+        on_cut: str = "hold",
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
@@ -160,6 +175,7 @@ class PSMT(BaseEstimator):
         self.alpha = alpha
         self.lam = lam
         self.extrapolation = extrapolation
+        self.on_cut = on_cut
         self.centred = centred
         self.half_stencils = half_stencils
         self.rank_tol = rank_tol
@@ -203,6 +219,7 @@ class PSMT(BaseEstimator):
         codes = self._engine.array(self.coder_.transform(past[-self.window :]))
         self.moments_ = WindowMoments.of(codes, self._engine)
         self._keep_residual(self._engine.array(past[-1]))
+        self._watch, self._aftermath = FrameWatch(past, self.window), Aftermath()
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         self.followed_ = self._start_following()
@@ -258,15 +275,42 @@ class PSMT(BaseEstimator):
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
-        frame = self._engine.array(check_frame(x, self.n_features_in_))
+        given = check_frame(x, self.n_features_in_)
+        frame = self._engine.array(given)
         code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
-        if self._extrapolation.adaptive:
+        self._look_for_cut(given, code)
+        if self._extrapolation.adaptive and (self.on_cut == "ignore" or self._watch.scene_length >= 3):
             latest = self._stacked([*self.moments_.latest(2), code])
             points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         self._receive(code)
         self._keep_residual(frame)
         return self
+
+    @property
+    def surprise_(self) -> float:
+        """How unexpected the last frame was, in units of what is usual."""
+        check_is_fitted(self, "moments_")
+        return self._watch.surprise
+
+    @property
+    def cut_(self) -> bool:
+        """Whether the last frame began something new."""
+        check_is_fitted(self, "moments_")
+        return self._watch.cut
+
+    def _look_for_cut(self, frame: Array, code: Array) -> None:
+        """See whether the frame (n_features,) that came with a code (n_atoms,) is a cut, or ends the time after one."""
+        if not self._aftermath.is_over and self._watch.scene_length >= 2:
+            # It costs what predicting would: while the code is held, `predict` costs nothing.
+            codes = self._stacked([self._own_codes(1)[0], self.moments_.latest(1)[0]])
+            errors = self._engine.numpy(((self.coder_.decode(codes - code)) ** 2).sum(1))
+            self._aftermath.observe(*errors.tolist())
+        self._watch.observe(frame)
+        if self._watch.scene_length >= self.window:
+            self._aftermath.end()
+        elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
+            self._aftermath.begin()
 
     def _keep_residual(self, frame: Array) -> None:
         """Keep what the latest code does not hold of its frame, if it is to be carried along."""
@@ -312,13 +356,28 @@ class PSMT(BaseEstimator):
 
     def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
-        recover = self._recovery()
-        previous, current = self.moments_.latest(2)
-        codes = []
+        return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
+
+    def _own_codes(self, horizon: int) -> Array:
+        """The next codes (horizon, n_atoms) as Algorithm 1 finds them, whether there was a cut or not."""
+        previous, latest = self.moments_.latest(2)
+        recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
+        current, codes = latest, []
         for _ in range(horizon):
-            previous, current = current, recover_next(recover, self._extrapolation, previous, current)
+            following = recover_next(recover, self._extrapolation, previous, current)
+            previous, current = current, self._within_reach(following, latest, reach)
             codes.append(current)
         return self._stacked(codes)
+
+    def _within_reach(self, code: Array, latest: Array, reach: float) -> Array:
+        """The code (n_atoms,), drawn back to the latest one as far as their pictures are more than `reach` apart.
+
+        The bound of step 7 is on activity. Where atoms cancel each other, a code of great activity is a small picture,
+        and so great a one is allowed to be a huge picture. No straight line through two pictures of the window,
+        continued by one step, moves further than twice their largest norm.
+        """
+        length = array_namespace(code).linalg.vector_norm(self.coder_.decode((code - latest)[None]))
+        return drawn_back(code, latest, length, reach)
 
     def _recovery(self) -> Recovery:
         return Recovery(
@@ -391,6 +450,8 @@ class PSMT(BaseEstimator):
             "roughness": numpy(embedding.eigenvalues),
             **{f"moments.{name}": value for name, value in self.moments_.state.items()},
             **{f"extrapolation.{name}": value for name, value in self._extrapolation.state.items()},
+            **{f"watch.{name}": value for name, value in self._watch.get_state().items()},
+            **{f"aftermath.{name}": value for name, value in self._aftermath.get_state().items()},
         }
         return header, arrays
 
@@ -424,6 +485,12 @@ class PSMT(BaseEstimator):
         self._residual = engine.array(arrays["rest"])
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
+        # Files of psmt 0.1.0 know no frames; their codes stand for them.
+        self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window)
+        self._aftermath = Aftermath()
+        if watched := part(arrays, "watch."):
+            self._watch.set_state(watched)
+            self._aftermath.set_state(part(arrays, "aftermath."))
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()

@@ -180,7 +180,7 @@ class WindowMoments:
 
     @property
     def peak_activity(self) -> Array:
-        """Largest sum () of a code in the window."""
+        """Largest sum () of a code in the window, without outliers: one absurd code does not set it."""
         return self._window.peak_activity
 
     @property

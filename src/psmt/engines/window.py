@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from psmt.numerics.namespace import array_namespace
+from psmt.numerics.robust import robust_peak
 from psmt.types import Array, Ints
 
 FALL = 1e-2
@@ -102,8 +103,13 @@ class CodeWindow(ABC):
 
     @property
     @abstractmethod
+    def activities(self) -> Array:
+        """Sum (n,) of each code, oldest first."""
+
+    @property
     def peak_activity(self) -> Array:
-        """Largest sum () of a code in the window; zero for an empty one."""
+        """Largest sum () of a code, without outliers, see `robust_peak`; zero for an empty window."""
+        return robust_peak(self.activities)
 
     def append(self, code: Array) -> None:
         """Take in the code (n_features,) that follows the youngest."""

@@ -18,6 +18,7 @@ EXPERIMENTS = (
     "topology",
     "reconstruction",
     "prediction",
+    "changes",
     "predict_video",
 )
 """The registration: folders of this package."""

@@ -100,7 +100,7 @@ class EmbeddingFlags:
     rank_tol: Annotated[
         float | None,
         Parameter(
-            help="Noise, relative to the largest variance, that V is seen through. 0, as in the paper: none.",
+            help="Noise, relative to the atoms' variance, that V is seen through. 0, as in the paper: none.",
             metavar="FLOAT",
             show_default=False,
         ),
@@ -147,6 +147,10 @@ class ModelFlags(RecoveryFlags):
             "H frames of the window.",
             show_default=False,
         ),
+    ] = None
+    on_cut: Annotated[
+        Literal["hold", "ignore"] | None,
+        Parameter(help="After a cut the last code is held, or as in the paper nothing is done.", show_default=False),
     ] = None
 
 

@@ -1,4 +1,4 @@
-"""How far a prediction is believed: a gain per cell from its record, a limit on its energy, and cuts of the scene."""
+"""How far a prediction is believed: a gain per cell from its record, and a limit on its energy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.types import Array, Levels
+from psmt.types import Levels
 from psmt.video.grid import Grid, pooled
 
 _LIVELIER = 2.0
@@ -78,76 +78,3 @@ def restrained(grid: Grid, predicted: Levels, last: Levels) -> Levels:
     limit = np.float32(_LIVELIER) * seen
     gains = np.divide(limit, expected, out=np.ones_like(limit), where=expected > limit)
     return grid.weighted(predicted[None], gains[..., None])
-
-
-class CutDetector:
-    """Outlier test on the errors of predicting and of copying, against their exponentially weighted means.
-
-    `surprise` is the error of the last prediction in units of the usual one, 1 where there is none to compare with;
-    `cut` says whether the scene is taken to have changed sharply.
-    """
-
-    _MEMORY = 30.0
-    """Frames after which old errors have faded to 1/e."""
-
-    _CUT = 6.0
-    """A sharp change is a prediction that fails this much worse than usual .."""
-
-    _LEAP = 2.0
-    """... and a frame that differs this much more than usual from the one before .."""
-
-    _UNLIKE = 0.2
-    """... and by this much of the variance over the picture: what a jolt, a stutter or one step of a fade leaves of a
-    picture is more like it than that."""
-
-    _CAP = 3.0
-    """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows
-    usual."""
-
-    _FLOOR = 1e-4
-    """Errors below this fraction of the variance over the picture are no scale to measure others by."""
-
-    _FORGOTTEN = 0.1
-    """Frames that a record counts for after a sharp change: the next errors decide what is usual."""
-
-    def __init__(self) -> None:
-        self.surprise = 1.0
-        self.cut = False
-        # Usual errors of predicting and of copying, and the frames that they are known from.
-        self.usual = np.zeros(2)
-        self.frames = 0.0
-        self._cuts_in_a_row = 0
-
-    def get_state(self) -> dict[str, Array]:
-        """All that is known, as numbers."""
-        return {"figures": np.array([self.surprise, self.cut, *self.usual, self.frames, self._cuts_in_a_row])}
-
-    def set_state(self, state: dict[str, Array]) -> None:
-        """Go on from what `get_state` gave."""
-        value, cut, *usual, frames, cuts = state["figures"]
-        self.surprise, self.cut, self.usual = float(value), bool(cut), np.array(usual)
-        self.frames, self._cuts_in_a_row = float(frames), int(cuts)
-
-    def observe(self, error: float, copy_error: float, contrast: float) -> None:
-        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture."""
-        errors = np.array([error, copy_error])
-        scale, copy_scale = np.maximum(self.usual, self._FLOOR * contrast)
-        known = self.frames > 0 and scale > 0
-        self.surprise = error / float(scale) if known else 1.0
-        self.cut = bool(
-            known
-            and self.surprise > self._CUT
-            and copy_error > max(self._LEAP * copy_scale, self._UNLIKE * contrast)
-            # A flash is two sharp changes; more than that in a row is a film where every frame is new.
-            and self._cuts_in_a_row < 2
-        )
-        if self.cut:
-            self._cuts_in_a_row += 1
-            self.frames = self._FORGOTTEN
-            return
-        self._cuts_in_a_row = 0
-        if known and self.frames >= 1:
-            errors = np.minimum(errors, self._CAP * np.array([scale, copy_scale]))
-        before = np.exp(-1.0 / self._MEMORY) * self.frames
-        self.frames = before + 1.0
-        self.usual = (before * self.usual + errors) / self.frames

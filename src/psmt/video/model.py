@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.coding import SparseCoder
 from psmt.evaluation import mse
 from psmt.storage import damage_named, read_container, write_container
+from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels
 from psmt.validation import Constraint, check_count, check_parameters, choice, count, real
 from psmt.video.blending import CodeBlend, PlaceBlend, fit_tile_coder, tile_coder_of
 from psmt.video.candidates import NEIGHBOURS, PLANES, Candidates, Scene
 from psmt.video.checks import check_film, check_next_frame
-from psmt.video.gating import CutDetector, LocalGain, restrained
+from psmt.video.gating import LocalGain, restrained
 from psmt.video.grid import Grid
 
 

@@ -70,9 +70,9 @@ class SparseWindow(CodeWindow):
         return np.array([self._codes[i] for i in range(min(count, len(self)))])
 
     @property
-    def peak_activity(self) -> Array:
-        """Largest sum () of a code in the window; zero for an empty one."""
-        return np.array(max(self._activity, default=0.0))
+    def activities(self) -> Array:
+        """Sum (n,) of each code, oldest first."""
+        return np.array(self._activity)
 
     def sums(self, *, half_stencils: bool) -> Sums:
         """The sums as they are now, for products with V and S."""

@@ -48,10 +48,9 @@ class DenseWindow(CodeWindow):
         return self.codes[:count].clone()
 
     @property
-    def peak_activity(self) -> Tensor:
-        """Largest sum () of a code in the window; zero for an empty one."""
-        activity = self._activity[self._first : self._first + self._n]
-        return activity.max() if self._n else self._activity.new_zeros(())
+    def activities(self) -> Tensor:
+        """Sum (n,) of each code, oldest first."""
+        return self._activity[self._first : self._first + self._n]
 
     def slide(self, code: Tensor) -> Slide | None:
         """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes.

@@ -1,0 +1,24 @@
+"""The parts of the changes, put together."""
+
+from __future__ import annotations
+
+from psmt.experiments.changes.claims import changes_claims
+from psmt.experiments.changes.figure import changes_figure
+from psmt.experiments.changes.result import ChangesResult, Row
+from psmt.experiments.changes.run import changes
+from psmt.experiments.changes.section import changes_page, changes_tables
+from psmt.experiments.changes.settings import ChangesSettings
+from psmt.experiments.contract import Experiment
+from psmt.figures import png
+from psmt.report import render, to_csv
+
+EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
+    run=lambda values, settings, run, _: changes(values, settings, run),
+    check=ChangesSettings.check,
+    files={
+        "changes.csv": lambda result: to_csv(Row._fields, result.rows()),
+        "changes.png": lambda result: png(changes_figure(result)),
+        "changes.html": lambda result: render(changes_page(result, png(changes_figure(result)))),
+    },
+    shown=lambda result: [*changes_tables(result), *changes_claims(result)],
+)

@@ -1,0 +1,207 @@
+"""Sharp changes are told from jolts, stutters, noise and films in which all is new."""
+
+import numpy as np
+import pytest
+
+from psmt.surprise import Aftermath, CutDetector, FrameWatch
+
+CONTRAST = 1000.0
+
+
+def after(errors):
+    detector = CutDetector()
+    for error in errors:
+        detector.observe(error, error, CONTRAST)
+    return detector
+
+
+def test_the_value_is_the_error_over_the_usual_one():
+    detector = after([2.0] * 50)
+    assert np.isclose(detector.surprise, 1.0)
+    detector.observe(6.0, 6.0, CONTRAST)
+    assert np.isclose(detector.surprise, 3.0)
+    assert not detector.cut
+
+
+def test_a_cut_is_noticed_and_a_jolt_is_not():
+    detector = after([2.0] * 30)
+    detector.observe(50.0, 50.0, CONTRAST)
+    assert detector.surprise > 20
+    assert not detector.cut
+    detector.observe(900.0, 900.0, CONTRAST)
+    assert detector.cut
+
+
+def test_a_prediction_that_fails_where_copying_does_not_is_no_cut():
+    detector = after([2.0] * 30)
+    detector.observe(900.0, 5.0, CONTRAST)
+    assert not detector.cut
+
+
+def test_the_new_scene_decides_what_is_usual():
+    detector = after([2.0] * 30 + [900.0])
+    assert detector.cut
+    detector.observe(40.0, 40.0, CONTRAST)
+    assert not detector.cut
+    detector.observe(40.0, 40.0, CONTRAST)
+    assert detector.surprise < 2
+
+
+def test_a_flash_is_two_sharp_changes():
+    detector = after([2.0] * 30 + [900.0])
+    detector.observe(900.0, 900.0, CONTRAST)
+    assert detector.cut
+    detector.observe(2.0, 2.0, CONTRAST)
+    assert not detector.cut
+
+
+def test_where_every_frame_is_new_none_is_a_sharp_change():
+    detector = after([2.0] * 30)
+    cuts = []
+    for _ in range(10):
+        detector.observe(2000.0, 2000.0, CONTRAST)
+        cuts.append(detector.cut)
+    assert sum(cuts) == 2
+
+
+def test_a_still_scene_can_be_cut():
+    detector = after([0.0] * 10)
+    assert detector.surprise == 0.0
+    detector.observe(500.0, 500.0, CONTRAST)
+    assert detector.cut
+
+
+def test_without_any_contrast_nothing_surprises():
+    detector = CutDetector()
+    for _ in range(3):
+        detector.observe(0.0, 0.0, 0.0)
+    assert (detector.surprise, detector.cut) == (1.0, False)
+
+
+# Series
+
+
+def smooth(n_frames, n_features):
+    t, k = np.arange(n_frames)[:, None], np.arange(n_features)
+    return np.cos(t / 15 + k) + 0.5 * np.sin(t / 9 + k**2)
+
+
+def noisy(n_frames, n_features):
+    return smooth(n_frames, n_features) + 0.1 * np.random.default_rng(0).standard_normal((n_frames, n_features))
+
+
+def white(n_frames, n_features):
+    return np.random.default_rng(0).standard_normal((n_frames, n_features))
+
+
+def wandering(n_frames, n_features):
+    return np.cumsum(white(n_frames, n_features), axis=0)
+
+
+def cuts_in(X, start=200):
+    """Frames that are told as cuts after `start`."""
+    watch, found = FrameWatch(X[:start], window=150), []
+    for frame, x in enumerate(X[start:], start):
+        watch.observe(x)
+        if watch.cut:
+            found.append(frame)
+    return found
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 12, 64])
+@pytest.mark.parametrize("series", [smooth, noisy, white, wandering])
+def test_at_most_one_frame_in_a_thousand_is_a_false_alarm(series, n_features):
+    assert len(cuts_in(series(2200, n_features))) <= 2
+
+
+@pytest.mark.parametrize("n_features", [3, 12, 64])
+@pytest.mark.parametrize("series", [smooth, noisy])
+@pytest.mark.parametrize("size", [3.0, -3.0, 30.0])
+def test_every_step_is_found_and_nothing_else(series, n_features, size):
+    X = series(900, n_features)
+    steps = [300, 500, 700]
+    for k, step in enumerate(steps):
+        X[step:] += size * (-1) ** k
+    assert cuts_in(X) == steps
+
+
+@pytest.mark.parametrize("n_features", [12, 64])
+def test_every_change_of_scene_is_found(n_features):
+    scenes = [
+        part + 2 * np.random.default_rng(k).standard_normal(n_features)
+        for k, part in enumerate(np.split(noisy(1000, n_features), 5))
+    ]
+    assert cuts_in(np.concatenate(scenes)) == [200, 400, 600, 800]
+
+
+def test_a_spike_is_two_cuts_and_so_is_the_next():
+    X = noisy(600, 12)
+    X[[300, 320]] += 5.0
+    assert cuts_in(X) == [300, 301, 320, 321]
+
+
+def test_a_film_that_stands_still_can_be_cut_and_motion_that_begins_gently_is_no_cut():
+    X = np.zeros((500, 12))
+    X[300:] = 1.0
+    assert cuts_in(X) == [300]
+    assert cuts_in(smooth(500, 12) * np.linspace(0.1, 10.0, 500)[:, None] ** 2) == []
+
+
+def test_surprise_knows_no_scale_and_is_about_one_while_things_go_on():
+    X = noisy(600, 12)
+    values = []
+    for factor in (1.0, 1e-6, 1e6):
+        watch = FrameWatch(factor * X[:200], window=150)
+        surprises = []
+        for x in factor * X[200:]:
+            watch.observe(x)
+            surprises.append(watch.surprise)
+        values.append(surprises)
+    assert 0.5 < np.median(values[0]) < 2.0
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-6)
+    np.testing.assert_allclose(values[2], values[0], rtol=1e-6)
+
+
+def test_the_largest_norm_forgets_a_spike_and_not_the_latest_two():
+    X = noisy(400, 12)
+    usual = np.linalg.norm(X, axis=1).max()
+    watch = FrameWatch(X[:200], window=150)
+    watch.observe(X[200] + 100.0)
+    assert watch.peak_norm > 300
+    watch.observe(X[201])
+    assert watch.peak_norm > 300
+    watch.observe(X[202])
+    assert watch.peak_norm < 2 * usual
+
+
+def test_a_watch_goes_on_from_its_state():
+    X = noisy(400, 12)
+    X[230:] += 3.0
+    watch = FrameWatch(X[:200], window=150)
+    for x in X[200:235]:
+        watch.observe(x)
+    other = FrameWatch(X[:200], window=150)
+    other.set_state(watch.get_state())
+    for x in X[235:]:
+        watch.observe(x)
+        other.observe(x)
+        assert (watch.surprise, watch.cut, watch.scene_length) == (other.surprise, other.cut, other.scene_length)
+    with pytest.raises(ValueError, match=r"norms has shape \(3,\), not \(150,\)"):
+        other.set_state(watch.get_state() | {"norms": np.zeros(3)})
+
+
+def test_an_aftermath_ends_when_predictions_have_done_better_for_a_while():
+    aftermath = Aftermath()
+    assert aftermath.is_over
+    aftermath.begin()
+    for _ in range(4):
+        aftermath.observe(0.1, 1.0)
+        assert not aftermath.is_over
+    aftermath.observe(0.1, 1.0)
+    assert aftermath.is_over
+    aftermath.begin()
+    for _ in range(50):
+        aftermath.observe(1.1, 1.0)
+        assert not aftermath.is_over
+    aftermath.end()
+    assert aftermath.is_over
