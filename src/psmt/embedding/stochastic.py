@@ -27,6 +27,7 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from psmt.embedding.closed_form import ALL_NOISE, Embedding
 from psmt.engines.window import half_stencil, second_difference
@@ -45,8 +46,26 @@ _FEWEST_GUARDS = 12
 _PROBES = 4
 """Guards that begin at random in every window."""
 
+_PASSES = 4
+"""Passes after which plain batches double where they are to converge: what is left of chance would keep P moving."""
+
 _STRAIGHT = 1e-9
 """Curvature, at most 4 for white codes, below which a row counts as straight: steps grow no further."""
+
+
+def check_solver(solver: str, *, device: str, sparsity: float) -> None:
+    """Raise where the solver cannot do what is asked for."""
+    if solver == "sgd" and device != "cpu":
+        raise ValueError(f"solver='sgd' does not run on device={device!r}; use device='cpu' or solver='closed'")
+    if solver == "closed" and sparsity > 0:
+        raise ValueError(
+            f"sparsity={sparsity:g} has no closed form; use solver='sgd', or sparsity=0 with solver='closed'"
+        )
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Seed of all batches, drawn once: each window's order then needs no state of a generator."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 class StochasticEmbedding:
@@ -66,12 +85,11 @@ class StochasticEmbedding:
         Size of a step: one pass damps directions as curved as the roughest wanted row by ``exp(-rate)``.
     tol : float or None
         Excess of the roughness over the least possible, relative to it and estimated from the gradient, at which a
-        window is done; with `sparsity`, how far (in the metric of V) a pass may still move a row. A window that is not
-        done after `max_epochs` is warned of. None is a descent that is meant to stop early: it takes `max_epochs`
-        plain passes in every window.
+        window is done; with `sparsity`, how far (in the metric of V) a pass over the whole window, which leaves nothing
+        to chance, still moves a row. A window that is not done after `max_epochs` is warned of. None is a descent that
+        is meant to stop early: it takes `max_epochs` plain passes in every window.
     sparsity : float
-        Price of the weights of P, ``sum |p_ij| sd_j`` with the standard deviation of each atom, as a fraction of the
-        curvature of the roughest row.
+        What each pass takes off every weight of P, in standard deviations of its atom: the price of weights.
     seed : int
 
     Attributes
@@ -134,14 +152,15 @@ class StochasticEmbedding:
             moments, centred=self.centred, half_stencils=self.half_stencils, rank_tol=self.rank_tol
         )
         wanted = problem.rank if self.n_components is None else min(self.n_components, problem.rank)
-        # The order of batches is that of this window alone: a copy of the solver needs no state of a generator.
         rng = np.random.default_rng([self.seed, self.n_windows_])
         self.n_windows_ += 1
         if wanted == 0:
             self.error_, self.n_epochs_ = 0.0, 0
             return Embedding(problem.white.T[:0], problem.noise[:0], problem.rank)
-        descend = self._descend if self.tol is None or self.sparsity > 0 else self._converge
-        curvatures, rows = descend(problem, wanted, rng)
+        if self.tol is None or self.sparsity > 0:
+            curvatures, rows = self._descend(problem, wanted, rng)
+        else:
+            curvatures, rows = self._converge(problem, wanted, self.tol, rng)
         if self.tol is not None and self.error_ > self.tol:
             self._warn()
         self._matrix = rows @ problem.white.T
@@ -150,7 +169,9 @@ class StochasticEmbedding:
 
     # To the minimum
 
-    def _converge(self, problem: WhiteProblem, wanted: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _converge(
+        self, problem: WhiteProblem, wanted: int, tol: float, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Curvatures (n,) and rows (n, n_white) of the wanted directions, which are the first, and their guards."""
         total = min(wanted + max(int(_GUARDS * wanted), _FEWEST_GUARDS), problem.n_white)
         values, rows = rayleigh_ritz(problem, self._start(problem, total, rng, probes=_PROBES), total)
@@ -161,7 +182,7 @@ class StochasticEmbedding:
             values, found = rayleigh_ritz(problem, basis, total)
             previous, rows = found - (found @ rows.T) @ rows, found
             self.error_ = relative_excess(values, problem.gradient(rows, values), wanted)
-            if self.tol is None or self.error_ <= self.tol:
+            if self.error_ <= tol:
                 break
         return values, rows
 
@@ -170,16 +191,21 @@ class StochasticEmbedding:
     def _descend(self, problem: WhiteProblem, wanted: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Curvatures (wanted,), ascending, and rows (wanted, n_white), which are not turned inside their span."""
         rows = polar(self._start(problem, wanted, rng, probes=0))
+        whole, batch_size = len(problem.differences), self.batch_size
         for self.n_epochs_ in range(1, self.max_epochs + 1):
             roughest = max(float(problem.curvatures(rows).max()), _STRAIGHT)
-            moved = problem.sweep(rows, self.rate / roughest, self.batch_size, rng)
+            moved = problem.sweep(rows, self.rate / roughest, batch_size, rng)
             if self.sparsity > 0:
-                moved = problem.shrink(polar(moved), self.sparsity * self.rate)
+                moved = problem.shrink(polar(moved), self.sparsity)
             moved = polar(moved)
             self.error_ = float(np.sqrt(np.mean(np.sum((moved - rows) ** 2, axis=1))))
             rows = moved
-            if self.tol is not None and self.error_ <= self.tol:
+            if self.tol is None:
+                continue
+            if batch_size >= whole and self.error_ <= self.tol:
                 break
+            if self.n_epochs_ % _PASSES == 0:
+                batch_size = min(2 * batch_size, whole)
         curvatures = problem.curvatures(rows)
         order = np.argsort(curvatures, kind="stable")
         return curvatures[order], rows[order]
@@ -207,12 +233,13 @@ class StochasticEmbedding:
     def state(self) -> dict[str, Array]:
         """All that a copy with the same parameters needs to go on exactly alike."""
         matrix = np.zeros((0, 0)) if self._matrix is None else self._matrix
-        return {"matrix": matrix, "counts": np.array([self.n_windows_, self.n_epochs_]), "error": np.array(self.error_)}
+        counts = np.array([self.seed, self.n_windows_, self.n_epochs_])
+        return {"matrix": matrix, "counts": counts, "error": np.array(self.error_)}
 
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         self._matrix = state["matrix"] if state["matrix"].size else None
-        self.n_windows_, self.n_epochs_ = map(int, state["counts"])
+        self.seed, self.n_windows_, self.n_epochs_ = map(int, state["counts"])
         self.error_ = float(state["error"])
 
 
@@ -276,6 +303,10 @@ class WhiteProblem:
         No step is put back onto the constraint: all of them are linear, so that once at the end does the same.
         """
         n = len(self.differences)
+        if batch_size >= n:
+            step = np.eye(self.n_white) + span * self.covariance
+            whole: Array = scipy.linalg.solve(step, rows.T, assume_a="pos").T
+            return whole
         order = rng.permutation(n)
         for start in range(0, n, batch_size):
             batch = self.differences[order[start : start + batch_size]]

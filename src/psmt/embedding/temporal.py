@@ -7,11 +7,18 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from psmt.embedding.closed_form import embed_window
-from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, RATE, TOL, StochasticEmbedding
+from psmt.embedding.stochastic import (
+    BATCH_SIZE,
+    MAX_EPOCHS,
+    RATE,
+    TOL,
+    StochasticEmbedding,
+    check_solver,
+    draw_seed,
+)
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
@@ -53,7 +60,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         stops; a `ConvergenceWarning` tells of not getting there. None stops early on purpose, after `max_epochs` plain
         passes, whose rows are not turned into eigenvectors.
     sparsity : float
-        Of 'sgd': price of the weights of P, as in the sparse manifold transform; rows then use fewer atoms.
+        Of 'sgd': what each pass takes off every weight of P, in standard deviations of its atom; rows then use fewer
+        atoms. A price on the weights, as in the sparse manifold transform.
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
@@ -195,10 +203,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _check_parameters(self) -> None:
         engine_for(self.device)
         check_parameters(self, self._parameter_constraints)
-        if self.solver == "sgd" and self.device != "cpu":
-            raise ValueError(
-                f"solver='sgd' does not run on device={self.device!r}; use device='cpu' or solver='closed'"
-            )
+        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
 
     def _solve(self) -> Self:
         engine = engine_for(self.device)
@@ -228,7 +233,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             rate=self.rate,
             tol=self.tol,
             sparsity=self.sparsity,
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=draw_seed(self.random_state),
         )
 
     def _check_rank(self) -> None:
