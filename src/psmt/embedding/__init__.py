@@ -2,6 +2,7 @@
 
 from psmt.embedding.closed_form import Embedding, embed_window, solve_closed_form
 from psmt.embedding.followed import FollowedEmbedding
+from psmt.embedding.solvers import solve_window
 from psmt.embedding.stochastic import StochasticEmbedding
 from psmt.embedding.temporal import TemporalEmbedding
 
@@ -12,4 +13,5 @@ __all__ = [
     "TemporalEmbedding",
     "embed_window",
     "solve_closed_form",
+    "solve_window",
 ]

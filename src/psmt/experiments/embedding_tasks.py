@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.embedding import embed_window
+from psmt.embedding import solve_window
 from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
@@ -18,10 +18,19 @@ from psmt.types import Array, Result
 
 
 def window_task(
-    name: str, patches: Array, dictionary: Array, codes: Result, *, n_components: int, lam: float, device: str = "cpu"
+    name: str,
+    patches: Array,
+    dictionary: Array,
+    codes: Result,
+    *,
+    n_components: int,
+    lam: float,
+    solver: str = "closed",
+    device: str = "cpu",
 ) -> Task:
     """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
+    inputs["solver"] = solver
     return Task(name, reconstruct_window, inputs | on_device(device))
 
 
@@ -34,6 +43,7 @@ def reconstruct_window(
     offsets: NDArray[Any],
     n_components: int,
     lam: float,
+    solver: str = "closed",
     device: str = "cpu",
 ) -> Result:
     """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
@@ -41,12 +51,14 @@ def reconstruct_window(
     Their packed codes come with them, see `psmt.experiments.coding_tasks`.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
-    frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
+    frames, rank = through_embedding(
+        codes, dictionary, n_components=n_components, lam=lam, solver=solver, device=device
+    )
     return {"mse": mse(frames, patches), "rank": np.array(rank)}
 
 
 def through_embedding(
-    codes: Any, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+    codes: Any, dictionary: Array, *, n_components: int, lam: float, solver: str = "closed", device: str = "cpu"
 ) -> tuple[Array, int]:
     """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
 
@@ -55,7 +67,7 @@ def through_embedding(
     engine = engine_for(device)
     own = engine.array(codes)
     moments = WindowMoments.of(own, engine)
-    embedding = embed_window(moments, n_components)
+    embedding = solve_window(moments, n_components, solver=solver)
     recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
     del moments  # as large as the codes several times over
     recovered = recover.many(own @ embedding.matrix.T, own)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Atoms, Horizon, Out, PatchOptions, Start, Window
+from psmt.experiments.options import AUTO, Atoms, Horizon, Out, PatchOptions, Solver, Start, Window
 
 if TYPE_CHECKING:
     from psmt.experiments.prediction.settings import PredictionSettings
@@ -31,6 +31,7 @@ class PredictOptions(PatchOptions):
         Literal["auto"] | float,
         Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
     ] = "auto"
+    solver: Solver = "closed"
     start: Start = ()
     horizon: Horizon = 30
     out: Out = Path("psmt-predict")
@@ -50,6 +51,7 @@ class PredictOptions(PatchOptions):
             lam=self.lam,
             seed=self.seed,
             starts=self.start,
+            solver=self.solver,
         )
 
 

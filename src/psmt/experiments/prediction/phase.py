@@ -103,6 +103,8 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "lam": psmt.lam_,
         "coder": psmt.coder_,
         "device": psmt.device,
+        "solver": psmt.solver,
+        "random_state": psmt.random_state,
     }
     return {
         "psmt": psmt,
@@ -127,6 +129,7 @@ def predict_phase(
     alpha: float = 1.0,
     lam: float | Literal["auto"] = "auto",
     seed: int = 0,
+    solver: str = "closed",
     device: str = "cpu",
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
@@ -143,6 +146,7 @@ def predict_phase(
         "alpha": alpha,
         "lam": lam,
         "random_state": seed,
+        "solver": solver,
         "device": device,
     }
     learned: dict[int, SparseCoder] = {}

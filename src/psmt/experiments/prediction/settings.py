@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.phases import check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class PredictionSettings:
     seed : int
     starts : tuple of int
         Frames to start from; without any, a calm and a lively phase are searched.
+    solver : {'closed', 'sgd'}
+        Of step 5.
     """
 
     n_atoms: int = 512
@@ -38,6 +40,7 @@ class PredictionSettings:
     lam: float | Literal["auto"] = "auto"
     seed: int = 0
     starts: tuple[int, ...] = ()
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -47,6 +50,7 @@ class PredictionSettings:
         "alpha": real(open_bound=True),
         "lam": allowing("auto", real()),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from psmt.experiments.options import (
     Out,
     PatchOptions,
     QuarterComponents,
+    Solver,
     unless_auto,
 )
 
@@ -38,6 +39,7 @@ class ReconstructOptions(PatchOptions):
     ] = None
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
+    solver: Solver = "closed"
     horizon: Horizon = 30
     out: Out = Path("psmt-reconstruct")
 
@@ -53,6 +55,7 @@ class ReconstructOptions(PatchOptions):
             alpha=self.alpha,
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
+            solver=self.solver,
             window=self.window or 3 * atoms,
             horizon=self.horizon,
         )

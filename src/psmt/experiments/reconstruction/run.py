@@ -64,6 +64,7 @@ def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -
         codes,
         n_components=settings.components,
         lam=settings.lam,
+        solver=settings.solver,
         device=run.device,
     )
     (result,) = run.tasks([task], "all frames")

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class ReconstructionSettings:
     max_epochs : int
         Passes over the film that the dictionary is learned in, at the most.
     seed : int
+    solver : {'closed', 'sgd'}
+        Of step 5.
     window, horizon : int
         H and K of the predictions that phases are looked for; the segment of least error is as long as the window.
     """
@@ -35,6 +37,7 @@ class ReconstructionSettings:
     lam: float = 0.1
     max_epochs: int = 5
     seed: int = 0
+    solver: str = "closed"
     window: int = 1536
     horizon: int = 30
 
@@ -45,6 +48,7 @@ class ReconstructionSettings:
         "lam": real(),
         "max_epochs": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
         "window": count(),
         "horizon": count(),
     }

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
-from psmt.experiments.options import DEFAULT_LAM, FixedLam, Out, PatchOptions, QuarterComponents, unless_auto
+from psmt.experiments.options import DEFAULT_LAM, FixedLam, Out, PatchOptions, QuarterComponents, Solver, unless_auto
 
 if TYPE_CHECKING:
     from psmt.experiments.sweep.settings import SweepSettings
@@ -37,6 +37,7 @@ class SweepOptions(PatchOptions):
     ] = None
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
+    solver: Solver = "closed"
     out: Out = Path("psmt-sweep")
 
     alone: ClassVar[tuple[str, ...]] = ("window",)
@@ -56,6 +57,7 @@ class SweepOptions(PatchOptions):
             alpha=self.alpha,
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
+            solver=self.solver,
         )
         if self.window is None:
             return settings

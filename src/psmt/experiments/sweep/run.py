@@ -75,6 +75,7 @@ def window_tasks(
                     slice_codes(coded.codes, start, stop),
                     n_components=settings.components(n_atoms),
                     lam=settings.lam,
+                    solver=settings.solver,
                     device=device,
                 ),
             )

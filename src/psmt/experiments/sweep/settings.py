@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import LADDER, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_count, check_parameters, count, each, real
+from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, each, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,8 @@ class SweepSettings:
     max_epochs : int
         Passes over the film that a dictionary is learned in, at the most.
     seed : int
+    solver : {'closed', 'sgd'}
+        Of step 5.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class SweepSettings:
     lam: float = 0.1
     max_epochs: int = 5
     seed: int = 0
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": each(count()),
@@ -56,6 +59,7 @@ class SweepSettings:
         "lam": real(),
         "max_epochs": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:

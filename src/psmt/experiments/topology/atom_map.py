@@ -68,6 +68,7 @@ def arrange_atoms(
     aspect: float = 1.25,
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
+    solver: str = "closed",
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
@@ -79,7 +80,7 @@ def arrange_atoms(
         ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
     """
     engine = engine_for(device)
-    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device)
+    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), rank_tol, device, solver)
     atoms, unit = used_columns(embedding, engine)
     shape, places = grid_by_similarity(engine.numpy(unit).T, aspect=aspect)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}

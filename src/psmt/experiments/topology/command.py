@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import Out, PatchOptions, QuarterComponents, Window, unless_auto
+from psmt.experiments.options import Out, PatchOptions, QuarterComponents, Solver, Window, unless_auto
 
 if TYPE_CHECKING:
     from psmt.experiments.topology.settings import TopologySettings
@@ -22,6 +22,7 @@ class TopologyOptions(PatchOptions):
     ] = None
     window: Window = None
     components: QuarterComponents = "auto"
+    solver: Solver = "closed"
     atom: Annotated[
         tuple[int, ...],
         Parameter(
@@ -49,6 +50,7 @@ class TopologyOptions(PatchOptions):
             alpha=self.alpha,
             chosen=self.atom or None,
             seed=self.seed,
+            solver=self.solver,
         )
 
 

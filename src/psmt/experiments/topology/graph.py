@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.embedding import embed_window
+from psmt.embedding import solve_window
 from psmt.engines import Engine, engine_for
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
@@ -29,11 +29,12 @@ def embed(
     n_components: int,
     rank_tol: float,
     device: str = "cpu",
+    solver: str = "closed",
 ) -> Any:
     """P (n_components, n_atoms) of packed codes, as an array of the engine."""
     engine = engine_for(device)
     moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
-    return embed_window(moments, n_components, rank_tol=rank_tol).matrix
+    return solve_window(moments, n_components, solver=solver, rank_tol=rank_tol).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
@@ -53,6 +54,7 @@ def window_graph(
     threshold: float = THRESHOLD,
     rank_tol: float = RANK_TOL,
     device: str = "cpu",
+    solver: str = "closed",
 ) -> Result:
     """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
 
@@ -64,7 +66,7 @@ def window_graph(
         ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1 where there are no more, and
         ``nearest_similarity``.
     """
-    embedding = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device)
+    embedding = embed(values, columns, offsets, n_atoms, n_components, rank_tol, device, solver)
     return similarity_graph(embedding, threshold=threshold, device=device)
 
 

@@ -66,8 +66,8 @@ def compare_halves(codes: Result, settings: TopologySettings, run: Run) -> Overl
 
 def map_task(codes: Result, settings: TopologySettings, device: str = "cpu") -> Task:
     """Task that arranges the atoms, from the packed codes of the film."""
-    inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, **on_device(device)}
-    return Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
+    inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, "solver": settings.solver}
+    return Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs | on_device(device))
 
 
 def window_tasks(codes: Result, settings: TopologySettings, device: str = "cpu") -> list[Task]:
@@ -85,6 +85,7 @@ def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySett
         "n_atoms": settings.n_atoms,
         "n_components": settings.components,
         "threshold": settings.threshold,
+        "solver": settings.solver,
         **on_device(device),
     }
 

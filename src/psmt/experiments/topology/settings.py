@@ -11,7 +11,7 @@ import numpy as np
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.types import Ints
-from psmt.validation import Constraint, allowing, check_count, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real
 
 THRESHOLD = 0.7
 """Cosine similarity of two columns of P above which the paper links two atoms."""
@@ -46,6 +46,8 @@ class TopologySettings:
     n_permutations : int
         Of each test.
     seed : int
+    solver : {'closed', 'sgd'}
+        Of step 5.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class TopologySettings:
     n_chosen: int = 3
     n_permutations: int = 999
     seed: int = 0
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),
@@ -76,6 +79,7 @@ class TopologySettings:
         "n_chosen": count(),
         "n_permutations": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:
