@@ -1,4 +1,4 @@
-"""The stochastic solver: it reaches the closed form or says that it does not, goes on from where it was, and stays local."""
+"""The stochastic solver: it reaches the closed form or says that it does not, and goes on from where it was."""
 
 import itertools
 import warnings

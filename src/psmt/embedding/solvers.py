@@ -16,7 +16,7 @@ def solve_window(
     rank_tol: float = RANK_TOL,
     seed: int = 0,
 ) -> Embedding:
-    """The embedding of one window, by 'closed' or 'sgd', which begins at random; parameters as in `TemporalEmbedding`."""
+    """The embedding of a window by 'closed', or by 'sgd' from a random start; parameters as in `TemporalEmbedding`."""
     if solver == "closed":
         return embed_window(moments, n_components, rank_tol=rank_tol)
     check_solver(solver, device=moments.engine.device)

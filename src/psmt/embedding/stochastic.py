@@ -1,15 +1,15 @@
 """The mini-batch alternative to the closed form, which the paper names for its locality.
 
-In coordinates in which V is the identity, ``P V P' = I`` means orthonormal rows, and step 5 asks for rows with the least
-curvature ``sum_t |R b_t|^2`` of the white second differences b. Their covariance has a condition of 1e5 and more on real
-films, which is why plain gradient steps of a stable size hardly move where it matters. Three things help:
+In coordinates in which V is the identity, ``P V P' = I`` means orthonormal rows, and step 5 asks for rows with the
+least curvature ``sum_t |R b_t|^2`` of the white second differences b. Their covariance has a condition of 1e5 and more
+on real films, which is why plain gradient steps of a stable size hardly move where it matters. Three things help:
 
 - A mini-batch step is taken implicitly (stochastic proximal point): ``R <- R (I + t B'B)^-1`` of its batch B, by
   Woodbury's formula. It is stable at any size, so the size follows the curvature that P has reached.
 - After each pass, the best directions in the span of the rows, what the pass made of them, the pass before, and the
   gradient are taken (Rayleigh-Ritz, as in LOBPCG): a line search over all of these at once, and momentum.
-- Some guard rows beside the wanted ones put a gap between what is kept and what is left, and a few random ones find what
-  the rows of the window before could not have known of.
+- Some guard rows beside the wanted ones put a gap between what is kept and what is left, and a few random ones find
+  what the rows of the window before could not have known of.
 
 So a descent that has converged *is* the closed form, to the tolerance that is asked for: whatever the order of the
 batches, there is one minimum. What can be more local than it are the other two readings of "stochastic gradient
@@ -176,7 +176,8 @@ class StochasticEmbedding:
         total = min(wanted + max(int(_GUARDS * wanted), _FEWEST_GUARDS), problem.n_white)
         values, rows = rayleigh_ritz(problem, self._start(problem, total, rng, probes=_PROBES), total)
         previous = rows[:0]
-        for self.n_epochs_ in range(1, self.max_epochs + 1):
+        for epoch in range(1, self.max_epochs + 1):
+            self.n_epochs_ = epoch
             moved = problem.sweep(rows, self.rate / max(values[wanted - 1], _STRAIGHT), self.batch_size, rng)
             basis = np.vstack([rows, moved, previous, problem.gradient(rows, values)])
             values, found = rayleigh_ritz(problem, basis, total)
@@ -192,7 +193,8 @@ class StochasticEmbedding:
         """Curvatures (wanted,), ascending, and rows (wanted, n_white), which are not turned inside their span."""
         rows = polar(self._start(problem, wanted, rng, probes=0))
         whole, batch_size = len(problem.differences), self.batch_size
-        for self.n_epochs_ in range(1, self.max_epochs + 1):
+        for epoch in range(1, self.max_epochs + 1):
+            self.n_epochs_ = epoch
             roughest = max(float(problem.curvatures(rows).max()), _STRAIGHT)
             moved = problem.sweep(rows, self.rate / roughest, batch_size, rng)
             if self.sparsity > 0:
@@ -204,7 +206,7 @@ class StochasticEmbedding:
                 continue
             if batch_size >= whole and self.error_ <= self.tol:
                 break
-            if self.n_epochs_ % _PASSES == 0:
+            if epoch % _PASSES == 0:
                 batch_size = min(2 * batch_size, whole)
         curvatures = problem.curvatures(rows)
         order = np.argsort(curvatures, kind="stable")
@@ -222,7 +224,8 @@ class StochasticEmbedding:
         what = "moves P by" if self.sparsity > 0 else "is rougher than the closed form by an estimated"
         warnings.warn(
             f"solver='sgd' {what} {self.error_:.2g} (relative) after max_epochs={self.max_epochs}, above "
-            f"tol={self.tol:g}; use more max_epochs, a larger tol, tol=None to stop early on purpose, or solver='closed'",
+            f"tol={self.tol:g}; use more max_epochs, a larger tol, tol=None to stop early on purpose, or "
+            "solver='closed'",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -317,7 +320,7 @@ class WhiteProblem:
         return rows
 
     def shrink(self, rows: Array, threshold: float) -> Array:
-        """Rows whose weights, in standard deviations of their atoms, are nearer to zero by `threshold` (soft threshold)."""
+        """Rows whose weights, in standard deviations of their atoms, are nearer to zero by `threshold`."""
         matrix = rows @ self.white.T
         with np.errstate(divide="ignore"):
             price = np.where(self.deviations > 0, threshold / self.deviations, 0.0)
@@ -326,7 +329,7 @@ class WhiteProblem:
 
 
 def rayleigh_ritz(problem: WhiteProblem, basis: Array, count: int) -> tuple[Array, Array]:
-    """The `count` least curvatures in the span of the basis (n, n_white), ascending, and their rows (count, n_white)."""
+    """The `count` least curvatures in the span of a basis (n, n_white), ascending, and their rows (count, n_white)."""
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
     span = np.linalg.qr((basis / np.where(lengths > 0, lengths, 1.0)).T)[0].T
     inner = span @ problem.covariance @ span.T
