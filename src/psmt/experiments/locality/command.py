@@ -66,7 +66,7 @@ class LocalityOptions(PatchOptions):
 
 COMMAND = Command(
     name="locality",
-    help="""Hold stochastic descent against the closed form: is it more local, and does it predict better?
+    help="""Hold stochastic descent against the closed form: whether it is more local, and predicts better.
 
 On two made-up series with known places and on your film: converged, stopped early, and with a price on weights. \
 Writes locality.csv, locality.png and report.html, which opens with the verdicts.""",
