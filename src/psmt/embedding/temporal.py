@@ -78,6 +78,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Rank of V.
     moments_ : WindowMoments
         What the closed form is solved from.
+    descent_ : StochasticEmbedding or None
+        Of 'sgd': its `n_epochs_` and `error_` tell how far it got.
 
     Examples
     --------
@@ -153,7 +155,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             )
         engine = engine_for(self.device)
         self.moments_ = WindowMoments.of(engine.array(codes), engine)
-        self._solver = self._start_descent() if self.solver == "sgd" else None
+        self.descent_ = self._start_descent() if self.solver == "sgd" else None
         return self._solve()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -207,8 +209,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _solve(self) -> Self:
         engine = engine_for(self.device)
-        if self._solver is not None:
-            found = self._solver.update(self.moments_)
+        if self.descent_ is not None:
+            found = self.descent_.update(self.moments_)
         else:
             found = embed_window(
                 self.moments_,
