@@ -72,7 +72,7 @@ def main() -> None:
     for f in (16, 64):
         least = embed_window(moments, f).eigenvalues.sum()
         before = former(problem, f, FORMER_EPOCHS) / least
-        rows = min(f + max(f // 4, 12), n)
+        rows = min(f + max(f // 4, 24), n)
         once, each = own_flops(n, rows)
         spent = FORMER_EPOCHS * former_flops(n, f)
         print(f"f = {f}: formerly {before[-1]:.2f} times the least after {FORMER_EPOCHS} epochs, {spent:.1e} flops")

@@ -125,16 +125,19 @@ def test_early_stopping_comes_closer_with_every_pass_and_keeps_its_constraint():
 
 
 def test_a_price_on_weights_lets_rows_use_fewer_atoms():
-    codes = sparse_codes()
-    spread = codes.std(axis=0)
+    """Two groups of atoms that move apart: eigenvectors mix them, rows with a price do not."""
+    codes = np.hstack([sparse_codes(n_atoms=20, seed=seed) for seed in (0, 1)])
+    moments, group = WindowMoments.of(codes), np.arange(40) // 20
+    V = moments.covariance()
 
-    def largest_share(**way):
-        P = TemporalEmbedding(n_components=4, solver="sgd", random_state=0, **way).fit(codes).embedding_
-        assert np.allclose(P @ np.cov(codes.T) @ P.T, np.eye(4), atol=1e-6)
-        mass = (P * spread) ** 2
-        return np.mean((mass**2).sum(axis=1) / mass.sum(axis=1) ** 2)
+    def purity(found):
+        assert np.allclose(found.matrix @ V @ found.matrix.T, np.eye(6), atol=1e-6)
+        mass = (found.matrix * np.sqrt(np.diagonal(V))) ** 2
+        inside = np.stack([mass[:, group == k].sum(axis=1) for k in range(2)])
+        return (inside.max(axis=0) / mass.sum(axis=1)).mean()
 
-    assert largest_share(sparsity=0.03, tol=None, max_epochs=40) > 1.5 * largest_share()
+    priced = StochasticEmbedding(6, sparsity=0.05, tol=None, max_epochs=60).update(moments)
+    assert purity(priced) > 0.5 + 1.5 * (purity(embed_window(moments, 6)) - 0.5)
 
 
 def test_same_seed_same_bytes_other_seed_other_batches():

@@ -41,7 +41,7 @@ MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2
 _GUARDS = 0.25
 """Rows beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
 
-_FEWEST_GUARDS = 12
+_FEWEST_GUARDS = 24
 
 _PROBES = 4
 """Guards that begin at random in every window."""
