@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
 from psmt.departures import Departures
-from psmt.embedding import Embedding, FollowedEmbedding
+from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
+from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver, draw_seed
 from psmt.engines import engine_for, engine_name
 from psmt.engines.contract import Engine
 from psmt.errors import NotEnoughFramesError
@@ -81,6 +82,11 @@ class PSMT(BaseEstimator):
         Atoms with parallel columns in P are recovered together, see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
         What `fit` learns the dictionary from: all frames that it is given, or the last `window` of them.
+    solver : {'closed', 'sgd'}, default 'closed'
+        Step 5: the closed form, or mini-batch steps that go on from the window before (on the CPU). Their result is the
+        closed form's to `tol`, unless `tol` or `sparsity` ask for another; 'auto' chooses by the closed form.
+    max_epochs, batch_size, tol, sparsity :
+        Of 'sgd', for each window, as in `TemporalEmbedding`.
     coder : SparseCoder or None
         A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
         `alpha` and `random_state`.
@@ -101,8 +107,8 @@ class PSMT(BaseEstimator):
         P of the present window.
     n_components_, lam_ : int or None, float
         As given or chosen.
-    followed_ : FollowedEmbedding
-        What renews the embedding; its `error_` and `n_solved_` tell how exactly and how often afresh.
+    followed_ : FollowedEmbedding or StochasticEmbedding
+        What renews the embedding; its `error_` tells how exactly.
     choice_ : Choice
         The walk-forward table behind 'auto'; empty where nothing was to be chosen.
     surprise_ : float
@@ -145,6 +151,11 @@ class PSMT(BaseEstimator):
         "lam": allowing("auto", real()),
         "extrapolation": choice(*EXTRAPOLATIONS),
         "on_cut": choice("hold", "ignore"),
+        "solver": choice("closed", "sgd"),
+        "max_epochs": count(),
+        "batch_size": count(),
+        "tol": allowing(None, real()),
+        "sparsity": real(),
     }
 
     def __init__(
@@ -163,6 +174,11 @@ class PSMT(BaseEstimator):
         activity_bound: float | None = ACTIVITY_FACTOR,
         merge_parallel: bool = True,
         dictionary_from: str = "past",
+        solver: str = "closed",
+        max_epochs: int = MAX_EPOCHS,
+        batch_size: int = BATCH_SIZE,
+        tol: float | None = TOL,
+        sparsity: float = 0.0,
         coder: SparseCoder | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
@@ -182,6 +198,11 @@ class PSMT(BaseEstimator):
         self.activity_bound = activity_bound
         self.merge_parallel = merge_parallel
         self.dictionary_from = dictionary_from
+        self.solver = solver
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.tol = tol
+        self.sparsity = sparsity
         self.coder = coder
         self.random_state = random_state
         self.device = device
@@ -333,9 +354,22 @@ class PSMT(BaseEstimator):
             self._embedding = self.followed_.update(self.moments_)
         return self._embedding
 
-    def _start_following(self) -> FollowedEmbedding:
-        return FollowedEmbedding(
-            self.n_components_, centred=self.centred, half_stencils=self._half_stencils, rank_tol=self.rank_tol
+    def _start_following(self) -> FollowedEmbedding | StochasticEmbedding:
+        asked: dict[str, Any] = {
+            "centred": self.centred,
+            "half_stencils": self._half_stencils,
+            "rank_tol": self.rank_tol,
+        }
+        if self.solver == "closed":
+            return FollowedEmbedding(self.n_components_, **asked)
+        return StochasticEmbedding(
+            self.n_components_,
+            **asked,
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            tol=self.tol,
+            sparsity=self.sparsity,
+            seed=draw_seed(self.random_state),
         )
 
     @property
@@ -453,6 +487,8 @@ class PSMT(BaseEstimator):
             **{f"watch.{name}": value for name, value in self._watch.get_state().items()},
             **{f"aftermath.{name}": value for name, value in self._aftermath.get_state().items()},
         }
+        if isinstance(self.followed_, StochasticEmbedding):
+            arrays |= {f"descent.{name}": value for name, value in self.followed_.state.items()}
         return header, arrays
 
     @classmethod
@@ -494,6 +530,8 @@ class PSMT(BaseEstimator):
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
+        if isinstance(self.followed_, StochasticEmbedding):
+            self.followed_.state = part(arrays, "descent.")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
@@ -510,3 +548,4 @@ class PSMT(BaseEstimator):
     def _check_parameters(self) -> None:
         engine_for(self.device, self.dtype)
         check_parameters(self, self._parameter_constraints)
+        check_solver(self.solver, device=self.device, sparsity=self.sparsity)

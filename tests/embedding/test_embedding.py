@@ -1,4 +1,4 @@
-"""Layer 2: the straightest directions, the rank and sign policy, and the stochastic way to the same place."""
+"""Layer 2: the straightest directions, and the rank and sign policy. The stochastic way there: test_stochastic.py."""
 
 import itertools
 
@@ -287,55 +287,6 @@ def test_solving_from_sliding_moments_is_solving_afresh(engine):
     assert np.allclose(
         slid.matrix, TemporalEmbedding(n_components=4, device=engine.device).fit(codes[100:]).embedding_, atol=1e-7
     )
-
-
-# The stochastic solver, which needs a gap between what it keeps and what it leaves
-
-GAPPED = np.array([0.05, 0.1, 0.2, 1.2, 1.5, 1.9, 2.3, 2.7])
-
-
-@pytest.mark.parametrize("half_stencils", [False, True])
-def test_sgd_reaches_the_closed_form(half_stencils):
-    codes = smooth_codes(n=400, paces=GAPPED)
-    closed = TemporalEmbedding(n_components=3, half_stencils=half_stencils).fit(codes)
-    sgd = TemporalEmbedding(n_components=3, half_stencils=half_stencils, solver="sgd", tol=1e-4, random_state=0).fit(
-        codes
-    )
-    assert angles(sgd.embedding_, closed.embedding_).max() < 0.02
-    assert closed.eigenvalues_.sum() * (1 - 1e-9) <= sgd.eigenvalues_.sum() <= 1.02 * closed.eigenvalues_.sum()
-    assert np.allclose(sgd.embedding_ @ np.cov(codes.T) @ sgd.embedding_.T, np.eye(3), atol=1e-6)
-
-
-def test_sgd_comes_closer_with_every_epoch():
-    codes = smooth_codes(n=400, paces=GAPPED)
-    layers = [
-        TemporalEmbedding(n_components=3, solver="sgd", max_epochs=epochs, tol=0.0, random_state=0).fit(codes)
-        for epochs in (1, 3, 10)
-    ]
-    roughness = [layer.eigenvalues_.sum() for layer in layers]
-    assert roughness[0] > 2 * roughness[1] > 4 * roughness[2]
-
-
-def test_sgd_goes_on_learning_when_the_dynamics_change():
-    """First the even atoms move slowly, then the odd ones, for longer."""
-    rng = np.random.default_rng(0)
-    slow = 3 + np.cumsum(rng.standard_normal((1200, 2)), axis=0) * 0.1
-    fast = 3 + rng.standard_normal((1200, 2))
-    first = np.column_stack([slow[:200, 0], fast[:200, 0], slow[:200, 1], fast[:200, 1]])
-    then = np.column_stack([fast[200:, 0], slow[200:, 0], fast[200:, 1], slow[200:, 1]])
-    layer = TemporalEmbedding(n_components=2, solver="sgd", max_epochs=100, random_state=0).fit(first)
-    closed = TemporalEmbedding(n_components=2).fit(np.vstack([first, then]))
-    before = angles(layer.embedding_, closed.embedding_).max()
-    layer.partial_fit(then)
-    after = angles(layer.embedding_, closed.embedding_).max()
-    assert before > 1.0
-    assert after < 0.3
-
-
-def test_sgd_same_seed_same_bytes():
-    codes = smooth_codes()
-    one, two = (TemporalEmbedding(n_components=3, solver="sgd", max_epochs=5, random_state=1).fit(codes) for _ in "ab")
-    assert one.embedding_.tobytes() == two.embedding_.tobytes()
 
 
 # Manners

@@ -7,16 +7,22 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from psmt.embedding.closed_form import embed_window
-from psmt.embedding.stochastic import StochasticSolver
+from psmt.embedding.stochastic import (
+    BATCH_SIZE,
+    MAX_EPOCHS,
+    RATE,
+    TOL,
+    StochasticEmbedding,
+    check_solver,
+    draw_seed,
+)
 from psmt.engines import engine_for
-from psmt.engines.window import half_stencil, second_difference
 from psmt.errors import NotEnoughFramesError
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import RANK_TOL, fix_signs, rank_of
+from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
 from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, warn_renamed
@@ -43,10 +49,19 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         A window that shows some mixture of atoms with less than this fraction of the largest variance is taken to be
         seen through noise of that variance; mixtures that do not vary at all are left out. 0 takes V as it is.
     solver : {'closed', 'sgd'}, default 'closed'
-        'sgd' takes minibatch steps, and `partial_fit` goes on with them.
-    max_epochs, batch_size, rate, tol : int, int, float, float
-        Of 'sgd': passes over the codes at the most, size of a batch, first step size (below 0.5), and the residual at
-        which `fit` stops.
+        'sgd' takes mini-batch steps, and `partial_fit` goes on from where they were. Once they have converged they give
+        the closed form, to `tol`: see `psmt.embedding.stochastic`.
+    max_epochs, batch_size : int
+        Of 'sgd': passes over the codes at the most, and second differences in a batch.
+    rate : float
+        Of 'sgd': one pass damps directions as rough as the roughest that is kept by ``exp(-rate)``; any is stable.
+    tol : float or None
+        Of 'sgd': relative excess of the roughness over the least possible, as estimated from the gradient, at which it
+        stops; a `ConvergenceWarning` tells of not getting there. None stops early on purpose, after `max_epochs` plain
+        passes, whose rows are not turned into eigenvectors.
+    sparsity : float
+        Of 'sgd': what each pass takes off every weight of P, in standard deviations of its atom; rows then use fewer
+        atoms. A price on the weights, as in the sparse manifold transform.
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
@@ -63,6 +78,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Rank of V.
     moments_ : WindowMoments
         What the closed form is solved from.
+    descent_ : StochasticEmbedding or None
+        Of 'sgd': its `n_epochs_` and `error_` tell how far it got.
 
     Examples
     --------
@@ -91,7 +108,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "max_epochs": count(),
         "batch_size": count(),
         "rate": real(open_bound=True),
-        "tol": real(),
+        "tol": allowing(None, real()),
+        "sparsity": real(),
     }
 
     def __init__(
@@ -103,10 +121,11 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         lam: float = 0.0,
         rank_tol: float = RANK_TOL,
         solver: str = "closed",
-        max_epochs: int = 200,
-        batch_size: int = 32,
-        rate: float = 0.25,
-        tol: float = 1e-3,
+        max_epochs: int = MAX_EPOCHS,
+        batch_size: int = BATCH_SIZE,
+        rate: float = RATE,
+        tol: float | None = TOL,
+        sparsity: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
         ends: bool | Literal["deprecated"] = "deprecated",
@@ -121,6 +140,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.batch_size = batch_size
         self.rate = rate
         self.tol = tol
+        self.sparsity = sparsity
         self.random_state = random_state
         self.device = device
         self.ends = ends
@@ -135,19 +155,17 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             )
         engine = engine_for(self.device)
         self.moments_ = WindowMoments.of(engine.array(codes), engine)
-        self._solver: StochasticSolver | None = None
-        return self._solve(codes)
+        self.descent_ = self._start_descent() if self.solver == "sgd" else None
+        return self._solve()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Go on learning from the codes (time, n_features) that follow those seen so far."""
         if not hasattr(self, "moments_"):
             return self.fit(X)
         codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        engine = engine_for(self.device)
-        before = engine.numpy(self.moments_.latest(2))
-        for code in engine.array(codes):
+        for code in engine_for(self.device).array(codes):
             self.moments_.update(code)
-        return self._solve(np.vstack([before, codes]))
+        return self._solve()
 
     def transform(self, X: ArrayLike) -> Array:
         """Points (n_samples, n_components_) of the codes."""
@@ -187,53 +205,38 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _check_parameters(self) -> None:
         engine_for(self.device)
         check_parameters(self, self._parameter_constraints)
-        if self.solver == "sgd" and self.device != "cpu":
-            raise ValueError(
-                f"solver='sgd' does not run on device={self.device!r}; use device='cpu' or solver='closed'"
-            )
+        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
 
-    def _solve(self, recent: Array) -> Self:
-        if self.solver == "sgd":
-            self._descend(recent)
-            return self
+    def _solve(self) -> Self:
         engine = engine_for(self.device)
         self.rank_ = rank_of(self.moments_.covariance(centred=self.centred))
         self._check_rank()
-        found = embed_window(
-            self.moments_,
+        if self.descent_ is not None:
+            found = self.descent_.update(self.moments_)
+        else:
+            found = embed_window(
+                self.moments_,
+                self.n_components,
+                centred=self.centred,
+                half_stencils=self._half_stencils,
+                rank_tol=self.rank_tol,
+            )
+        self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
+        return self
+
+    def _start_descent(self) -> StochasticEmbedding:
+        return StochasticEmbedding(
             self.n_components,
             centred=self.centred,
             half_stencils=self._half_stencils,
             rank_tol=self.rank_tol,
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            rate=self.rate,
+            tol=self.tol,
+            sparsity=self.sparsity,
+            seed=draw_seed(self.random_state),
         )
-        self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
-        return self
-
-    def _descend(self, recent: Array) -> None:
-        half_stencils = self._half_stencils
-        covariance = self.moments_.covariance(centred=self.centred)
-        moment = self.moments_.second_differences(half_stencils=half_stencils)
-        if self._solver is None:
-            self._solver = StochasticSolver(
-                self.n_components or covariance.shape[0],
-                covariance,
-                rate=self.rate,
-                rank_tol=self.rank_tol,
-                rng=check_random_state(self.random_state),
-            )
-        else:
-            self._solver.renew(covariance)
-        self.rank_ = self._solver.rank
-        self._check_rank()
-        bends = second_difference(recent[:-2], recent[1:-1], recent[2:])
-        if half_stencils:
-            bends = np.vstack([bends, half_stencil(recent[0], recent[1]), half_stencil(recent[-1], recent[-2])])
-        for _ in range(self.max_epochs):
-            self._solver.epoch(bends, self.batch_size)
-            if self._solver.residual(moment, len(self.moments_)) <= self.tol:
-                break
-        matrix, self.eigenvalues_ = self._solver.ordered(moment)
-        self.embedding_ = fix_signs(matrix)
 
     def _check_rank(self) -> None:
         if self.n_components is not None and self.n_components > self.rank_:

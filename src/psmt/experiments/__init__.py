@@ -20,6 +20,7 @@ EXPERIMENTS = (
     "prediction",
     "changes",
     "predict_video",
+    "locality",
 )
 """The registration: folders of this package."""
 

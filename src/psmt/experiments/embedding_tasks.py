@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.departures import OURS, Departures
-from psmt.embedding import embed_window
+from psmt.embedding import solve_window
 from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
@@ -27,11 +27,13 @@ def window_task(
     n_components: int,
     lam: float,
     departures: Departures = OURS,
+    solver: str = "closed",
     device: str = "cpu",
 ) -> Task:
     """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
     inputs |= departures.embedding | departures.recovery
+    inputs["solver"] = solver
     return Task(name, reconstruct_window, inputs | on_device(device))
 
 
@@ -44,6 +46,7 @@ def reconstruct_window(
     offsets: NDArray[Any],
     n_components: int,
     lam: float,
+    solver: str = "closed",
     device: str = "cpu",
     **departures: Any,
 ) -> Result:
@@ -52,7 +55,7 @@ def reconstruct_window(
     Their packed codes come with them, see `psmt.experiments.coding_tasks`; departures are those of `through_embedding`.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
-    given: dict[str, Any] = {"n_components": n_components, "lam": lam, "device": device}
+    given: dict[str, Any] = {"n_components": n_components, "lam": lam, "solver": solver, "device": device}
     frames, rank = through_embedding(codes, dictionary, **given, **departures)
     return {"mse": mse(frames, patches), "rank": np.array(rank)}
 
@@ -68,6 +71,7 @@ def through_embedding(
     rank_tol: float = OURS.rank_tol,
     activity_bound: float | None = OURS.activity_bound,
     merge_parallel: bool = OURS.merge_parallel,
+    solver: str = "closed",
     device: str = "cpu",
 ) -> tuple[Array, int]:
     """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
@@ -78,7 +82,8 @@ def through_embedding(
     engine = engine_for(device)
     own = engine.array(codes)
     moments = WindowMoments.of(own, engine)
-    embedding = embed_window(moments, n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol)
+    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    embedding = solve_window(moments, n_components, solver=solver, **how)
     activity = activity_limit(activity_bound, moments.peak_activity)
     recover = Recovery(embedding.matrix, lam, activity=activity, merge_parallel=merge_parallel, engine=engine)
     del moments  # as large as the codes several times over

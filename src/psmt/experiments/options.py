@@ -58,6 +58,10 @@ FixedLam = Annotated[
     Literal["auto"] | float,
     Parameter(help=f"λ: price of activity in step 7, recovery; auto is {DEFAULT_LAM}.", metavar="auto|FLOAT", **AUTO),
 ]
+Solver = Annotated[
+    Literal["closed", "sgd"],
+    Parameter(help="Step 5: the closed form, or mini-batch descent (on the CPU) that goes on from window to window."),
+]
 Start = Annotated[
     tuple[int, ...],
     Parameter(
@@ -234,6 +238,10 @@ class FilmOptions(ABC):
             from psmt.engines import engine_for
 
             engine_for(self.engine)
+        if getattr(self, "solver", "closed") != "closed":
+            from psmt.embedding.stochastic import check_solver
+
+            check_solver("sgd", device=self.device)
         check_count("frames", self.frames)
         check_count("seed", self.seed, minimum=0)
         check_real("alpha", self.alpha, open_bound=True)

@@ -15,6 +15,7 @@ from psmt.experiments.options import (
     ModelDepartures,
     Out,
     PatchOptions,
+    Solver,
     Start,
     Window,
 )
@@ -41,6 +42,7 @@ class PredictOptions(PatchOptions):
         Literal["auto"] | float,
         Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
     ] = "auto"
+    solver: Solver = "closed"
     start: Start = ()
     horizon: Horizon = 30
     departures: ModelDepartures = MODEL_FLAGS
@@ -62,6 +64,7 @@ class PredictOptions(PatchOptions):
             seed=self.seed,
             departures=self.departures.settings(),
             starts=self.start,
+            solver=self.solver,
         )
 
 

@@ -106,6 +106,8 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "coder": psmt.coder_,
         "device": psmt.device,
         **{name: getattr(psmt, name) for name in OURS.parameters},
+        "solver": psmt.solver,
+        "random_state": psmt.random_state,
     }
     return {
         "psmt": psmt,
@@ -131,6 +133,7 @@ def predict_phase(
     lam: float | Literal["auto"] = "auto",
     seed: int = 0,
     departures: Mapping[str, Any] = MappingProxyType({}),
+    solver: str = "closed",
     device: str = "cpu",
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
@@ -147,6 +150,7 @@ def predict_phase(
         "alpha": alpha,
         "lam": lam,
         "random_state": seed,
+        "solver": solver,
         "device": device,
         **departures,
     }

@@ -80,6 +80,7 @@ def phase_task(patches: Array, phase: Phase, settings: PredictionSettings, devic
         "lam": settings.lam,
         "seed": settings.seed,
         "departures": settings.departures.parameters,
+        "solver": settings.solver,
     }
     name = f"prediction-{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}"
     return Task(name, predict_patches, inputs | on_device(device))

@@ -9,7 +9,7 @@ from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.phases import check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class PredictionSettings:
         From the paper.
     starts : tuple of int
         Frames to start from; without any, a calm and a lively phase are searched.
+    solver : {'closed', 'sgd'}
+        Of step 5.
     """
 
     n_atoms: int = 512
@@ -42,6 +44,7 @@ class PredictionSettings:
     seed: int = 0
     departures: Departures = OURS
     starts: tuple[int, ...] = ()
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -51,6 +54,7 @@ class PredictionSettings:
         "alpha": real(open_bound=True),
         "lam": allowing("auto", real()),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:

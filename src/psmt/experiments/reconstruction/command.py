@@ -17,6 +17,7 @@ from psmt.experiments.options import (
     PatchOptions,
     QuarterComponents,
     RecoveryDepartures,
+    Solver,
     unless_auto,
 )
 
@@ -40,6 +41,7 @@ class ReconstructOptions(PatchOptions):
     ] = None
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
+    solver: Solver = "closed"
     horizon: Horizon = 30
     departures: RecoveryDepartures = RECOVERY_FLAGS
     out: Out = Path("psmt-reconstruct")
@@ -57,6 +59,7 @@ class ReconstructOptions(PatchOptions):
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
             departures=self.departures.settings(),
+            solver=self.solver,
             window=self.window or 3 * atoms,
             horizon=self.horizon,
         )

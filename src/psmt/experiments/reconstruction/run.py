@@ -65,6 +65,7 @@ def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -
         n_components=settings.components,
         lam=settings.lam,
         departures=settings.departures,
+        solver=settings.solver,
         device=run.device,
     )
     (result,) = run.tasks([task], "all frames")

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class ReconstructionSettings:
     seed : int
     departures : Departures
         From the paper.
+    solver : {'closed', 'sgd'}
+        Of step 5.
     window, horizon : int
         H and K of the predictions that phases are looked for; the segment of least error is as long as the window.
     """
@@ -39,6 +41,7 @@ class ReconstructionSettings:
     max_epochs: int = 5
     seed: int = 0
     departures: Departures = OURS
+    solver: str = "closed"
     window: int = 1536
     horizon: int = 30
 
@@ -49,6 +52,7 @@ class ReconstructionSettings:
         "lam": real(),
         "max_epochs": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
         "window": count(),
         "horizon": count(),
     }

@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from psmt.experiments.options import AUTO, DEFAULT_LAM, MODEL_FLAGS, Horizon, ModelDepartures, Out, PatchOptions, Start
+from psmt.experiments.options import (
+    AUTO,
+    DEFAULT_LAM,
+    MODEL_FLAGS,
+    Horizon,
+    ModelDepartures,
+    Out,
+    PatchOptions,
+    Solver,
+    Start,
+)
 
 HELP = """Carry out every experiment of the paper on your film, and report on its claims.
 
@@ -58,6 +68,7 @@ class ReproduceOptions(PatchOptions):
             **AUTO,
         ),
     ] = "auto"
+    solver: Solver = "closed"
     start: Start = ()
     horizon: Horizon = 30
     departures: ModelDepartures = MODEL_FLAGS

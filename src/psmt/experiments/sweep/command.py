@@ -16,6 +16,7 @@ from psmt.experiments.options import (
     PatchOptions,
     QuarterComponents,
     RecoveryDepartures,
+    Solver,
     unless_auto,
 )
 
@@ -47,6 +48,7 @@ class SweepOptions(PatchOptions):
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
     departures: RecoveryDepartures = RECOVERY_FLAGS
+    solver: Solver = "closed"
     out: Out = Path("psmt-sweep")
 
     alone: ClassVar[tuple[str, ...]] = ("window",)
@@ -67,6 +69,7 @@ class SweepOptions(PatchOptions):
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
             departures=self.departures.settings(),
+            solver=self.solver,
         )
         if self.window is None:
             return settings

@@ -76,6 +76,7 @@ def window_tasks(
                     n_components=settings.components(n_atoms),
                     lam=settings.lam,
                     departures=settings.departures,
+                    solver=settings.solver,
                     device=device,
                 ),
             )

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import LADDER, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_count, check_parameters, count, each, real
+from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, each, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,8 @@ class SweepSettings:
     seed : int
     departures : Departures
         From the paper.
+    solver : {'closed', 'sgd'}
+        Of step 5.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class SweepSettings:
     max_epochs: int = 5
     seed: int = 0
     departures: Departures = OURS
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": each(count()),
@@ -60,6 +63,7 @@ class SweepSettings:
         "lam": real(),
         "max_epochs": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from psmt.experiments.options import (
     Out,
     PatchOptions,
     QuarterComponents,
+    Solver,
     Window,
     unless_auto,
 )
@@ -30,6 +31,7 @@ class TopologyOptions(PatchOptions):
     ] = None
     window: Window = None
     components: QuarterComponents = "auto"
+    solver: Solver = "closed"
     atom: Annotated[
         tuple[int, ...],
         Parameter(
@@ -59,6 +61,7 @@ class TopologyOptions(PatchOptions):
             chosen=self.atom or None,
             seed=self.seed,
             departures=self.departures.settings(),
+            solver=self.solver,
         )
 
 

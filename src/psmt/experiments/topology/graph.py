@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.embedding import embed_window
 from psmt.engines import Engine, engine_for
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import THRESHOLD
@@ -29,10 +28,10 @@ def embed(
     device: str = "cpu",
     **how: Any,
 ) -> Any:
-    """P (n_components, n_atoms) of packed codes, as an array of the engine; the rest is as in `embed_window`."""
+    """P (n_components, n_atoms) of packed codes, as an array of the engine; the rest is as in `solve_window`."""
     engine = engine_for(device)
     moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
-    return embed_window(moments, n_components, **how).matrix
+    return solve_window(moments, n_components, **how).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
@@ -55,7 +54,7 @@ def window_graph(
 ) -> Result:
     """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
 
-    What is not named here is as in `embed_window`.
+    What is not named here is as in `solve_window`.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def compare_halves(codes: Result, settings: TopologySettings, run: Run) -> Overl
 def map_task(codes: Result, settings: TopologySettings, device: str = "cpu") -> Task:
     """Task that arranges the atoms, from the packed codes of the film."""
     inputs = {**codes, "n_atoms": settings.n_atoms, "n_components": settings.components, **on_device(device)}
-    inputs |= settings.departures.embedding
+    inputs |= settings.departures.embedding | {"solver": settings.solver}
     return Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, inputs)
 
 
@@ -87,6 +87,7 @@ def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySett
         "n_components": settings.components,
         "threshold": settings.threshold,
         **settings.departures.embedding,
+        "solver": settings.solver,
         **on_device(device),
     }
 

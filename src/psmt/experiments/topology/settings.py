@@ -12,7 +12,7 @@ from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.types import Ints
-from psmt.validation import Constraint, allowing, check_count, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real
 
 THRESHOLD = 0.7
 """Cosine similarity of two columns of P above which the paper links two atoms."""
@@ -49,6 +49,8 @@ class TopologySettings:
     seed : int
     departures : Departures
         From the paper.
+    solver : {'closed', 'sgd'}
+        Of step 5.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class TopologySettings:
     n_permutations: int = 999
     seed: int = 0
     departures: Departures = OURS
+    solver: str = "closed"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),
@@ -80,6 +83,7 @@ class TopologySettings:
         "n_chosen": count(),
         "n_permutations": count(),
         "seed": count(0),
+        "solver": choice("closed", "sgd"),
     }
 
     def __post_init__(self) -> None:

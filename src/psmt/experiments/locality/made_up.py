@@ -1,0 +1,70 @@
+"""Series of which the truth is known: places with dynamics of their own, and which atoms belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psmt.types import Array, Ints
+
+PLACES, SENSORS, SHARPNESS = 4, 12, 3.0
+"""Places, sensors on the ring of each, and how narrow a bump is."""
+ATOMS_PER_PLACE = 2 * SENSORS
+SPEEDS = (0.06, 0.13, 0.27, 0.5)
+"""Pace of the bump of each place, in radians per frame."""
+JITTER, NOISE = 0.02, 0.02
+"""Standard deviation of the pace, and of the noise of a sensor; a bump has height 1."""
+STAY = (30, 60)
+"""Frames that a place is active for, where places take turns."""
+FADE = 11
+"""Frames that a change of place takes."""
+
+KINDS = {"places": "all places at once", "times": "places in turn"}
+"""Made-up series: local dynamics that differ between places, and between times as well."""
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A series and what is true of it."""
+
+    values: Array
+    """(time, PLACES * SENSORS)"""
+    dictionary: Array
+    """(n_atoms, PLACES * SENSORS): bumps, twice as many as sensors, each within one place."""
+    groups: Ints
+    """Place (n_atoms,) of each atom."""
+
+
+def make_up(kind: str, n_frames: int, seed: int) -> MadeUp:
+    """A bump moves around the ring of sensors of each place, at a pace of its own; in 'times' one place at a time."""
+    rng = np.random.default_rng([seed, list(KINDS).index(kind)])
+    paces = np.array(SPEEDS) * rng.choice([-1.0, 1.0], PLACES)
+    angles = np.cumsum(paces + JITTER * rng.standard_normal((n_frames, PLACES)), axis=0)
+    angles += rng.uniform(0, 2 * np.pi, PLACES)
+    heights = _in_turn(n_frames, rng) if kind == "times" else np.ones((n_frames, PLACES))
+    values = (heights[..., None] * _bumps(angles)).reshape(n_frames, -1)
+    values += NOISE * rng.standard_normal(values.shape)
+    centres = 2 * np.pi * np.arange(ATOMS_PER_PLACE) / ATOMS_PER_PLACE
+    atoms = _bumps(centres)
+    dictionary = np.kron(np.eye(PLACES), atoms / np.linalg.norm(atoms, axis=1, keepdims=True))
+    return MadeUp(values, dictionary, np.repeat(np.arange(PLACES), ATOMS_PER_PLACE))
+
+
+def _bumps(angles: Array) -> Array:
+    """What the sensors (.., SENSORS) of a ring see of a bump at the angles (..)."""
+    sensors = 2 * np.pi * np.arange(SENSORS) / SENSORS
+    bumps: Array = np.exp(SHARPNESS * (np.cos(sensors - angles[..., None]) - 1.0))
+    return bumps
+
+
+def _in_turn(n_frames: int, rng: np.random.Generator) -> Array:
+    """Height (n_frames, PLACES) of each place's bump, one place after another."""
+    heights = np.zeros((n_frames, PLACES))
+    time, place = 0, int(rng.integers(PLACES))
+    while time < n_frames:
+        stay = int(rng.integers(*STAY))
+        heights[time : time + stay, place] = 1.0
+        time, place = time + stay, (place + int(rng.integers(1, PLACES))) % PLACES
+    fade = np.hanning(FADE + 2)
+    return np.column_stack([np.convolve(column, fade / fade.sum(), mode="same") for column in heights.T])

@@ -1,0 +1,66 @@
+"""`--solver sgd`: it reaches every experiment that embeds, and gives what the closed form gives."""
+
+import numpy as np
+import pytest
+
+from conftest import wave
+from psmt.embedding.stochastic import check_solver
+from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.phases import Phase
+from psmt.experiments.prediction.phase import predict_phase
+from psmt.experiments.reproduce.command import ReproduceOptions
+from psmt.experiments.reproduce.run import asked_settings
+from psmt.experiments.topology.graph import window_graph
+from psmt.experiments.topology.run import _graph_inputs
+
+
+def test_the_option_reaches_every_experiment_that_embeds():
+    asked = asked_settings(ReproduceOptions(solver="sgd"))
+    for name in ("sweep", "topology", "reconstruction", "prediction"):
+        assert asked[name].solver == "sgd"
+    assert {own.solver for own in asked_settings(ReproduceOptions()).values() if hasattr(own, "solver")} == {"closed"}
+
+
+def test_a_gpu_has_no_descent():
+    with pytest.raises(ValueError, match="solver='sgd' does not run on device='cuda'; use device='cpu'"):
+        check_solver("sgd", device="cuda")
+    check_solver("closed", device="cuda")
+
+
+def test_windows_come_back_as_from_the_closed_form():
+    rng = np.random.default_rng(0)
+    codes = np.maximum(rng.standard_normal((150, 40)).cumsum(axis=0) * 0.2, 0.0)
+    dictionary = rng.standard_normal((40, 9))
+    closed, sgd = (
+        through_embedding(codes, dictionary, n_components=6, lam=0.05, solver=solver)[0] for solver in ("closed", "sgd")
+    )
+    assert np.mean((closed - sgd) ** 2) < 0.01 * np.var(closed)
+
+
+def test_the_graph_of_a_window_is_the_closed_forms():
+    settings = asked_settings(ReproduceOptions(atoms=30, window=120, components=5))["topology"]
+    codes = pack_codes(np.maximum(np.random.default_rng(0).standard_normal((120, 30)).cumsum(axis=0) * 0.2, 0.0))
+    inputs = _graph_inputs(codes, 0, 120, settings, "cpu")
+    closed, sgd = (window_graph(**inputs | {"solver": solver}) for solver in ("closed", "sgd"))
+    assert len(closed["edges"])
+    assert closed["edges"].tolist() == sgd["edges"].tolist()
+
+
+def test_baselines_share_the_solver():
+    result = predict_phase(
+        wave(150, 10),
+        Phase("start", 130),
+        horizon=2,
+        n_atoms=16,
+        window=60,
+        n_components=4,
+        alpha=0.1,
+        lam=0.1,
+        solver="sgd",
+    )
+    closed = predict_phase(
+        wave(150, 10), Phase("start", 130), horizon=2, n_atoms=16, window=60, n_components=4, alpha=0.1, lam=0.1
+    )
+    for method in ("psmt", "baseline1", "baseline2"):
+        assert np.allclose(result.scores[method].predicted, closed.scores[method].predicted, atol=0.02)
