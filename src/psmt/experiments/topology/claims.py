@@ -95,7 +95,7 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
     atoms = f"{_times(lasting.share, by_chance)} the {percent(by_chance)} that they share with their atoms permuted"
     lines: list[tuple[Outcome, str]] = [
         (exceeds(lasting.shuffled, LEAST), order),
-        (exceeds(lasting.permuted, 0.0, times=LEAST_TIMES), f"that is {atoms}"),
+        (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), f"that is {atoms}"),
     ]
     return Claim(
         key=key,
@@ -147,9 +147,9 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
     )
 
 
-def exceeds(measured: Measured, least: float, *, times: float = 1.0) -> Outcome:
-    """Whether a value lies beyond `times` its null by `least` or more, as far as the draws of the null can tell."""
-    mean, low, high = measured.beyond(times)
+def exceeds(measured: Measured, least: float) -> Outcome:
+    """Whether a value lies beyond its null by `least` or more, as far as the draws of the null can tell."""
+    mean, low, high = measured.beyond()
     return judged(Interval(least - mean, least - high, least - low), margin=0.0)
 
 

@@ -95,7 +95,7 @@ class Design:
 
 def _memory(codes: csr_array, parts: Ints) -> int:
     """Frames after which the codes (time, n_atoms) of the parts have forgotten; no more than would still do."""
-    length = parts.shape[1]
+    length = int(parts.shape[1])
     pieces = [csr_array(codes[part]) for part in parts]
     # About the mean of each part: that an atom is active in one part and not in another is change, not memory.
     squared_means = sum(float(np.sum(piece.mean(axis=0) ** 2)) for piece in pieces)

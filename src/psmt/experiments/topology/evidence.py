@@ -30,8 +30,8 @@ class Measured:
         at_least = int(np.count_nonzero(self.null >= self.value))
         return (1 + at_least) / (1 + len(self.null)) if np.isfinite(self.value) else np.nan
 
-    def beyond(self, times: float = 1.0) -> Interval:
-        """The value less `times` the null's: by the mean draw, and by the draws that leave 1 in 20 above and below.
+    def beyond(self) -> Interval:
+        """The value less the null's: by the mean draw, and by the draws that leave 1 in 20 above and below.
 
         If the null is true the film is one of n + 1 equals, so that 0 lies below the interval in one case of 20, and
         above it in one, whatever the distribution. With 19 draws the bounds are by the largest and the smallest.
@@ -39,7 +39,7 @@ class Measured:
         beside = int(LEVEL * (len(self.null) + 1))
         if not np.isfinite(self.value):
             return Interval(np.nan, -np.inf, np.inf)
-        less = self.value - times * np.sort(self.null)
+        less = self.value - np.sort(self.null)
         if beside == 0:
             return Interval(float(less.mean()) if len(less) else np.nan, -np.inf, np.inf)
         return Interval(float(less.mean()), float(less[-beside]), float(less[beside - 1]))

@@ -25,7 +25,7 @@ _TOP_ROW, _GRAPH_ROW = 4.7, 1.3
 
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
     """Figure of the chosen atoms: over time (a), their components (b), their most similar (c); and tests (d to f)."""
-    height = 0.45 + _TOP_ROW + 1.3 + _GRAPH_ROW * len(result.chosen) + 0.65
+    height = 0.45 + _TOP_ROW + 1.3 + _GRAPH_ROW * len(result.chosen) + 0.85
     figure = Figure(figsize=(WIDTH, height))
     times = result.times(n_times)
     top = height - 0.45
@@ -42,7 +42,8 @@ def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
         f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {result.settings.window:,} frames, "
         f"{result.settings.components:,} directions. Atoms are linked where their columns of P have a cosine above "
         f"{result.settings.threshold:g}.\nShown in b: of each part of the film, the window in which these atoms have "
-        "most links (dotted in a). In f: film less null, with its 90% interval; dashed: the least that counts.",
+        "most links (dotted in a).\nShown in f: the film less its null and the 90% interval. Nulls: blocks of frames "
+        "dealt out at random (change), frames in random order. Dashed: the least that counts.",
         fontsize=SMALL,
         color=QUIET,
         linespacing=1.5,

@@ -11,9 +11,10 @@ from scipy.sparse.csgraph import connected_components
 
 from psmt.embedding import embed_window, solve_closed_form
 from psmt.engines import Engine, engine_for
+from psmt.engines.window import Sums, second_difference
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import MIN_USES, THRESHOLD
-from psmt.moments import WindowMoments
+from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Result
 
@@ -27,15 +28,20 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
     With a `run` the codes are runs of that many frames from different times, one after the other: what jumps from one
     run to the next is no motion, and its second differences are left out.
     """
-    moments = WindowMoments.of(engine.dense(codes), engine)
     if run is None:
-        return embed_window(moments, n_components, rank_tol=rank_tol).matrix
+        return embed_window(WindowMoments.of(engine.dense(codes), engine), n_components, rank_tol=rank_tol).matrix
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
-    differences = engine.dense(csr_array(codes[inner] - (codes[inner - 1] + codes[inner + 1]) / 2))
-    second = differences.T @ differences
-    n_codes = len(inner) + 2
-    return solve_closed_form(moments.covariance(), second, n_components, n_codes=n_codes, rank_tol=rank_tol).matrix
+    differences = second_difference(codes[inner - 1], codes[inner], codes[inner + 1])
+    sums = Sums(
+        products=engine.array((codes.T @ codes).toarray()),
+        curvature=engine.array((differences.T @ differences).toarray()),
+        total=engine.array(codes.sum(axis=0)),
+        ends=engine.array(np.empty((0, codes.shape[1]))),
+        n=codes.shape[0],
+    )
+    covariance, second = covariance_of(sums, centred=True), second_moment_of_differences(sums)
+    return solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:

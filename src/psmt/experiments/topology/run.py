@@ -34,9 +34,15 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
         When the film is too short for two windows.
     """
     film = np.ascontiguousarray(check_series(values, name="patches"))
-    starts = settings.starts(len(film))
+    settings.check(len(film))
     run = replace(run, name="topology")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
+    return topology_of_codes(dictionary, codes, settings, run)
+
+
+def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
+    """Dynamic topology of packed codes over a dictionary (n_atoms, n_features)."""
+    starts = settings.starts(len(codes["offsets"]) - 1)
     # The map takes longest and goes first: nobody then waits for it at the end.
     tasks = [map_task(codes, settings, run.device), *window_tasks(codes, settings, run.device)]
     arranged, *graphs = run.tasks(tasks, "windows")
