@@ -75,7 +75,6 @@ def test_clusters_that_stay_in_part_both_persist_and_change(rng, tmp_path):
     anew = np.concatenate([EARLY[:12], np.tile([3, 4, 5], 4)])
     codes = moving(slow(N_FRAMES, N_GROUPS, rng), EARLY, anew, rng=rng, noise=0.3)
     (change, persist, _), result = verdicts(codes, pictures(EARLY, rng), tmp_path)
-    print(result.change.summary(), result.lasting.summary())
     assert (change, persist) == ("holds", "holds")
     assert 0.4 < result.lasting.share < 0.9
 
@@ -168,10 +167,10 @@ def p_values(codes, settings, seed, links):
 def test_size_of_all_tests_on_their_null():
     # Windows of 64 frames in a film of 512: four parts, six pairs of windows that depend on each other.
     settings = TopologySettings(n_atoms=10, window=64)
-    noise = [np.abs(np.random.default_rng(seed).standard_normal((512, 10))) for seed in range(60)]
+    noise = [np.abs(np.random.default_rng(seed).standard_normal((512, 10))) for seed in range(40)]
     found = np.array([p_values(codes, settings, 7, lambda c, f, _: links_of(c, f)) for codes in noise])
-    # Of 60 p-values 3 +- 1.7 lie at or below 0.05; ties make a test of few links only more careful.
-    assert (np.mean(found <= 0.05, axis=0) <= 0.13).all()
+    # Of 40 p-values 2 +- 1.4 lie at or below 0.05; ties make a test of few links only more careful.
+    assert (np.mean(found <= 0.05, axis=0) <= 0.15).all()
     assert (np.mean(found <= 0.5, axis=0) <= 0.65).all()
     assert np.mean(found[:, 0] <= 0.2) > 0.08
 
