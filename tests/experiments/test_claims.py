@@ -74,16 +74,17 @@ SPREAD = np.linspace(-0.02, 0.02, 19)
 """Of a null."""
 
 
-def make_topology(*, same=0.8, other=0.3, lasting=0.3, shuffled=0.05, chance=0.01, linked=0.4, in_random_order=0.1):
+def make_topology(*, same=0.8, other=0.3, lasting=0.3, shuffled=0.05, chance=0.01, links=400, **likeness):
     """What the claims read of a result."""
     dealt = Measured(same - other, SPREAD)
+    linked, in_random_order = likeness.get("linked", 0.4), likeness.get("in_random_order", 0.1)
     alike = Likeness(linked, 0.1, Measured(linked - 0.1, SPREAD), Measured(linked - 0.1, in_random_order + SPREAD))
     return SimpleNamespace(
         settings=TopologySettings(),
         persistence=SimpleNamespace(always_linked=2, sometimes_linked=7, shared=np.array([0.9, 0.5])),
         design=SimpleNamespace(windows=np.zeros((2, 5000)), sets=np.zeros((4, 2400)), block=60, memory=15),
-        change=None if np.isnan(same) else Change(same, other, dealt),
-        lasting=Lasting(Measured(lasting, shuffled + SPREAD), Measured(lasting, np.full(99, chance))),
+        change=None if np.isnan(same) else Change(same, other, dealt, links),
+        lasting=Lasting(Measured(lasting, shuffled + SPREAD), Measured(lasting, np.full(99, chance)), links),
         component_size=np.array([[1, 4], [3, 1]]),
         chosen=(0, 1),
         likeness=alike,
@@ -132,6 +133,13 @@ def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffl
     claim = clusters_persist(make_topology(lasting=lasting, shuffled=shuffled, chance=chance))
     assert claim.outcome == outcome
     assert bool(claim.against) == (outcome == "does not hold")
+
+
+def test_a_handful_of_links_decides_nothing():
+    result = make_topology(links=39)
+    for claim in (clusters_change(result), clusters_persist(result)):
+        assert (claim.outcome, claim.support, claim.against) == (UNTOLD, (), ())
+        assert any("39 links" in line for line in claim.notes)
 
 
 def test_a_graph_without_links_says_nothing():

@@ -16,6 +16,9 @@ LEAST = 0.05
 LEAST_REPEATED = 0.1
 """Share of links that two sets of the same time both have, at least, where change can be seen at all."""
 
+LEAST_LINKS = 40
+"""Links of all windows or sets together, at least, or one more of them would change the verdict."""
+
 LEAST_TIMES = 3.0
 """Times that links last more often than if the atoms of a window were permuted."""
 
@@ -45,7 +48,7 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
         f"{percent(change.other_time)} of different times: {_points(change.dealt)} beyond blocks dealt out at random"
     )
     repeated = change.same_time >= LEAST_REPEATED
-    outcome = exceeds(change.dealt, LEAST) if repeated else UNTOLD
+    outcome = exceeds(change.dealt, LEAST) if repeated and change.links >= LEAST_LINKS else UNTOLD
     stay, design = result.persistence, result.design
     sizes = result.component_size[:, list(result.chosen)]
     chosen = ", ".join(
@@ -61,6 +64,7 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
         against=some(shares if outcome == "does not hold" else ""),
         notes=some(
             shares if outcome == UNTOLD else "",
+            _few_links(change.links),
             ""
             if repeated
             else f"where frames of the same time share less than {percent(LEAST_REPEATED)} of their links, the graphs "
@@ -92,11 +96,14 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         f"{percent(float(np.mean(lasting.shuffled.null)))} with their frames in random order: "
         f"{_points(lasting.shuffled)} beyond it"
     )
-    atoms = f"{_times(lasting.share, by_chance)} the {percent(by_chance)} that they share with their atoms permuted"
+    times = f"is {ratio(lasting.share / by_chance)} times" if by_chance > 0 else "stands against"
+    atoms = f"{percent(lasting.share)} {times} the {percent(by_chance)} that they share with their atoms permuted"
     lines: list[tuple[Outcome, str]] = [
         (exceeds(lasting.shuffled, LEAST), order),
-        (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), f"that is {atoms}"),
+        (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), atoms),
     ]
+    if lasting.links < LEAST_LINKS:
+        lines = [(UNTOLD, line) for _, line in lines]
     return Claim(
         key=key,
         text=text,
@@ -106,6 +113,7 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         against=_said(lines, "does not hold"),
         notes=some(
             *_said(lines, UNTOLD),
+            _few_links(lasting.links),
             f"{len(design.windows)} windows of {design.windows.shape[1]:,} frames; with frames in random order, links "
             "say which atoms are active together, not how they move",
             near,
@@ -168,10 +176,6 @@ def _interval(measured: Measured) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def _times(value: float, chance: float) -> str:
-    return f"{ratio(value / chance)} times" if chance > 0 else f"{percent(value)} against"
-
-
 def _built_in(result: TopologyResult) -> str:
     """What neighbouring windows share."""
     share = result.persistence.shared[0]
@@ -182,6 +186,10 @@ def _built_in(result: TopologyResult) -> str:
         f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames: "
         "that much is nearly built in, and decides nothing"
     )
+
+
+def _few_links(count: int) -> str:
+    return f"there are {count} links, too few to tell; {LEAST_LINKS} would do" if count < LEAST_LINKS else ""
 
 
 def _too_few_blocks(result: TopologyResult | None) -> str:

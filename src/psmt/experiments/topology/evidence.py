@@ -64,6 +64,8 @@ class Lasting:
     """The share of links; null: the frames of each window in random order."""
     permuted: Measured
     """The same share; null: the atoms of each window permuted."""
+    links: int
+    """Of all windows together."""
 
     @property
     def share(self) -> float:
@@ -72,7 +74,7 @@ class Lasting:
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers."""
-        return {"shuffled": self.shuffled.summary(), "permuted": self.permuted.summary()}
+        return {"links": self.links, "shuffled": self.shuffled.summary(), "permuted": self.permuted.summary()}
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,13 @@ class Change:
     """Share of links that sets of two parts both have."""
     dealt: Measured
     """The first less the second; null: blocks dealt out at random."""
+    links: int
+    """Of all sets together."""
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers."""
         shares = {"same_time": plain(self.same_time), "other_time": plain(self.other_time)}
-        return shares | {"dealt": self.dealt.summary()}
+        return shares | {"links": self.links, "dealt": self.dealt.summary()}
 
 
 def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int) -> Lasting:
@@ -100,14 +104,14 @@ def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: in
     # A draw without links has none that last.
     shuffled = np.array([np.nan_to_num(shared_links(draw, pairs)) for draw in nulls])
     permuted = [np.nan_to_num(shared_links(permute_atoms(film, rng), pairs)) for _ in range(n_permutations)]
-    return Lasting(Measured(value, shuffled), Measured(value, np.array(permuted)))
+    return Lasting(Measured(value, shuffled), Measured(value, np.array(permuted)), len(film["edges"]))
 
 
 def measure_change(film: Result, nulls: Sequence[Result]) -> Change:
     """`Change` of what `link_sets` returned for the film's sets and for these with blocks dealt out at random."""
     same_time, other_time = _by_time(film)
     null = np.array([np.nan_to_num(np.subtract(*_by_time(draw))) for draw in nulls])
-    return Change(same_time, other_time, Measured(same_time - other_time, null))
+    return Change(same_time, other_time, Measured(same_time - other_time, null), len(film["edges"]))
 
 
 def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:

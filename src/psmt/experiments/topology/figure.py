@@ -42,8 +42,8 @@ def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
         f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {result.settings.window:,} frames, "
         f"{result.settings.components:,} directions. Atoms are linked where their columns of P have a cosine above "
         f"{result.settings.threshold:g}.\nShown in b: of each part of the film, the window in which these atoms have "
-        "most links (dotted in a).\nShown in f: the film less its null and the 90% interval. Nulls: blocks of frames "
-        "dealt out at random (change), frames in random order. Dashed: the least that counts.",
+        "most links (dotted in a).\nShown in f: the film less its null, 90% interval. Null: blocks dealt out (change), "
+        f"frames in random order. Dashed: {LEAST:g}.",
         fontsize=SMALL,
         color=QUIET,
         linespacing=1.5,

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from psmt.embedding import embed_window, solve_closed_form
 from psmt.engines import Engine, engine_for
-from psmt.engines.window import Sums, second_difference
+from psmt.engines.window import Sums
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import MIN_USES, THRESHOLD
 from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
@@ -32,7 +32,7 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
         return embed_window(WindowMoments.of(engine.dense(codes), engine), n_components, rank_tol=rank_tol).matrix
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
-    differences = second_difference(codes[inner - 1], codes[inner], codes[inner + 1])
+    differences = codes[inner] - 0.5 * (codes[inner - 1] + codes[inner + 1])
     sums = Sums(
         products=engine.array((codes.T @ codes).toarray()),
         curvature=engine.array((differences.T @ differences).toarray()),
