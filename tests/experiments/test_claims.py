@@ -137,7 +137,7 @@ def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffl
 
 def test_a_handful_of_links_decides_nothing():
     result = make_topology(links=39)
-    for claim in (clusters_change(result), clusters_persist(result)):
+    for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
         assert (claim.outcome, claim.support, claim.against) == (UNTOLD, (), ())
         assert any("39 links" in line for line in claim.notes)
 

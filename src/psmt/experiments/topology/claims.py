@@ -141,7 +141,8 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
             f"{_interval(test.permuted)} beyond permuted pictures, {_interval(test.shuffled)} beyond frames in random "
             "order"
         )
-        lines.append((all_hold([exceeds(null, LEAST) for null in (test.permuted, test.shuffled)]), line))
+        outcome = all_hold([exceeds(null, LEAST) for null in (test.permuted, test.shuffled)])
+        lines.append((outcome if result.lasting.links >= LEAST_LINKS else UNTOLD, line))
     return Claim(
         key=key,
         text=text,
@@ -150,7 +151,7 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
         outcome=lines[0][0],
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
-        notes=some(*_said(lines, UNTOLD), note),
+        notes=some(*_said(lines, UNTOLD), _few_links(result.lasting.links), note),
         figures=result.likeness.summary(),
     )
 
