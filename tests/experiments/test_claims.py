@@ -9,8 +9,9 @@ import pytest
 from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.sweep.claims import more_atoms, more_frames
 from psmt.experiments.topology.claims import clusters_change, clusters_persist, linked_look_alike
+from psmt.experiments.topology.evidence import Change, Lasting, Measured
 from psmt.experiments.topology.likeness import Likeness
-from psmt.experiments.topology.persistence import Overlap
+from psmt.experiments.topology.settings import TopologySettings
 
 UNTOLD = "cannot be told"
 
@@ -69,67 +70,91 @@ def test_a_film_too_short_for_the_sweep_gives_the_reason():
 # The topology
 
 
-NEAR = Overlap(frames_apart=96, frames_shared=63 / 64, jaccard=0.9, permuted=0.01, p_value=0.001, adjusted_rand=0.9)
-FAR = Overlap(frames_apart=6200, frames_shared=0.0, jaccard=0.2, permuted=0.01, p_value=0.001, adjusted_rand=0.1)
+SPREAD = np.linspace(-0.02, 0.02, 19)
+"""Of a null."""
 
 
-def make_topology(distant=FAR, *, halves=None, edges=3, linked=0.4, p_value=0.001):
+def make_topology(*, same=0.8, other=0.3, lasting=0.3, shuffled=0.05, chance=0.01, links=400, **likeness):
     """What the claims read of a result."""
-    likeness = Likeness(linked, 0.1, np.zeros(9), p_value)
+    dealt = Measured(same - other, SPREAD)
+    linked, in_random_order = likeness.get("linked", 0.4), likeness.get("in_random_order", 0.1)
+    alike = Likeness(linked, 0.1, Measured(linked - 0.1, SPREAD), Measured(linked - 0.1, in_random_order + SPREAD))
     return SimpleNamespace(
-        persistence=SimpleNamespace(successive=NEAR, distant=distant, always_linked=2, sometimes_linked=7),
-        halves=halves,
-        graphs=[{"edges": np.zeros((edges, 2))}],
+        settings=TopologySettings(),
+        persistence=SimpleNamespace(always_linked=2, sometimes_linked=7, shared=np.array([0.9, 0.5])),
+        design=SimpleNamespace(windows=np.zeros((2, 5000)), sets=np.zeros((4, 2400)), block=60, memory=15),
+        change=None if np.isnan(same) else Change(same, other, dealt, links),
+        lasting=Lasting(Measured(lasting, shuffled + SPREAD), Measured(lasting, np.full(99, chance)), links),
         component_size=np.array([[1, 4], [3, 1]]),
         chosen=(0, 1),
-        likeness=likeness,
-        shifted_likeness=replace(likeness, p_value=0.5),
+        likeness=alike,
+        shifted_likeness=replace(alike, shuffled=Measured(0.3, 0.3 + SPREAD)),
     )
 
 
 def test_clusters_that_change_and_still_persist():
-    change, persist = clusters_change(make_topology()), clusters_persist(make_topology())
+    result = make_topology()
+    change, persist = clusters_change(result), clusters_persist(result)
     assert (change.outcome, persist.outcome) == ("holds", "holds")
-    assert "80% of the links differ" in change.support[0]
-    assert "2 atoms have links in all windows" in change.against[0]
-    assert "20% of the links are in both" in persist.support[0]
-    assert "the other 80% do not last" in persist.against[0]
-    assert "98% of their frames" in persist.notes[0]
-
-
-def test_what_stays_the_same_does_not_change():
-    assert clusters_change(make_topology(replace(FAR, jaccard=0.5))).outcome == "does not hold"
-
-
-@pytest.mark.parametrize("distant", [replace(FAR, p_value=0.06), replace(FAR, jaccard=0.005, p_value=0.04)])
-def test_links_that_chance_explains_do_not_persist(distant):
-    claim = clusters_persist(make_topology(distant))
-    assert claim.outcome == "does not hold"
-    assert "by chance" in claim.against[0]
-
-
-def test_windows_with_common_frames_decide_nothing_but_halves_do():
-    shared = replace(FAR, frames_shared=0.4)
-    claim = clusters_persist(make_topology(shared))
-    assert claim.outcome == UNTOLD
-    assert claim.notes[0] == "no two windows are without common frames"
-    assert clusters_persist(make_topology(shared, halves=FAR)).outcome == "holds"
-
-
-def test_a_graph_without_links_says_nothing():
-    nothing = replace(FAR, jaccard=np.nan, p_value=np.nan)
-    result = make_topology(nothing, edges=0, linked=np.nan, p_value=np.nan)
-    for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
-        assert claim.outcome == UNTOLD
-        assert "no two atoms are linked" in claim.notes
+    assert "80% of the links" in change.support[0]
+    assert "50 in 100 (48 to 52) beyond blocks dealt out at random" in change.support[0]
+    assert "30% of the links are in both" in persist.support[0]
+    assert "25 in 100 (23 to 27) beyond it" in persist.support[0]
+    assert "30.00 times the 1%" in persist.support[1]
+    assert (change.against, persist.against) == ((), ())
+    assert any("98% of their frames" in line for line in persist.notes)
 
 
 @pytest.mark.parametrize(
-    ("linked", "p_value", "outcome"),
-    [(0.4, 0.001, "holds"), (0.4, 0.2, "does not hold"), (0.05, 0.001, "does not hold")],
+    ("same", "other", "outcome"),
+    [
+        (0.80, 0.60, "holds"),
+        (0.80, 0.75, UNTOLD),
+        (0.80, 0.79, "does not hold"),
+        (0.09, 0.00, UNTOLD),  # what does not repeat at the same time cannot be seen to change
+        (np.nan, np.nan, UNTOLD),
+    ],
 )
-def test_likeness(linked, p_value, outcome):
-    claim = linked_look_alike(make_topology(linked=linked, p_value=p_value))
+def test_change_is_beyond_what_chance_gives_by_five_in_a_hundred(same, other, outcome):
+    assert clusters_change(make_topology(same=same, other=other)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("lasting", "shuffled", "chance", "outcome"),
+    [
+        (0.30, 0.05, 0.01, "holds"),
+        (0.0043, 0.0, 0.0001, "does not hold"),  # many times chance, and next to nothing
+        (0.30, 0.25, 0.01, UNTOLD),
+        (0.30, 0.29, 0.01, "does not hold"),  # as many in random order
+        (0.30, 0.05, 0.15, "does not hold"),  # twice as many as with permuted atoms
+    ],
+)
+def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffled, chance, outcome):
+    claim = clusters_persist(make_topology(lasting=lasting, shuffled=shuffled, chance=chance))
+    assert claim.outcome == outcome
+    assert bool(claim.against) == (outcome == "does not hold")
+
+
+def test_a_handful_of_links_decides_nothing():
+    result = make_topology(links=39)
+    for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
+        assert (claim.outcome, claim.support, claim.against) == (UNTOLD, (), ())
+        assert any("39 links" in line for line in claim.notes)
+
+
+def test_a_graph_without_links_says_nothing():
+    result = make_topology(same=np.nan, lasting=np.nan, linked=np.nan)
+    for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
+        assert claim.outcome == UNTOLD
+    assert any("no two atoms" in line for line in clusters_persist(result).notes)
+
+
+@pytest.mark.parametrize(
+    ("linked", "in_random_order", "outcome"),
+    [(0.4, 0.1, "holds"), (0.4, 0.25, UNTOLD), (0.4, 0.29, "does not hold"), (0.11, -0.5, "does not hold")],
+)
+def test_likeness(linked, in_random_order, outcome):
+    claim = linked_look_alike(make_topology(linked=linked, in_random_order=in_random_order))
     assert claim.outcome == outcome
     assert any("shifted" in line for line in claim.against)
 

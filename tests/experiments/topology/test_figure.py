@@ -10,7 +10,7 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.topology.component_panels import stable_positions
 from psmt.experiments.topology.figure import topology_figure
 from psmt.experiments.topology.map_figure import atom_map_figure
-from psmt.experiments.topology.run import assemble, topology
+from psmt.experiments.topology.run import Links, assemble, topology
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.figures import png
 from psmt.patches import read_patches
@@ -35,11 +35,11 @@ def test_all_panels_are_there_and_labelled(result, n_times):
     assert len(graph_panels(figure)) == 3 * n_times
     assert len(pictures) == 9
     curves = [axes for axes in figure.axes if axes not in pictures and axes not in graph_panels(figure)]
-    assert len(curves) == 4
+    assert len(curves) == 5
     assert all(axes.get_ylabel() for axes in curves)
     assert [axes.get_xlabel() for axes in curves].count("") == 1  # the upper half of a shares the axis below it
     headings = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
-    assert all(f"{letter}  " in headings for letter in "abcde")
+    assert all(f"{letter}  " in headings for letter in "abcdef")
 
 
 @pytest.mark.parametrize("n_windows", [2, 3, 5, 7])
@@ -127,9 +127,15 @@ def test_figures_of_a_film_without_links(result):
         "places": result.atom_map.places,
         "shape": np.array(result.atom_map.shape),
     }
+    nothing = {
+        "edges": np.zeros((0, 2), dtype=np.int32),
+        "counts": np.zeros(2, dtype=int),
+        "used": np.ones((2, n_atoms), dtype=bool),
+    }
     empty = assemble(
         [alone] * 3,
         arranged,
+        Links(result.design, nothing, [nothing] * 19, None, []),
         dictionary=result.dictionary,
         starts=result.starts[:3],
         settings=replace(result.settings, chosen=(5,)),

@@ -5,18 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from psmt.coding import SparseCoder
 from psmt.embedding import solve_closed_form
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.running.context import Run
 from psmt.experiments.topology.atom_map import grid_by_similarity
+from psmt.experiments.topology.evidence import Measured, measure_lasting
 from psmt.experiments.topology.experiment import EXPERIMENT
-from psmt.experiments.topology.graph import similarity_graph, window_graph
-from psmt.experiments.topology.likeness import likeness_test, picture_likeness
+from psmt.experiments.topology.graph import link_sets, similarity_graph, window_graph
+from psmt.experiments.topology.likeness import measure_likeness, picture_likeness
 from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import choose_atoms
-from psmt.experiments.topology.run import compare_halves, topology
+from psmt.experiments.topology.run import topology
 from psmt.experiments.topology.settings import RULE, TopologySettings
 from psmt.moments import WindowMoments
 from psmt.patches import read_patches
@@ -124,6 +124,26 @@ def test_dead_atoms_have_no_links(engine):
     assert graph["nearest"][0].tolist()[3:] == [-1, -1]
 
 
+def test_atoms_that_are_hardly_used_have_no_links(engine):
+    codes = smooth_signals(100, 6, seed=4)
+    codes[9:, 2] = 0.0
+    codes[10:, 5] = 0.0
+    graph = graph_of(codes, device=engine.device, threshold=-1.0, min_uses=10)
+    assert graph["used"].tolist() == [True, True, False, True, True, True]
+    assert not (graph["edges"] == 2).any()
+    sets = link_sets(
+        **pack_codes(codes),
+        frames=np.arange(100)[None],
+        run=100,
+        n_atoms=6,
+        n_components=6,
+        threshold=-1.0,
+        min_uses=10,
+    )
+    assert sets["edges"].tolist() == graph["edges"].tolist()
+    assert sets["used"].tolist() == [graph["used"].tolist()]
+
+
 def test_window_without_any_activity_has_no_links(engine):
     graph = graph_of(np.zeros((50, 4)), device=engine.device)
     assert not graph["used"].any()
@@ -160,45 +180,53 @@ def test_shifted_likeness_is_that_of_plain_loops():
     np.testing.assert_allclose(picture_likeness(atoms), np.corrcoef(atoms), atol=1e-12)
 
 
+def windows_from(*graphs, n_atoms, unused=()):
+    """What `link_sets` returns for windows with these links (n_edges, 2)."""
+    used = np.ones((len(graphs), n_atoms), dtype=bool)
+    used[:, list(unused)] = False
+    edges = [np.array(graph, dtype=np.int32).reshape(-1, 2) for graph in graphs]
+    return {"edges": np.concatenate(edges), "counts": np.array([len(own) for own in edges]), "used": used}
+
+
 def test_likeness_counts_pairs_once_per_window_and_leaves_out_dead_atoms():
     likeness = np.random.default_rng(1).uniform(-1, 1, (6, 6))
     likeness = (likeness + likeness.T) / 2
-    times = np.zeros((6, 6), dtype=int)
-    times[0, 1], times[2, 4] = 3, 1
-    used = np.array([True, True, True, True, True, False])
-    result = likeness_test(likeness, times, used, n_permutations=19, seed=0)
-    others = [likeness[i, j] for i in range(5) for j in range(i + 1, 5) if (i, j) not in {(0, 1), (2, 4)}]
+    film = windows_from([(0, 1), (2, 4)], [(0, 1)], [(0, 1)], n_atoms=6, unused=[5])
+    null = windows_from([(0, 2)], [], [], n_atoms=6, unused=[5])
+    result = measure_likeness(likeness, film, [null], n_permutations=19, seed=0)
+    pairs = [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    others = [likeness[pair] for pair in pairs if pair not in {(0, 1), (2, 4)}]
     assert result.linked == pytest.approx((3 * likeness[0, 1] + likeness[2, 4]) / 4, abs=1e-6)
     assert result.unlinked == pytest.approx(np.mean(others), abs=1e-6)
-    assert len(result.permuted) == 19
+    assert len(result.permuted.null) == 19
+    unlinked = np.mean([likeness[pair] for pair in pairs if pair != (0, 2)])
+    assert result.shuffled.null.tolist() == pytest.approx([likeness[0, 2] - unlinked], abs=1e-6)
 
 
 def test_permutations_find_nothing_in_random_graphs_and_much_in_true_ones():
     rng = np.random.default_rng(0)
     atoms = np.repeat(rng.standard_normal((5, 16)), 6, axis=0) + 0.5 * rng.standard_normal((30, 16))
     likeness = picture_likeness(atoms)
-    used = np.ones(30, dtype=bool)
-    chance = [
-        likeness_test(likeness, np.triu(rng.random((30, 30)) < 0.1, 1), used, n_permutations=99, seed=s).p_value
-        for s in range(60)
-    ]
+
+    def p_value(linked, seed):
+        # Two windows with the same links: what is one piece of evidence is not counted as two.
+        edges = np.argwhere(np.triu(linked, 1))
+        film = windows_from(edges, edges, n_atoms=30)
+        return measure_likeness(likeness, film, [], n_permutations=99, seed=seed).permuted.p_value
+
+    chance = [p_value(rng.random((30, 30)) < 0.1, seed) for seed in range(60)]
     # Uniform p-values: 60 of them have a mean of 0.5 +- 0.037, and 6 +- 2.3 below 0.1.
     assert 0.38 < np.mean(chance) < 0.62
     assert np.mean(np.array(chance) <= 0.1) < 0.25
     same = np.repeat(np.arange(5), 6)
-    true = np.triu((same[:, None] == same) & (rng.random((30, 30)) < 0.5), 1)
-    assert likeness_test(likeness, true, used, n_permutations=99, seed=0).p_value == 0.01
+    assert p_value((same[:, None] == same) & (rng.random((30, 30)) < 0.5), 0) == 0.01
 
 
 def test_likeness_without_links_is_open():
-    result = likeness_test(np.eye(4), np.zeros((4, 4), dtype=int), np.ones(4, dtype=bool), n_permutations=9, seed=0)
-    assert result.summary() == {
-        "linked": None,
-        "unlinked": 0.0,
-        "difference": None,
-        "p_value": None,
-        "n_permutations": 0,
-    }
+    result = measure_likeness(np.eye(4), windows_from([], n_atoms=4), [], n_permutations=9, seed=0).summary()
+    assert (result["linked"], result["unlinked"]) == (None, 0.0)
+    assert (result["permuted"]["value"], result["permuted"]["p_value"]) == (None, None)
+    assert result["shuffled"]["beyond"] == {"mean": None, "low": None, "high": None}
 
 
 # Persistence
@@ -207,36 +235,34 @@ def test_likeness_without_links_is_open():
 def test_persistence_by_hand():
     first, second, third = [(0, 1), (1, 2), (4, 5)], [(0, 1), (1, 2), (6, 7)], [(2, 3), (8, 9)]
     graphs = [graph_from_edges(edges, 12) for edges in (first, second, third)]
-    result = measure_persistence(graphs, np.array([0, 10, 20]), window=15, n_permutations=99, seed=0)
-    assert result.jaccard.tolist() == pytest.approx([(2 / 4 + 0 / 5) / 2, 0.0])
+    result = measure_persistence(graphs, np.array([0, 10, 20]))
+    assert result.shared.tolist() == pytest.approx([2 * (2 + 0) / (6 + 5), 0.0])
     assert result.lags.tolist() == [10, 20]
-    assert result.successive.jaccard == pytest.approx(0.25)
-    assert result.successive.frames_shared == pytest.approx(1 / 3)
-    assert result.distant.jaccard == 0.0
-    assert result.distant.frames_shared == 0.0
     assert (result.always_linked, result.sometimes_linked, result.never_linked) == (1, 9, 2)
 
 
-def test_graph_that_stays_is_no_chance_and_one_at_random_is():
-    rng = np.random.default_rng(0)
+def test_graph_that_stays_is_no_chance():
+    edges = np.argwhere(np.triu(np.random.default_rng(0).random((30, 30)) < 0.1, 1))
+    film = windows_from(edges, edges, edges, n_atoms=30)
+    result = measure_lasting(film, [windows_from(edges, [], [], n_atoms=30)] * 19, n_permutations=99, seed=0)
+    assert (result.share, result.permuted.p_value, result.shuffled.p_value) == (1.0, 0.01, 0.05)
+    assert result.permuted.null.max() < 0.3
+    assert tuple(result.shuffled.beyond()) == (1.0, 1.0, 1.0)
 
-    def random_edges():
-        return [tuple(pair) for pair in np.argwhere(np.triu(rng.random((30, 30)) < 0.1, 1))]
 
-    same = [graph_from_edges(random_edges(), 30)] * 4
-    stays = measure_persistence(same, np.arange(0, 40, 10), window=30, n_permutations=99, seed=0)
-    assert (stays.successive.jaccard, stays.successive.p_value, stays.successive.adjusted_rand) == (1.0, 0.01, 1.0)
-    assert stays.successive.permuted < 0.2
-    other = [graph_from_edges(random_edges(), 30) for _ in range(4)]
-    changes = measure_persistence(other, np.arange(0, 40, 10), window=30, n_permutations=99, seed=0)
-    assert changes.successive.p_value > 0.02
-    assert changes.successive.jaccard == pytest.approx(changes.successive.permuted, abs=0.05)
+def test_bounds_leave_one_draw_in_twenty_beside():
+    null = np.arange(999.0)
+    assert tuple(Measured(1000.0, null).beyond()) == pytest.approx((501.0, 51.0, 951.0))
+    assert Measured(949.0, null).p_value == pytest.approx(0.051)
+    assert Measured(949.5, null).p_value == pytest.approx(0.05)
+    assert Measured(949.5, null).beyond().low > 0 >= Measured(949.0, null).beyond().low
+    assert not Measured(5.0, null[:18]).beyond().is_finite
 
 
 def test_persistence_without_links_is_open():
     empty = [graph_from_edges([], 5)] * 3
-    result = measure_persistence(empty, np.array([0, 1, 2]), window=9, n_permutations=9, seed=0)
-    assert result.summary()["successive"]["jaccard"] is None
+    result = measure_persistence(empty, np.array([0, 1, 2]))
+    assert result.summary()["shared"] == [None, None]
     assert result.never_linked == 5
 
 
@@ -326,7 +352,8 @@ def test_whole_experiment(engine, film, tmp_path):
     summary = json.loads(json.dumps(result.summary(), allow_nan=False))
     assert summary["rule"] == RULE
     assert summary["n_components"] == 16
-    assert summary["likeness"]["n_permutations"] == 49
+    assert summary["likeness"]["permuted"]["draws"] == 49
+    assert summary["min_uses"] == 10
     assert sorted(result.atom_map.atoms) == sorted(set(result.atom_map.atoms))
 
 
@@ -349,21 +376,10 @@ def test_companions_are_those_linked_most_often(film, tmp_path):
     assert all(counts[other] == count and other != atom for other, count in companions)
 
 
-def test_halves_are_compared_like_windows(glide, tmp_path):
-    settings = TopologySettings(n_atoms=16, window=300, alpha=0.3, n_permutations=19)
-    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(glide)
-    codes = pack_codes(coder.transform(glide))
-    found = compare_halves(codes, settings, Run(folder=tmp_path))
-    graphs = [window_graph(**slice_codes(codes, s, s + 210), n_atoms=16, n_components=4) for s in (0, 210)]
-    expected = measure_persistence(graphs, np.array([0, 210]), window=210, n_permutations=19, seed=0).successive
-    assert found == expected
-    assert found.frames_shared == 0
-    assert compare_halves(slice_codes(codes, 0, 32), settings, Run(folder=tmp_path)) is None
-
-
-def test_a_film_without_two_disjoint_windows_is_judged_by_its_halves(glide, tmp_path):
+def test_a_film_shorter_than_two_windows_is_compared_by_its_halves(glide, tmp_path):
     settings = TopologySettings(n_atoms=16, window=300, overlap=0.8, alpha=0.3, n_permutations=19)
     result = topology(glide, settings, Run(folder=tmp_path))
-    assert result.persistence.distant.frames_shared > 0
-    assert result.halves.frames_shared == 0
-    assert result.summary()["halves"]["jaccard"] == result.halves.summary()["jaccard"]
+    np.testing.assert_array_equal(result.design.windows, np.arange(420).reshape(2, 210))
+    summary = result.summary()
+    assert summary["lasting"]["shuffled"]["draws"] == 19
+    assert summary["design"]["windows"] == [0, 210]

@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
 from psmt.engines import engine_for
+from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.graph import embed, used_columns
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
@@ -80,7 +81,8 @@ def arrange_atoms(
         ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
     """
     engine = engine_for(device)
-    embedding = embed(values, columns, offsets, n_atoms, min(n_components, MAP_COMPONENTS), device, **how)
+    codes = unpack_codes(values, columns, offsets, n_atoms)
+    embedding = embed(codes, min(n_components, MAP_COMPONENTS), engine, **how)
     atoms, unit = used_columns(embedding, engine)
     shape, places = grid_by_similarity(engine.numpy(unit).T, aspect=aspect)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}

@@ -10,29 +10,29 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from psmt.experiments.topology.claims import LEAST
 from psmt.experiments.topology.component_panels import atom_colour, draw_components
 from psmt.experiments.topology.likeness import Likeness
-from psmt.experiments.topology.persistence import Persistence
 from psmt.experiments.topology.result import TopologyResult
 from psmt.figures.panels import WIDTH, as_picture, contrast, heading, panel
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
 
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _LEFT, _MIDDLE, _RIGHT = 0.62, 6.55, 9.85
-_TOP_ROW, _GRAPH_ROW = 3.5, 1.3
+_TOP_ROW, _GRAPH_ROW = 4.7, 1.3
 """Inches: where panels begin and end, heights of the rows."""
 
 
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
-    """Figure of the chosen atoms: over time (a), their components (b), their most similar (c); and two tests (d, e)."""
-    height = 0.45 + _TOP_ROW + 1.3 + _GRAPH_ROW * len(result.chosen) + 0.65
+    """Figure of the chosen atoms: over time (a), their components (b), their most similar (c); and tests (d to f)."""
+    height = 0.45 + _TOP_ROW + 1.3 + _GRAPH_ROW * len(result.chosen) + 0.85
     figure = Figure(figsize=(WIDTH, height))
     times = result.times(n_times)
     top = height - 0.45
     _draw_over_time(figure, result, times, top=top)
-    _draw_likeness(panel(figure, 7.35, top - 1.2, _RIGHT - 7.35, 1.2), result.likeness)
-    staying = panel(figure, 7.35, top - _TOP_ROW, _RIGHT - 7.35, 1.2)
-    _draw_persistence(staying, result.persistence, result.settings.window)
+    _draw_likeness(panel(figure, 7.35, top - 1.0, _RIGHT - 7.35, 1.0), result.likeness)
+    _draw_persistence(panel(figure, 7.35, top - 2.95, _RIGHT - 7.35, 1.0), result)
+    _draw_beyond(panel(figure, 7.35, top - _TOP_ROW, _RIGHT - 7.35, 0.8), result)
     top = height - 0.45 - _TOP_ROW - 1.3
     draw_components(figure, result, times, left=_LEFT, right=_MIDDLE, top=top, row=_GRAPH_ROW)
     _draw_companions(figure, result, top=top)
@@ -42,7 +42,8 @@ def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
         f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {result.settings.window:,} frames, "
         f"{result.settings.components:,} directions. Atoms are linked where their columns of P have a cosine above "
         f"{result.settings.threshold:g}.\nShown in b: of each part of the film, the window in which these atoms have "
-        "most links (dotted in a).",
+        "most links (dotted in a).\nShown in f: the film less its null, 90% interval. Null: blocks dealt out (change), "
+        f"frames in random order. Dashed: {LEAST:g}.",
         fontsize=SMALL,
         color=QUIET,
         linespacing=1.5,
@@ -138,7 +139,7 @@ def _draw_companions(figure: Figure, result: TopologyResult, *, top: float) -> N
                 heading(axes, "c", "With the two most similar", lift=20)
 
 
-# (d), (e) the tests
+# (d), (e), (f) the tests
 
 
 def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
@@ -146,53 +147,65 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
     heading(axes, "d", "Do linked atoms look alike?")
     axes.set_xlabel("correlation, linked less unlinked", fontsize=TEXT, color=INK)
     axes.set_ylabel("permutations", fontsize=TEXT, color=INK)
-    if len(likeness.permuted) == 0:
+    if not np.isfinite(likeness.difference):
         axes.text(0.5, 0.5, "no links to compare", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET)
         axes.set(xticks=[], yticks=[])
         return
-    low = min(0.0, float(likeness.permuted.min()), likeness.difference)
-    high = max(0.0, float(likeness.permuted.max()), likeness.difference)
+    nulls = np.concatenate([likeness.permuted.null, likeness.shuffled.null, [0.0, likeness.difference]])
+    low, high = float(nulls.min()), float(nulls.max())
     margin = 0.06 * (high - low)
     axes.set_xlim(low - margin, high + margin)
-    counts, _, _ = axes.hist(likeness.permuted, bins=20, color=QUIET, alpha=0.55, linewidth=0)
+    counts, _, _ = axes.hist(likeness.permuted.null, bins=20, color=QUIET, alpha=0.55, linewidth=0)
+    most = float(np.max(counts))
+    shuffled = likeness.shuffled.null
+    axes.plot(shuffled, np.full(len(shuffled), 0.12 * most), "|", color=COLOURS[0], markersize=9, markeredgewidth=1.2)
     axes.axvline(likeness.difference, color=COLOURS[1], linewidth=2.4)
     # Above the bars, so that no position of the line can hide it.
-    axes.set_ylim(0, 1.75 * float(np.max(counts)))
+    axes.set_ylim(0, 2.2 * most)
     late = likeness.difference > (low + high) / 2
-    axes.annotate(
-        f"linked {likeness.linked:.2f}, unlinked {likeness.unlinked:.2f}\np = {likeness.p_value:.2g}",
-        (likeness.difference, 0.98),
-        (-6 if late else 6, 0),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        ha="right" if late else "left",
-        va="top",
-        fontsize=SMALL,
-        color=COLOURS[1],
-    )
+    for row, (text, colour) in enumerate(
+        (
+            (f"film: {likeness.linked:.2f} linked, {likeness.unlinked:.2f} not", COLOURS[1]),
+            ("pictures permuted", QUIET),
+            ("frames in random order", COLOURS[0]),
+        )
+    ):
+        axes.annotate(
+            text,
+            (likeness.difference, 0.98 - 0.16 * row),
+            (-6 if late else 6, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="right" if late else "left",
+            va="top",
+            fontsize=SMALL,
+            color=colour,
+        )
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
 
 
-def _draw_persistence(axes: Axes, persistence: Persistence, window: int) -> None:
+def _draw_persistence(axes: Axes, result: TopologyResult) -> None:
     style_axes(axes)
     heading(axes, "e", "Do links stay?")
-    known = np.isfinite(persistence.jaccard)
-    lags, shared = persistence.lags[known], 100 * persistence.jaccard[known]
+    persistence, lasting, window = result.persistence, result.lasting, result.settings.window
+    known = np.isfinite(persistence.shared)
+    lags, shared = persistence.lags[known], 100 * persistence.shared[known]
     axes.fill_between(lags, shared, color=COLOURS[0], alpha=0.13, linewidth=0)
     marker = "o" if len(lags) <= 40 else ""
     axes.plot(lags, shared, color=COLOURS[0], linewidth=1.8, marker=marker, markersize=3, clip_on=False)
-    top = max(float(shared.max(initial=0.0)), 1.0)
+    top = max(float(shared.max(initial=0.0)), 100 * float(lasting.shuffled.null.max(initial=0.0)), 1.0)
     # Room for the figures above the curve, whatever its shape.
-    axes.set(xlim=(0, 1.02 * persistence.lags[-1]), ylim=(0, 1.75 * top))
+    axes.set(xlim=(0, 1.02 * persistence.lags[-1]), ylim=(0, 1.9 * top))
     if window < persistence.lags[-1]:
         axes.axvline(window, color=QUIET, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-    near, far = persistence.successive, persistence.distant
-    lines = [
-        f"{near.frames_apart:,.0f} frames apart: {_percent(near.jaccard)}",
-        f"{'no common frame' if far.frames_shared == 0 else f'{far.frames_apart:,.0f} apart'}: {_percent(far.jaccard)}",
-        f"by chance: {_percent(far.permuted)}",
-    ]
+    lines = ["no two windows have links"]
+    if np.isfinite(lasting.share):
+        lines = [
+            f"no common frame: {_percent(lasting.share)}",
+            f"frames in random order: {_percent(float(lasting.shuffled.null.mean()))}",
+            f"atoms permuted: {_percent(float(lasting.permuted.null.mean()))}",
+        ]
     axes.text(
         0.99,
         0.97,
@@ -202,15 +215,50 @@ def _draw_persistence(axes: Axes, persistence: Persistence, window: int) -> None
         va="top",
         fontsize=SMALL,
         color=INK,
-        linespacing=1.35,
+        linespacing=1.3,
     )
-    axes.set_xlabel("frames between two windows", fontsize=TEXT, color=INK)
+    axes.set_xlabel("frames from window to window", fontsize=TEXT, color=INK)
     axes.set_ylabel("links in both (%)", fontsize=TEXT, color=INK)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     # Room for the text above the curve, but no percentage beyond all of them.
     highest = min(100.0, axes.get_ylim()[1])
     axes.set_yticks([tick for tick in MaxNLocator(4).tick_values(0, highest) if tick <= highest])
+
+
+def _draw_beyond(axes: Axes, result: TopologyResult) -> None:
+    """What each claim is judged by: the film less its null, with the interval, and the least that counts."""
+    style_axes(axes, grid=False)
+    heading(axes, "f", "Beyond the nulls")
+    rows = [
+        ("change", None if result.change is None else result.change.dealt),
+        ("stay", result.lasting.shuffled),
+        ("alike", result.likeness.shuffled),
+    ]
+    for row, (_, measured) in enumerate(rows):
+        beyond = None if measured is None else measured.beyond()
+        if beyond is None or not beyond.is_finite:
+            axes.annotate(
+                "cannot be told",
+                (LEAST, row),
+                (5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=SMALL,
+                color=QUIET,
+            )
+            continue
+        told = COLOURS[1] if beyond.low > LEAST else INK
+        axes.plot(beyond[1:], [row, row], color=told, linewidth=2.2, solid_capstyle="butt")
+        axes.plot(beyond.mean, row, "o", color=told, markersize=4.5)
+    axes.axvline(0.0, color=QUIET, linewidth=0.8)
+    axes.axvline(LEAST, color=QUIET, linewidth=0.9, linestyle=(0, (3, 2)))
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -0.1), max(high, 0.3))
+    axes.set(yticks=range(len(rows)), yticklabels=[name for name, _ in rows], ylim=(len(rows) - 0.5, -0.5))
+    axes.set_xlabel("share of links, or correlation", fontsize=TEXT, color=INK)
+    axes.set_ylabel("claim", fontsize=TEXT, color=INK)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def _percent(value: float) -> str:

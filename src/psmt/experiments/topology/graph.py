@@ -6,32 +6,44 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from psmt.embedding import solve_closed_form, solve_window
 from psmt.engines import Engine, engine_for
+from psmt.engines.window import Sums
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.settings import THRESHOLD
-from psmt.moments import WindowMoments
-from psmt.types import Array, Result
+from psmt.experiments.topology.settings import MIN_USES, THRESHOLD
+from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
+from psmt.numerics.rank import RANK_TOL
+from psmt.types import Array, Ints, Result
 
 N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""
 
 
-def embed(
-    values: Array,
-    columns: NDArray[Any],
-    offsets: NDArray[Any],
-    n_atoms: int,
-    n_components: int,
-    device: str = "cpu",
-    **how: Any,
-) -> Any:
-    """P (n_components, n_atoms) of packed codes, as an array of the engine; the rest is as in `solve_window`."""
-    engine = engine_for(device)
-    moments = WindowMoments.of(engine.dense(unpack_codes(values, columns, offsets, n_atoms)), engine)
-    return solve_window(moments, n_components, **how).matrix
+def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | None = None, **how: Any) -> Any:
+    """P (n_components, n_atoms) of codes (time, n_atoms), as an array of the engine; the rest as in `solve_window`.
+
+    With a `run` the codes are runs of that many frames from different times, one after the other: what jumps from one
+    run to the next is no motion, and its second differences are left out. There is only the closed form then, and no
+    half stencils.
+    """
+    if run is None:
+        return solve_window(WindowMoments.of(engine.dense(codes), engine), n_components, **how).matrix
+    place = np.arange(codes.shape[0]) % run
+    inner = np.flatnonzero((place > 0) & (place < run - 1))
+    differences = codes[inner] - 0.5 * (codes[inner - 1] + codes[inner + 1])
+    sums = Sums(
+        products=engine.array((codes.T @ codes).toarray()),
+        curvature=engine.array((differences.T @ differences).toarray()),
+        total=engine.array(codes.sum(axis=0)),
+        ends=engine.array(np.empty((0, codes.shape[1]))),
+        n=codes.shape[0],
+    )
+    covariance, second = covariance_of(sums, centred=how.get("centred", True)), second_moment_of_differences(sums)
+    rank_tol = how.get("rank_tol", RANK_TOL)
+    return solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol).matrix
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
@@ -49,6 +61,7 @@ def window_graph(
     n_atoms: int,
     n_components: int,
     threshold: float = THRESHOLD,
+    min_uses: int = MIN_USES,
     device: str = "cpu",
     **how: Any,
 ) -> Result:
@@ -59,23 +72,65 @@ def window_graph(
     Returns
     -------
     dict
-        ``used`` (n_atoms,): whether the atom has a column in P; ``edges`` (n_edges, 2): linked atoms, the lower
-        first, in order; ``component`` (n_atoms,): label of the connected component; ``component_size`` and
-        ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1 where there are no more, and
-        ``nearest_similarity``.
+        ``used`` (n_atoms,): whether the atom is used in `min_uses` frames and has a column in P; ``edges``
+        (n_edges, 2): linked atoms, the lower first, in order; ``component`` (n_atoms,): label of the connected
+        component; ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1
+        where there are no more, and ``nearest_similarity``.
     """
-    embedding = embed(values, columns, offsets, n_atoms, n_components, device, **how)
-    return similarity_graph(embedding, threshold=threshold, device=device)
+    engine = engine_for(device)
+    codes = unpack_codes(values, columns, offsets, n_atoms)
+    embedding = embed(codes, n_components, engine, **how)
+    return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
 
 
-def similarity_graph(embedding: Any, *, threshold: float = THRESHOLD, device: str = "cpu") -> Result:
-    """The graph of the columns of P (n_components, n_atoms): what `window_graph` returns."""
+def link_sets(
+    *,
+    values: Array,
+    columns: NDArray[Any],
+    offsets: NDArray[Any],
+    frames: Ints,
+    run: int,
+    n_atoms: int,
+    n_components: int,
+    threshold: float = THRESHOLD,
+    min_uses: int = MIN_USES,
+    device: str = "cpu",
+    **how: Any,
+) -> Result:
+    """Links of sets of frames (n_sets, n_frames) of the packed codes, each set made of runs of `run` frames. One task.
+
+    Returns
+    -------
+    dict
+        ``edges`` (n_edges, 2): linked atoms of all sets, one set after the other; ``counts`` (n_sets,): links of each;
+        ``used`` (n_sets, n_atoms): whether the atom may have links in the set.
+    """
+    engine = engine_for(device)
+    codes = unpack_codes(values, columns, offsets, n_atoms)
+    edges, used = [], np.zeros((len(frames), n_atoms), dtype=bool)
+    for own, chosen in zip(used, frames, strict=True):
+        part = csr_array(codes[chosen])
+        embedding = embed(part, n_components, engine, run=run, **how)
+        atoms, similarity = _similarity(embedding, often_used(part, min_uses), engine)
+        own[atoms] = True
+        edges.append(_links(atoms, similarity, threshold))
+    return {"edges": np.concatenate(edges), "counts": np.array([len(part) for part in edges]), "used": used}
+
+
+def often_used(codes: csr_array, min_uses: int) -> NDArray[np.bool_]:
+    """Whether each atom is active in at least `min_uses` of the codes (time, n_atoms)."""
+    enough: NDArray[np.bool_] = np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses
+    return enough
+
+
+def similarity_graph(
+    embedding: Any, may_link: NDArray[np.bool_] | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
+) -> Result:
+    """The graph of the columns of P (n_components, n_atoms), of all or some atoms: what `window_graph` returns."""
     engine = engine_for(device)
     n_atoms = embedding.shape[1]
-    atoms, unit = used_columns(engine.array(embedding), engine)
-    similarity = engine.numpy(unit.T @ unit)
-    # One triangle alone decides: rounding could break the symmetry of the product.
-    edges = atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)
+    atoms, similarity = _similarity(engine.array(embedding), may_link, engine)
+    edges = _links(atoms, similarity, threshold)
     _, component = connected_components(_adjacency(edges, n_atoms), directed=False)
     k = min(N_NEAREST, n_atoms - 1)
     nearest = np.full((n_atoms, k), -1, dtype=np.int32)
@@ -93,6 +148,20 @@ def similarity_graph(embedding: Any, *, threshold: float = THRESHOLD, device: st
         "nearest": nearest,
         "nearest_similarity": nearest_similarity,
     }
+
+
+def _similarity(embedding: Any, may_link: NDArray[np.bool_] | None, engine: Engine) -> tuple[NDArray[np.intp], Array]:
+    """Atoms (n,) that may have links, and cosines (n, n) between their columns of P (n_components, n_atoms)."""
+    atoms, unit = used_columns(embedding, engine)
+    if may_link is not None:
+        kept = np.flatnonzero(may_link[atoms])
+        atoms, unit = atoms[kept], unit[:, kept]
+    return atoms, engine.numpy(unit.T @ unit)
+
+
+def _links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
+    # One triangle alone decides: rounding could break the symmetry of the product.
+    return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)
 
 
 def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:

@@ -1,16 +1,17 @@
-"""Whether linked atoms look alike: how alike two pictures are, and a permutation test."""
+"""Whether linked atoms look alike: how alike two pictures are, linked and unlinked, and in the nulls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psmt.experiments.topology.evidence import Measured
 from psmt.experiments.topology.scalars import plain
-from psmt.types import Array
+from psmt.types import Array, Result
 
 MAX_SHIFT = 2
 """Pixels that a picture may be shifted by in the shift-tolerant likeness: atoms of one moving edge differ by that."""
@@ -52,58 +53,67 @@ def picture_side(atoms: Array) -> int:
 
 @dataclass(frozen=True)
 class Likeness:
-    """Whether linked atoms look alike, against unlinked ones and against pictures dealt out at random."""
+    """Whether linked atoms look alike: how much more so than unlinked ones, and than in two nulls."""
 
     linked: float
     """Mean likeness of linked pairs, each counted once per window in which it is linked; NaN without links."""
     unlinked: float
-    """Mean likeness of the pairs of used atoms that are never linked."""
-    permuted: Array
-    """(n_permutations,): linked less unlinked, with the pictures of the used atoms permuted."""
-    p_value: float
-    """(1 + number of permutations that are at least as far apart) / (1 + n_permutations)."""
+    """Mean likeness of the pairs that are never linked, of atoms that may have links."""
+    permuted: Measured
+    """Linked less unlinked; null: the pictures of the atoms permuted, the graphs as they are."""
+    shuffled: Measured
+    """Linked less unlinked; null: the links of frames in random order."""
 
     @property
     def difference(self) -> float:
         """Linked less unlinked."""
-        return self.linked - self.unlinked
+        return self.permuted.value
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers."""
         return {
             "linked": plain(self.linked),
             "unlinked": plain(self.unlinked),
-            "difference": plain(self.difference),
-            "p_value": plain(self.p_value),
-            "n_permutations": len(self.permuted),
+            "permuted": self.permuted.summary(),
+            "shuffled": self.shuffled.summary(),
         }
 
 
-def likeness_test(
-    likeness: Array, times_linked: NDArray[Any], used: NDArray[Any], *, n_permutations: int, seed: int
+def measure_likeness(
+    likeness: Array, film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int
 ) -> Likeness:
-    """`Likeness` of pairs, from a matrix (n_atoms, n_atoms) of likeness and one of how often each pair is linked.
+    """`Likeness` of pairs, from a matrix (n_atoms, n_atoms) and what `link_sets` returned for film and nulls.
 
-    The labels of the used atoms are permuted: the graph stays as it is, in all windows at once, and each of its nodes
-    gets the picture of another one.
+    Pictures are permuted among the atoms that may have links: the graphs stay as they are, in all windows at once, and
+    each of their nodes gets the picture of another one.
     """
-    atoms = np.flatnonzero(used)
-    alike = likeness[np.ix_(atoms, atoms)].astype(np.float32)
-    first, second = np.nonzero(np.triu(times_linked[np.ix_(atoms, atoms)], 1))
-    weights = times_linked[atoms[first], atoms[second]].astype(np.float64)
-    n_pairs = len(atoms) * (len(atoms) - 1) // 2
-    total = (float(alike.sum(dtype=np.float64)) - float(np.trace(alike))) / 2
-    if len(first) == 0 or len(first) == n_pairs:
-        unlinked = total / n_pairs if n_pairs and len(first) == 0 else np.nan
-        linked = float(np.mean(alike[first, second])) if len(first) else np.nan
-        return Likeness(linked, unlinked, np.zeros(0), np.nan)
-
-    def means(order: NDArray[Any]) -> tuple[float, float]:
-        pairs = alike[order[first], order[second]].astype(np.float64)
-        return float(pairs @ weights / weights.sum()), float((total - pairs.sum()) / (n_pairs - len(first)))
-
-    linked, unlinked = means(np.arange(len(atoms)))
+    pairs = _Pairs(likeness, film)
+    linked, unlinked = pairs.means()
     rng = np.random.default_rng(seed)
-    permuted = np.array([np.subtract(*means(rng.permutation(len(atoms)))) for _ in range(n_permutations)])
-    at_least = int(np.count_nonzero(permuted >= linked - unlinked))
-    return Likeness(linked, unlinked, permuted, (1 + at_least) / (1 + n_permutations))
+    # A draw without links has none between pictures that are alike.
+    permuted = [np.nan_to_num(np.subtract(*pairs.means(rng))) for _ in range(n_permutations)]
+    shuffled = [np.nan_to_num(np.subtract(*_Pairs(likeness, draw).means())) for draw in nulls]
+    difference = linked - unlinked
+    return Likeness(
+        linked, unlinked, Measured(difference, np.array(permuted)), Measured(difference, np.array(shuffled))
+    )
+
+
+class _Pairs:
+    """The pairs of atoms that may have links, and how often each is linked."""
+
+    def __init__(self, likeness: Array, links: Result) -> None:
+        atoms = np.flatnonzero(links["used"].any(axis=0))
+        self.alike = likeness[np.ix_(atoms, atoms)].astype(np.float32)
+        found, self.times = np.unique(links["edges"], axis=0, return_counts=True)
+        self.first, self.second = np.searchsorted(atoms, found).reshape(-1, 2).T
+        self.count = len(atoms) * (len(atoms) - 1) // 2
+        self.total = (float(self.alike.sum(dtype=np.float64)) - float(np.trace(self.alike))) / 2
+
+    def means(self, rng: np.random.Generator | None = None) -> tuple[float, float]:
+        """Mean likeness of linked and of unlinked pairs; with an `rng`, of pictures that it permutes."""
+        order = np.arange(len(self.alike)) if rng is None else rng.permutation(len(self.alike))
+        pairs = self.alike[order[self.first], order[self.second]].astype(np.float64)
+        n_unlinked = self.count - len(pairs)
+        linked = float(pairs @ self.times / self.times.sum()) if len(pairs) else np.nan
+        return linked, (self.total - float(pairs.sum())) / n_unlinked if n_unlinked else np.nan

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from psmt.experiments.topology.atom_map import AtomMap
+from psmt.experiments.topology.design import Design
+from psmt.experiments.topology.evidence import Change, Lasting
 from psmt.experiments.topology.likeness import Likeness
-from psmt.experiments.topology.persistence import Overlap, Persistence
+from psmt.experiments.topology.persistence import Persistence
 from psmt.experiments.topology.settings import RULE, Row, TopologySettings
 from psmt.types import Array, Ints, Result
 
@@ -29,14 +31,18 @@ class TopologyResult:
     """What `window_graph` returned, window by window."""
     chosen: tuple[int, ...]
     """Atoms that are followed: as given, or by `RULE`."""
+    design: Design
+    """Frames that the three tests compare."""
+    change: Change | None
+    """None where the film has too few blocks for the test."""
+    lasting: Lasting
     likeness: Likeness
     """Of pictures in place."""
     shifted_likeness: Likeness | None
     """Of pictures that may be shifted by `MAX_SHIFT` pixels; None where atoms are no square pictures."""
     persistence: Persistence
+    """Of all windows; it decides nothing."""
     atom_map: AtomMap
-    halves: Overlap | None = None
-    """What the graphs of the film's two halves share, where any two windows have common frames."""
 
     @cached_property
     def centers(self) -> Ints:
@@ -97,10 +103,13 @@ class TopologyResult:
             "largest_component": [int(sizes.max()) for sizes in self.component_size],
             "chosen": list(self.chosen),
             "rule": RULE if self.settings.chosen is None else "given",
+            "min_uses": self.settings.min_uses,
+            "design": self.design.summary(),
+            "change": None if self.change is None else self.change.summary(),
+            "lasting": self.lasting.summary(),
             "likeness": self.likeness.summary(),
             "shifted_likeness": None if self.shifted_likeness is None else self.shifted_likeness.summary(),
             "persistence": self.persistence.summary(),
-            "halves": None if self.halves is None else self.halves.summary(),
             "atom_map": self.atom_map.summary(),
         }
 

@@ -1,11 +1,11 @@
-"""The whole experiment: dictionary, codes, a task per window and one for the map, and the result."""
+"""The whole experiment: dictionary, codes, tasks for windows, map and nulls, and the result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,11 @@ from psmt.experiments.coding_tasks import code_film, slice_codes
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
-from psmt.experiments.topology.graph import window_graph
-from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, likeness_test, picture_likeness
-from psmt.experiments.topology.persistence import Overlap, measure_persistence
+from psmt.experiments.topology.design import Design
+from psmt.experiments.topology.evidence import measure_change, measure_lasting
+from psmt.experiments.topology.graph import link_sets, window_graph
+from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, measure_likeness, picture_likeness
+from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.types import Array, Ints, Result
@@ -32,36 +34,52 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
         When the film is too short for two windows.
     """
     film = np.ascontiguousarray(check_series(values, name="patches"))
-    starts = settings.starts(len(film))
+    settings.check(len(film))
     run = replace(run, name="topology")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
+    return topology_of_codes(dictionary, codes, settings, run)
+
+
+def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
+    """Dynamic topology of packed codes over a dictionary (n_atoms, n_features)."""
+    starts = settings.starts(len(codes["offsets"]) - 1)
     # The map takes longest and goes first: nobody then waits for it at the end.
     tasks = [map_task(codes, settings, run.device), *window_tasks(codes, settings, run.device)]
     arranged, *graphs = run.tasks(tasks, "windows")
-    result = assemble(graphs, arranged, dictionary=dictionary, starts=starts, settings=settings)
-    if result.persistence.distant.frames_shared > 0:
-        # The paper's windows are longer than half of its film: any two of them have frames in common.
-        result = replace(result, halves=compare_halves(codes, settings, run))
-    return result
+    links = compare_with_nulls(codes, settings, run)
+    return assemble(graphs, arranged, links, dictionary=dictionary, starts=starts, settings=settings)
 
 
-def compare_halves(codes: Result, settings: TopologySettings, run: Run) -> Overlap | None:
-    """What the graphs of the first and the second half of a film share; None where a half has too few frames."""
-    n_frames = len(codes["offsets"]) - 1
-    half = n_frames // 2
-    if half <= settings.n_atoms:
-        return None
-    starts = np.array([0, n_frames - half])
-    tasks = [
-        Task(
-            f"topology-M{settings.n_atoms:04d}-half{i}",
-            window_graph,
-            _graph_inputs(codes, start, half, settings, run.device),
-        )
-        for i, start in enumerate(starts)
-    ]
-    tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
-    return measure_persistence(run.tasks(tasks, "halves"), starts, window=half, **tests).successive
+class Links(NamedTuple):
+    """What `link_sets` returned for the frames of a design and for its nulls."""
+
+    design: Design
+    windows: Result
+    shuffled: list[Result]
+    sets: Result | None
+    """None where the design has no sets."""
+    dealt: list[Result]
+
+
+def compare_with_nulls(codes: Result, settings: TopologySettings, run: Run) -> Links:
+    """Links of the frames that the tests compare, and of the nulls; a task per draw."""
+    design = Design.of(codes, settings)
+    inputs = {**codes, **_graph_options(settings, run.device)}
+
+    def task(name: str, frames: Ints, length: int) -> Task:
+        named = f"topology-M{settings.n_atoms:04d}-{name}"
+        return Task(named, link_sets, {**inputs, "frames": frames, "run": length})
+
+    draws = settings.n_nulls, settings.seed
+    length = design.windows.shape[1]
+    tasks = [task("apart", design.windows, length)]
+    tasks += [task(f"shuffled{i:03d}", frames, length) for i, frames in enumerate(design.shuffled(*draws))]
+    if len(design.sets):
+        tasks += [task("sets", design.sets, design.block)]
+        tasks += [task(f"dealt{i:03d}", frames, design.block) for i, frames in enumerate(design.dealt(*draws))]
+    windows, *others = run.tasks(tasks, "nulls")
+    shuffled, others = others[: settings.n_nulls], others[settings.n_nulls :]
+    return Links(design, windows, shuffled, others[0] if others else None, others[1:])
 
 
 def map_task(codes: Result, settings: TopologySettings, device: str = "cpu") -> Task:
@@ -75,36 +93,43 @@ def window_tasks(codes: Result, settings: TopologySettings, device: str = "cpu")
     """Tasks of all windows, from the packed codes of the film."""
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     return [
-        Task(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings.window, settings, device))
+        Task(f"{name}-w{i:03d}", window_graph, _graph_inputs(codes, start, settings, device))
         for i, start in enumerate(settings.starts(len(codes["offsets"]) - 1))
     ]
 
 
-def _graph_inputs(codes: Result, start: int, window: int, settings: TopologySettings, device: str) -> dict[str, Any]:
+def _graph_inputs(codes: Result, start: int, settings: TopologySettings, device: str) -> dict[str, Any]:
+    return {**slice_codes(codes, start, start + settings.window), **_graph_options(settings, device)}
+
+
+def _graph_options(settings: TopologySettings, device: str) -> dict[str, Any]:
     return {
-        **slice_codes(codes, start, start + window),
         "n_atoms": settings.n_atoms,
         "n_components": settings.components,
         "threshold": settings.threshold,
         **settings.departures.embedding,
         "solver": settings.solver,
+        "min_uses": settings.min_uses,
         **on_device(device),
     }
 
 
 def assemble(
-    graphs: Sequence[Result], arranged: Result, *, dictionary: Array, starts: Ints, settings: TopologySettings
+    graphs: Sequence[Result],
+    arranged: Result,
+    links: Links,
+    *,
+    dictionary: Array,
+    starts: Ints,
+    settings: TopologySettings,
 ) -> TopologyResult:
-    """What the windows' graphs and the arranged atoms say: the part that comes after the tasks."""
-    n_atoms = len(dictionary)
-    times_linked = np.zeros((n_atoms, n_atoms), dtype=np.int32)
-    for graph in graphs:
-        times_linked[graph["edges"][:, 0], graph["edges"][:, 1]] += 1
-    used = np.logical_or.reduce([graph["used"] for graph in graphs])
+    """What the windows' graphs, the arranged atoms and the nulls say: the part that comes after the tasks."""
     tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
 
-    def test(max_shift: int) -> Likeness:
-        return likeness_test(picture_likeness(dictionary, max_shift=max_shift), times_linked, used, **tests)
+    def alike(max_shift: int) -> Likeness:
+        return measure_likeness(
+            picture_likeness(dictionary, max_shift=max_shift), links.windows, links.shuffled, **tests
+        )
 
     side = isqrt(dictionary.shape[1])
     pictures = side * side == dictionary.shape[1] and side > MAX_SHIFT
@@ -114,8 +139,11 @@ def assemble(
         starts=starts,
         graphs=graphs,
         chosen=choose_atoms(graphs, settings.n_chosen) if settings.chosen is None else tuple(map(int, settings.chosen)),
-        likeness=test(0),
-        shifted_likeness=test(MAX_SHIFT) if pictures else None,
-        persistence=measure_persistence(graphs, starts, window=settings.window, **tests),
+        design=links.design,
+        change=None if links.sets is None else measure_change(links.sets, links.dealt),
+        lasting=measure_lasting(links.windows, links.shuffled, **tests),
+        likeness=alike(0),
+        shifted_likeness=alike(MAX_SHIFT) if pictures else None,
+        persistence=measure_persistence(graphs, starts),
         atom_map=AtomMap.of(arranged, dictionary),
     )

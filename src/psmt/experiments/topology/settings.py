@@ -17,6 +17,12 @@ from psmt.validation import Constraint, allowing, check_count, check_parameters,
 THRESHOLD = 0.7
 """Cosine similarity of two columns of P above which the paper links two atoms."""
 
+MIN_USES = 10
+"""Frames of a window that an atom is used in before it may have links: a cosine from a handful is an accident."""
+
+N_NULLS = 19
+"""Draws of each null: what lies beyond all of them has p <= 1 / 20."""
+
 RULE = (
     "most informative: largest variance over time of the logarithm of the component size, times one less the share "
     "of the windows with links that it spends in the component of an atom chosen before it"
@@ -38,6 +44,8 @@ class TopologySettings:
         f; None is a quarter of the atoms. Windows of a smaller rank have that many.
     threshold : float
         Cosine similarity above which two atoms are linked.
+    min_uses : int
+        Frames of a window that an atom is used in, at least, where it has links.
     alpha : float
         Price of activity in layer 1.
     max_epochs : int
@@ -45,7 +53,9 @@ class TopologySettings:
     chosen : tuple of int, optional
         Atoms to follow; None takes the `n_chosen` most informative, see `RULE`.
     n_permutations : int
-        Of each test.
+        Of atoms, in each test that has them.
+    n_nulls : int
+        Films without the claimed effect that each claim is held against, >= 19; see `design`.
     seed : int
     departures : Departures
         From the paper.
@@ -63,11 +73,13 @@ class TopologySettings:
     overlap: float = 63 / 64
     n_components: int | None = None
     threshold: float = THRESHOLD
+    min_uses: int = MIN_USES
     alpha: float = 1.0
     max_epochs: int = 5
     chosen: tuple[int, ...] | None = None
     n_chosen: int = 3
     n_permutations: int = 999
+    n_nulls: int = N_NULLS
     seed: int = 0
     departures: Departures = OURS
     solver: str = "closed"
@@ -78,10 +90,12 @@ class TopologySettings:
         "overlap": real(),
         "n_components": allowing(None, count()),
         "threshold": real(-1.0),
+        "min_uses": count(),
         "alpha": real(open_bound=True),
         "max_epochs": count(),
         "n_chosen": count(),
         "n_permutations": count(),
+        "n_nulls": count(N_NULLS),
         "seed": count(0),
         "solver": choice("closed", "sgd"),
     }
