@@ -18,10 +18,28 @@ from psmt.types import Array, Result
 
 
 def window_task(
-    name: str, patches: Array, dictionary: Array, codes: Result, *, n_components: int, lam: float, device: str = "cpu"
+    name: str,
+    patches: Array,
+    dictionary: Array,
+    codes: Result,
+    *,
+    n_components: int,
+    lam: float,
+    centred: bool = True,
+    device: str = "cpu",
 ) -> Task:
-    """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes."""
-    inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
+    """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes.
+
+    V is the paper's centred covariance, or the uncentred second moment of the original sparse manifold transform.
+    """
+    inputs = {
+        "patches": patches,
+        "dictionary": dictionary,
+        **codes,
+        "n_components": n_components,
+        "lam": lam,
+        "centred": centred,
+    }
     return Task(name, reconstruct_window, inputs | on_device(device))
 
 
@@ -34,6 +52,7 @@ def reconstruct_window(
     offsets: NDArray[Any],
     n_components: int,
     lam: float,
+    centred: bool = True,
     device: str = "cpu",
 ) -> Result:
     """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
@@ -41,12 +60,13 @@ def reconstruct_window(
     Their packed codes come with them, see `psmt.experiments.coding_tasks`.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
-    frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
+    given: dict[str, Any] = {"n_components": n_components, "lam": lam, "centred": centred, "device": device}
+    frames, rank = through_embedding(codes, dictionary, **given)
     return {"mse": mse(frames, patches), "rank": np.array(rank)}
 
 
 def through_embedding(
-    codes: Any, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+    codes: Any, dictionary: Array, *, n_components: int, lam: float, centred: bool = True, device: str = "cpu"
 ) -> tuple[Array, int]:
     """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
 
@@ -55,7 +75,7 @@ def through_embedding(
     engine = engine_for(device)
     own = engine.array(codes)
     moments = WindowMoments.of(own, engine)
-    embedding = embed_window(moments, n_components)
+    embedding = embed_window(moments, n_components, centred=centred)
     recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
     del moments  # as large as the codes several times over
     recovered = recover.many(own @ embedding.matrix.T, own)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Atoms, Horizon, Out, PatchOptions, Start, Window
+from psmt.experiments.options import AUTO, Atoms, Horizon, NStarts, Out, PatchOptions, Search, Start, Window
 
 if TYPE_CHECKING:
     from psmt.experiments.prediction.settings import PredictionSettings
@@ -32,7 +32,9 @@ class PredictOptions(PatchOptions):
         Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
     ] = "auto"
     start: Start = ()
+    n_starts: NStarts = None
     horizon: Horizon = 30
+    search: Search = "segment"
     out: Out = Path("psmt-predict")
 
     def settings(self) -> "PredictionSettings":
@@ -50,6 +52,9 @@ class PredictOptions(PatchOptions):
             lam=self.lam,
             seed=self.seed,
             starts=self.start,
+            n_starts=base.n_starts if self.n_starts is None else self.n_starts,
+            n_null=base.n_null,
+            search=self.search,
         )
 
 
@@ -57,7 +62,8 @@ COMMAND = Command(
     name="predict",
     help="""Predict frames with PSMT and all it is compared to (Fig. 4 of the paper).
 
-Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; where phases are searched, \
-reconstruction.csv and reconstruction.png too. Ends with a table per phase that holds every method against copying.""",
+Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; starts.csv and starts.png, \
+errors at many starts and on two nulls, which decide the claims; where phases are searched, reconstruction.csv and \
+reconstruction.png too. Ends with a table per phase that holds every method against copying, and with the claims.""",
     options=PredictOptions,
 )

@@ -9,7 +9,16 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
+from psmt.baselines import (
+    Baseline1,
+    Baseline2,
+    CopyCode,
+    CopyLast,
+    LinearTrend,
+    MeanCode,
+    MeanFrame,
+    RidgeAutoregression,
+)
 from psmt.coding import SparseCoder
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.phases import Phase
@@ -27,6 +36,8 @@ METHODS = {
     "baseline2": "Baseline 2",
     "copy": "copy last patch",
     "copy_code": "copy last code",
+    "mean": "mean patch",
+    "mean_code": "mean code",
     "linear": "linear in pixels",
     "ridge": "ridge regression",
 }
@@ -111,6 +122,8 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "baseline2": Baseline2(**shared),
         "copy": CopyLast(),
         "copy_code": CopyCode(**shared),
+        "mean": MeanFrame(window=psmt.window),
+        "mean_code": MeanCode(**shared),
         "linear": LinearTrend(),
         "ridge": RidgeAutoregression(),
     }
@@ -153,9 +166,20 @@ def predict_phase(
     scores, rollouts = {}, {}
     for name, method in methods.items():
         fitted = psmt if method is psmt else method.fit(past)
-        rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
+        rollouts[name] = free_running(_before_rollout(fitted, patches[: phase.start + 1]), delayed, estimates)
         scores[name] = teacher_forced(fitted, delayed, estimates)
     return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
+
+
+def _before_rollout(fitted: Predictor, known: Array) -> Predictor:
+    """A copy that is to receive the last of the known frames, and then is left to itself.
+
+    Who receives nothing after training, Baseline 1, has that frame in its training window: a rollout begins where all
+    know the same frames.
+    """
+    if getattr(fitted, "static_window", False):
+        return deepcopy(fitted).fit(known)
+    return deepcopy(fitted)
 
 
 def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> list[Summary]:

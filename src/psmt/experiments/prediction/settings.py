@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.phases import check_length
+from psmt.experiments.phases import Search, check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,12 @@ class PredictionSettings:
     seed : int
     starts : tuple of int
         Frames to start from; without any, a calm and a lively phase are searched.
+    n_starts : int
+        Starts that claims are judged over, at the most: those above, and more at even distances.
+    n_null : int
+        Starts at which each null, the film without its order in time, is predicted too.
+    search : {'segment', 'film'}
+        Where phases are looked for: inside the segment of least error, or in the whole film.
     """
 
     n_atoms: int = 512
@@ -38,6 +44,9 @@ class PredictionSettings:
     lam: float | Literal["auto"] = "auto"
     seed: int = 0
     starts: tuple[int, ...] = ()
+    n_starts: int = 20
+    n_null: int = 4
+    search: Search = "segment"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -47,6 +56,9 @@ class PredictionSettings:
         "alpha": real(open_bound=True),
         "lam": allowing("auto", real()),
         "seed": count(0),
+        "n_starts": count(0),
+        "n_null": count(0),
+        "search": choice(*get_args(Search)),
     }
 
     def __post_init__(self) -> None:
@@ -55,12 +67,12 @@ class PredictionSettings:
     @classmethod
     def quick(cls) -> Self:
         """The small version: a film of a thousand frames, less than a minute."""
-        return cls(n_atoms=128, window=384)
+        return cls(n_atoms=128, window=384, n_starts=8, n_null=3)
 
     @classmethod
     def demo(cls) -> Self:
         """For the built-in film."""
-        return cls(n_atoms=320, window=960)
+        return cls(n_atoms=320, window=960, n_starts=8, n_null=3)
 
     @property
     def largest(self) -> int:

@@ -15,6 +15,7 @@ from psmt.experiments.options import (
     Out,
     PatchOptions,
     QuarterComponents,
+    Search,
     unless_auto,
 )
 
@@ -39,6 +40,7 @@ class ReconstructOptions(PatchOptions):
     components: QuarterComponents = "auto"
     lam: FixedLam = "auto"
     horizon: Horizon = 30
+    search: Search = "segment"
     out: Out = Path("psmt-reconstruct")
 
     def settings(self) -> "ReconstructionSettings":
@@ -55,6 +57,7 @@ class ReconstructOptions(PatchOptions):
             seed=self.seed,
             window=self.window or 3 * atoms,
             horizon=self.horizon,
+            search=self.search,
         )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, get_args
 
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.phases import Search
 from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class ReconstructionSettings:
     seed : int
     window, horizon : int
         H and K of the predictions that phases are looked for; the segment of least error is as long as the window.
+    search : {'segment', 'film'}
+        Where phases are looked for: inside the segment of least error, or in the whole film.
     """
 
     n_atoms: int = 512
@@ -37,6 +40,7 @@ class ReconstructionSettings:
     seed: int = 0
     window: int = 1536
     horizon: int = 30
+    search: Search = "segment"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -47,6 +51,7 @@ class ReconstructionSettings:
         "seed": count(0),
         "window": count(),
         "horizon": count(),
+        "search": choice(*get_args(Search)),
     }
 
     def __post_init__(self) -> None:

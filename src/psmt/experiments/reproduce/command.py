@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from psmt.experiments.options import AUTO, DEFAULT_LAM, Horizon, Out, PatchOptions, Start
+from psmt.experiments.options import AUTO, DEFAULT_LAM, Horizon, NStarts, Out, PatchOptions, Search, Start
 
 HELP = """Carry out every experiment of the paper on your film, and report on its claims.
 
@@ -59,7 +59,9 @@ class ReproduceOptions(PatchOptions):
         ),
     ] = "auto"
     start: Start = ()
+    n_starts: NStarts = None
     horizon: Horizon = 30
+    search: Search = "segment"
     out: Out = Path("psmt-reproduce")
 
     def settings(self) -> dict[str, Any]:
