@@ -74,8 +74,8 @@ NStarts = Annotated[
     int | None,
     Parameter(
         name="--n-starts",
-        help="Starts over which claims are judged, phases among them; fewer where the film has less room. Left out: 20, "
-        "8 with --quick.",
+        help="Starts over which claims are judged, phases among them; fewer where the film has less room. Left out: "
+        "20, or 8 with --quick.",
         metavar="INT",
         show_default=False,
     ),

@@ -45,8 +45,8 @@ def effects_figure(result: PredictionResult) -> Figure:
     figure.text(
         0.15 / _WIDTH,
         0.16 / height,
-        f"Dots: starts ({len(result.starts)} of the film). Bars: means with 95% intervals. Grey band: ties, ±{MARGIN:g}. "
-        "A claim holds where its bars on the film are left of the band and of the nulls.",
+        f"Dots: starts ({len(result.starts)} of the film). Bars: means, 95% intervals. Grey band: ties, ±{MARGIN:g}. A "
+        "claim holds where its bars on the film are left of the band and of the nulls.",
         fontsize=SMALL,
         color=QUIET,
     )

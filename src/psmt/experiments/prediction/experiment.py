@@ -34,8 +34,15 @@ def _starts(result: PredictionResult) -> bytes:
     """starts.csv: one line per start and method, on the film and on its nulls."""
     films = {"film": result.starts, **result.nulls}
     lines = (
-        (film, found.phase.start, method, mean_log_error(found, method, "code"), score.vs_code.mean())
-        + (mean_log_error(found, method, "frame"), score.vs_frame.mean())
+        (
+            film,
+            found.phase.start,
+            method,
+            mean_log_error(found, method, "code"),
+            float(score.vs_code.mean()),
+            mean_log_error(found, method, "frame"),
+            float(score.vs_frame.mean()),
+        )
         for film, results in films.items()
         for found in results
         for method, score in found.scores.items()

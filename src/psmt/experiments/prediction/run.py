@@ -39,9 +39,7 @@ class PredictionResult:
     def phase_motions(self) -> dict[str, float]:
         """How much the frames that are predicted move, by phase."""
         horizon = self.settings.horizon
-        return {
-            result.phase.name: phase_motion(self.motion, result.phase, horizon=horizon) for result in self.phases
-        }
+        return {result.phase.name: phase_motion(self.motion, result.phase, horizon=horizon) for result in self.phases}
 
     def summary(self) -> list[dict[str, Any]]:
         """Numbers of each phase, for JSON."""
@@ -104,7 +102,7 @@ def predict(
 def phase_task(
     patches: Array, phase: Phase, settings: PredictionSettings, device: str = "cpu", *, null: str = ""
 ) -> Task:
-    """Task that predicts one phase of the patches (time, n_features), or of a null that is made from the same frames."""
+    """Task that predicts one phase of the patches (time, n_features), or of a null made from the same frames."""
     inputs: dict[str, Any] = {
         "patches": patches[: phase.start + settings.horizon + 1],
         "start": phase.start,

@@ -94,7 +94,8 @@ def effects_table(result: PredictionResult) -> Table:
         ]
 
     rows = [row(part) for parts in comparisons(result).values() for part in parts]
-    return Table("Paired differences over all starts, 95% intervals in brackets; below 0 the first is better", columns, rows)
+    caption = "Paired differences over all starts, 95% intervals in brackets; below 0 the first is better"
+    return Table(caption, columns, rows)
 
 
 def starts_table(result: PredictionResult) -> Table:

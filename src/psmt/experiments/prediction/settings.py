@@ -67,12 +67,12 @@ class PredictionSettings:
     @classmethod
     def quick(cls) -> Self:
         """The small version: a film of a thousand frames, less than a minute."""
-        return cls(n_atoms=128, window=384, n_starts=8, n_null=3)
+        return cls(n_atoms=128, window=384, n_starts=8, n_null=4)
 
     @classmethod
     def demo(cls) -> Self:
         """For the built-in film."""
-        return cls(n_atoms=320, window=960, n_starts=8, n_null=3)
+        return cls(n_atoms=320, window=960, n_starts=8, n_null=4)
 
     @property
     def largest(self) -> int:
