@@ -168,7 +168,7 @@ def test_effects_and_their_size_are_named(make_prediction):
     assert (figures["starts"], figures["wins"], figures["verdict"]) == (8, 8, "holds")
     assert figures["effect"]["mean"] == pytest.approx(np.log(0.5))
     assert figures["times_its_error"] == pytest.approx(0.5)
-    assert claim.figures["phases"]["calm"]["baseline1"] == pytest.approx(np.log(0.3))
+    assert claim.figures["calm"]["baseline1"] == pytest.approx(np.log(0.3))
     assert "mean code" in next(note for note in claim.notes if note.startswith("phase “calm”"))
 
 

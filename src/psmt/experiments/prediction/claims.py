@@ -102,9 +102,9 @@ def _claim(
         against=tuple(lines["does not hold"]),
         notes=some(note, *lines[UNTOLD], *(_phase_line(result, shown) for result in phases)),
         figures={
+            **{result.phase.name: _log_errors(result, shown) for result in phases},
             "margin": MARGIN,
             "comparisons": {part.name: _figures(part) for part in parts},
-            "phases": {result.phase.name: _log_errors(result, shown) for result in phases},
         },
     )
 

@@ -89,12 +89,13 @@ def predict(
         tasks = [phase_task(film, start, settings, run.device, null=null) for start in chosen]
         return [unpack_phase(start, found) for start, found in zip(chosen, run.tasks(tasks, stage), strict=True)]
 
-    found = results(starts, "starts")
+    own = results(phases, "phases")
+    more = results([start for start in starts if start not in phases], "more starts")
     return PredictionResult(
         settings=settings,
-        phases=[result for phase in phases for result in found if result.phase == phase],
-        starts=found,
-        nulls={null: results(tested, f"null, {null}", null) for null in NULLS},
+        phases=own,
+        starts=sorted([*own, *more], key=lambda result: result.phase.start),
+        nulls={null: results(tested, f"null ({null})", null) for null in NULLS},
         motion=frame_motion(film),
     )
 
