@@ -22,7 +22,22 @@ from psmt.experiments.prediction.phase import METHODS, summarise
 from psmt.experiments.prediction.phase import Row as PredictionRow
 
 FILM = "builtin:glide?frames=260"
-TINY = ["--patch", "6", "--atoms", "40", "--window", "120", "--horizon", "5", "--alpha", "0.3", "--workers", "1", "--n-starts", "3"]
+TINY = [
+    "--patch",
+    "6",
+    "--atoms",
+    "40",
+    "--window",
+    "120",
+    "--horizon",
+    "5",
+    "--alpha",
+    "0.3",
+    "--workers",
+    "1",
+    "--starts",
+    "3",
+]
 FIXED = ["--components", "12", "--lam", "0.1"]
 COLUMNS = ["phase", "method", "step", "frame", "mse_vs_code", "mse_vs_frame"]
 PNG = b"\x89PNG\r\n\x1a\n"

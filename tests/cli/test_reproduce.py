@@ -31,7 +31,7 @@ from psmt.sources import open_frames
 FILM = "builtin:glide?frames=90&noise=0.02&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
 TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]
-FEW = ["--horizon", "4", "--n-starts", "3"]
+FEW = ["--horizon", "4", "--starts", "3"]
 FILES = {
     "sweep.csv",
     "sweep.png",
@@ -148,7 +148,9 @@ def test_summary_says_what_the_tables_say(unbroken):
         assert line["mean"] == pytest.approx(np.mean(errors), rel=1e-12)
     errors = [float(row["mse"]) for row in read_csv(unbroken.out / "reconstruction.csv")]
     # Of the segments that leave room for two phases of 5 frames behind the first window of 36.
-    least = min((s for s in range(0, 90 - 36 + 1, 9) if s + 36 >= 46), key=lambda start: np.mean(errors[start : start + 36]))
+    least = min(
+        (s for s in range(0, 90 - 36 + 1, 9) if s + 36 >= 46), key=lambda start: np.mean(errors[start : start + 36])
+    )
     assert summary["reconstruction"]["least_error"] == {
         "start": least,
         "stop": least + 36,

@@ -73,7 +73,6 @@ Search = Annotated[
 NStarts = Annotated[
     int | None,
     Parameter(
-        name="--n-starts",
         help="Starts over which claims are judged, phases among them; fewer where the film has less room. Left out: "
         "20, or 8 with --quick.",
         metavar="INT",

@@ -32,7 +32,7 @@ class PredictOptions(PatchOptions):
         Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
     ] = "auto"
     start: Start = ()
-    n_starts: NStarts = None
+    starts: NStarts = None
     horizon: Horizon = 30
     search: Search = "segment"
     out: Out = Path("psmt-predict")
@@ -52,7 +52,7 @@ class PredictOptions(PatchOptions):
             lam=self.lam,
             seed=self.seed,
             starts=self.start,
-            n_starts=base.n_starts if self.n_starts is None else self.n_starts,
+            n_starts=base.n_starts if self.starts is None else self.starts,
             n_null=base.n_null,
             search=self.search,
         )

@@ -165,21 +165,13 @@ def predict_phase(
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
     for name, method in methods.items():
-        fitted = psmt if method is psmt else method.fit(past)
-        rollouts[name] = free_running(_before_rollout(fitted, patches[: phase.start + 1]), delayed, estimates)
+        # Who receives nothing after training, Baseline 1, has the first frame that all receive in its training window:
+        # every method begins with the same frames.
+        received = getattr(method, "static_window", False)
+        fitted = psmt if method is psmt else method.fit(patches[: phase.start + received])
+        rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
         scores[name] = teacher_forced(fitted, delayed, estimates)
     return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
-
-
-def _before_rollout(fitted: Predictor, known: Array) -> Predictor:
-    """A copy that is to receive the last of the known frames, and then is left to itself.
-
-    Who receives nothing after training, Baseline 1, has that frame in its training window: a rollout begins where all
-    know the same frames.
-    """
-    if getattr(fitted, "static_window", False):
-        return deepcopy(fitted).fit(known)
-    return deepcopy(fitted)
 
 
 def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> list[Summary]:

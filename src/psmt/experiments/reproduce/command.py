@@ -59,7 +59,7 @@ class ReproduceOptions(PatchOptions):
         ),
     ] = "auto"
     start: Start = ()
-    n_starts: NStarts = None
+    starts: NStarts = None
     horizon: Horizon = 30
     search: Search = "segment"
     out: Out = Path("psmt-reproduce")
