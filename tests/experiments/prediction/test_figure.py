@@ -118,7 +118,7 @@ def test_effects_are_drawn_for_the_film_and_its_nulls(make_prediction):
     figure = effects_figure(result)
     (axes,) = figure.axes
     parts = [part for group in comparisons(result).values() for part in group]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [part.name for part in parts]
+    assert [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()] == [part.name for part in parts]
     dots = [collection.get_offsets() for collection in axes.collections]
     assert sorted(len(points) for points in dots) == sorted(
         len(values) for part in parts for values in (part.differences, *part.null_differences.values())

@@ -31,9 +31,10 @@ def effects_figure(result: PredictionResult) -> Figure:
     axes.axvspan(-MARGIN, MARGIN, color=RULE, alpha=0.8, linewidth=0)
     axes.axvline(0, color=QUIET, linewidth=0.9)
     for row, part in enumerate(parts):
-        _draw(axes, row, part)
-    axes.set_ylim(len(parts) - 0.5, -0.5)
-    axes.set_yticks(range(len(parts)), [part.name for part in parts], fontsize=SMALL)
+        _draw(axes, -row, part)
+    axes.set_ylim(0.5 - len(parts), 0.5)
+    names = [part.name.replace(" against ", "\nagainst ") for part in parts]
+    axes.set_yticks([-row for row in range(len(parts))], names, fontsize=SMALL)
     axes.tick_params(axis="y", length=0)
     # Linear near a tie, logarithmic beyond: an effect of 0.1 is to be seen beside one of 5.
     axes.set_xscale("symlog", linthresh=0.1, linscale=0.6)
@@ -70,7 +71,7 @@ def _draw(axes: Axes, row: int, part: Comparison) -> None:
     films = {"film": (part.differences, part.effect)} | {
         null: (part.null_differences[null], effect) for null, effect in part.null_effects.items()
     }
-    for (film, (values, effect)), shift in zip(films.items(), (-1, 0, 1), strict=False):
+    for (film, (values, effect)), shift in zip(films.items(), (1, 0, -1) if len(films) > 1 else (0,), strict=False):
         _draw_line(axes, row + _LINE_GAP * shift, values, effect, _STYLES[film][1])
 
 
