@@ -66,7 +66,8 @@ def make_page(
         lead=(
             "The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on "
             f"{film.n_frames:,} frames: the paper's claims, what this film says about each, and the figures. "
-            f"Errors are mean squared errors of {what}: lower is better. Copying and the mean are in the comparisons of predictions."
+            f"Errors are mean squared errors of {what}: lower is better. Every prediction "
+            "is held against copying and the mean."
         ),
         claims=all_claims(done),
         sections=sections,
