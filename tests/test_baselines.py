@@ -7,7 +7,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from psmt import PSMT
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
+from psmt.baselines import (
+    Baseline1,
+    Baseline2,
+    CopyCode,
+    CopyLast,
+    LinearTrend,
+    MeanCode,
+    MeanFrame,
+    RidgeAutoregression,
+)
 from psmt.recovery import Recovery
 
 SHARED = {"n_atoms": 16, "window": 60, "n_components": 6, "alpha": 0.1, "lam": 0.01, "random_state": 0}
@@ -18,6 +27,8 @@ METHODS = {
     "baseline2": Baseline2(**SHARED),
     "copy": CopyLast(),
     "copy_code": CopyCode(**SHARED),
+    "mean": MeanFrame(window=60),
+    "mean_code": MeanCode(**SHARED),
     "linear": LinearTrend(),
     "ridge": RidgeAutoregression(),
     "ridge3": RidgeAutoregression(order=3, penalty=0.1),
@@ -126,6 +137,14 @@ def test_copy(film):
     assert np.array_equal(model.update(film[100]).predict(3), np.tile(film[100], (3, 1)))
 
 
+def test_the_mean_is_that_of_the_window(film):
+    model = MeanFrame(window=60).fit(film[:200])
+    assert np.allclose(model.predict(), film[140:200].mean(axis=0))
+    assert np.allclose(model.update(film[200]).predict(), film[141:201].mean(axis=0))
+    with pytest.raises(ValueError, match="at least 60 are needed"):
+        MeanFrame(window=60).fit(film[:59])
+
+
 def test_linear(film):
     model = LinearTrend().fit(film[:100])
     assert np.array_equal(model.predict(), 2 * film[99] - film[98])
@@ -187,6 +206,12 @@ def test_copy_code_is_the_decoded_code(engine, film):
     assert np.allclose(model.update(film[200]).predict(3), np.tile(shown, (3, 1)), atol=1e-9)
 
 
+def test_the_mean_code_is_that_of_the_window(engine, film):
+    model = MeanCode(**SHARED, device=engine.device).fit(film[:200]).update(film[200])
+    shown = model.coder_.inverse_transform(model.coder_.transform(film[141:201])).mean(axis=0)
+    assert np.allclose(model.predict(3), np.tile(shown, (3, 1)), atol=1e-9)
+
+
 def test_baseline_1_never_changes(engine, film):
     model, psmt = (
         Baseline1(**SHARED, device=engine.device).fit(film[:200]),
@@ -196,6 +221,7 @@ def test_baseline_1_never_changes(engine, film):
     assert np.allclose(constant, psmt.predict(), atol=1e-9)
     for x in film[200:220]:
         assert np.array_equal(model.update(x).predict(), constant)
+    assert np.allclose(model.predict(4), np.tile(constant, (4, 1)), atol=1e-12)
 
 
 def test_baseline_2_keeps_its_embedding_while_codes_go_on(engine, film):

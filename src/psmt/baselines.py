@@ -1,6 +1,6 @@
 """What PSMT is compared with, behind the same interface: `fit`, `update`, `predict`.
 
-The first three work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
+The first four work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
 """
 
 from __future__ import annotations
@@ -42,6 +42,24 @@ class CopyLast(SeriesBaseline):
     def next_frame(self, last: Array) -> Array:
         """Return the frame after the last few."""
         return np.array(last[-1])
+
+
+class MeanFrame(SeriesBaseline):
+    """The next frame is the mean of the last `window`: best where the past says nothing of what comes, as in noise."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
+
+    def __init__(self, *, window: int = 1536) -> None:
+        self.window = window
+
+    @property
+    def n_last(self) -> int:
+        """How many of the last frames are looked at."""
+        return self.window
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.asarray(last.mean(axis=0))
 
 
 class LinearTrend(SeriesBaseline):
@@ -127,6 +145,16 @@ class CopyCode(PSMT):
         return self.moments_.latest(1)[[0] * horizon]
 
 
+class MeanCode(PSMT):
+    """The next code is the mean of the window's: predicting the mean, seen through layer 1."""
+
+    uses_embedding = False
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The mean code (horizon, n_atoms), as often as asked."""
+        return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
+
+
 class Baseline2(PSMT):
     """Baseline 2 of the paper: the embedding of the training window, codes that go on."""
 
@@ -137,3 +165,7 @@ class Baseline1(PSMT):
     """Baseline 1 of the paper: embedding and codes of the training window, so one prediction for all times."""
 
     static_window = True
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The one code that it predicts (horizon, n_atoms): its codes stay, so its own predictions change nothing."""
+        return super().predict_codes(1)[[0] * horizon]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from psmt.evaluation import Score
-from psmt.experiments.prediction.phase import PhaseResult
+from psmt.experiments.prediction.phase import METHODS, PhaseResult
+from psmt.experiments.prediction.run import PredictionResult
+from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
 
@@ -23,6 +25,34 @@ def with_errors():
         return replace(result, scores=scores)
 
     return change
+
+
+@pytest.fixture
+def make_prediction(make_result, with_errors):
+    """A prediction whose methods have the given errors, one for all starts or one per start, on the film and nulls.
+
+    What is not given has the error 1; nulls have it everywhere, unless `nulls` gives them others.
+    """
+
+    def make(nulls: dict | None = None, *, n_starts: int = 8, n_null: int = 4, **errors) -> PredictionResult:
+        def results(count: int, given: dict) -> list[PhaseResult]:
+            full = {method: np.broadcast_to(given.get(method, 1.0), count) for method in METHODS}
+            names = ["calm", "lively", *(f"start-{k}" for k in range(2, count))]
+            return [
+                with_errors(make_result(names[k], start=1000 + 100 * k), **{m: float(v[k]) for m, v in full.items()})
+                for k in range(count)
+            ]
+
+        starts = results(n_starts, errors)
+        return PredictionResult(
+            settings=PredictionSettings(),
+            phases=starts[:2],
+            starts=starts,
+            nulls={name: results(n_null, nulls or {}) for name in ("shuffled", "noise")},
+            motion=np.linspace(0, 1, 2000),
+        )
+
+    return make
 
 
 @pytest.fixture

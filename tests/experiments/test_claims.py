@@ -161,6 +161,12 @@ def test_likeness(linked, in_random_order, outcome):
 
 # Prediction
 
+GOOD = {"psmt": 0.1, "psmt_gain": 0.1, "baseline2": 0.2, "baseline1": 0.3}
+
+
+def outcome_of(result, key="dynamic_beats_static"):
+    return {claim.key: claim.outcome for claim in prediction_claims(result)}[key]
+
 
 @pytest.mark.parametrize(
     ("errors", "outcome"),
@@ -168,36 +174,75 @@ def test_likeness(linked, in_random_order, outcome):
         ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3}, "holds"),
         ({"psmt": 0.1, "baseline2": 0.3, "baseline1": 0.2}, "holds"),
         ({"psmt": 0.2, "baseline2": 0.1, "baseline1": 0.3}, "does not hold"),
+        ({"psmt": 0.2, "baseline2": 0.2, "baseline1": 0.3}, UNTOLD),
+        ({"psmt": 0.199, "baseline2": 0.2, "baseline1": 0.3}, UNTOLD),  # within the margin
+        ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3, "mean_code": 0.05}, "does not hold"),
+        ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3, "mean_code": 0.1}, UNTOLD),
     ],
 )
-def test_dynamic_against_static(make_result, with_errors, errors, outcome):
-    claim = prediction_claims([with_errors(make_result(), **errors)])[0]
-    assert claim.outcome == outcome
-    own = f"log MSE vs code {np.log(errors['psmt']):.2f}".replace("-", "−")
-    assert all(own in line for line in (*claim.support, *claim.against))
-    assert claim.figures["calm"]["baseline1"] == pytest.approx(np.log(errors["baseline1"]))
+def test_dynamic_against_static_and_the_mean(make_prediction, errors, outcome):
+    assert outcome_of(make_prediction(**errors)) == outcome
+
+
+def test_effects_and_their_size_are_named(make_prediction):
+    claim = prediction_claims(make_prediction(**GOOD))[0]
+    line = next(line for line in claim.support if "Baseline 2" in line)
+    assert "−0.69 in log MSE (−0.69 to −0.69), 0.50 times the error, lower at 8 of 8 starts" in line
+    assert "on its frames shuffled 0.00" in line and "on noise of its spectrum 0.00" in line
+    figures = claim.figures["comparisons"]["PSMT against Baseline 2, vs code"]
+    assert (figures["starts"], figures["wins"], figures["verdict"]) == (8, 8, "holds")
+    assert figures["effect"]["mean"] == pytest.approx(np.log(0.5))
+    assert figures["times_its_error"] == pytest.approx(0.5)
+    assert claim.figures["calm"]["baseline1"] == pytest.approx(np.log(0.3))
+    assert "mean code" in next(note for note in claim.notes if note.startswith("phase “calm”"))
 
 
 @pytest.mark.parametrize(
-    ("error", "outcome"), [(0.1, "holds"), (0.2, "does not hold"), (0.19999, "does not hold"), (0.3, "does not hold")]
+    ("null", "outcome"),
+    [
+        ({"psmt": 0.95}, "holds"),  # a little is won there too
+        ({"psmt": 0.5}, UNTOLD),  # as much as on the film
+        ({"psmt": 0.2}, "does not hold"),  # more
+    ],
 )
-def test_copying_must_be_beaten_by_more_than_rounding(make_result, with_errors, error, outcome):
-    result = with_errors(make_result(), copy=0.2, copy_code=0.2, psmt=error, psmt_gain=error)
-    claims = prediction_claims([result])[1:]
+def test_what_is_won_without_order_in_time_does_not_count(make_prediction, null, outcome):
+    claim = prediction_claims(make_prediction(null, **GOOD))[0]
+    assert claim.outcome == outcome
+    if outcome != "holds":
+        assert any("not beyond what it wins there" in line for line in (*claim.notes, *claim.against))
+
+
+def test_starts_that_disagree_cannot_be_told(make_prediction):
+    errors = np.tile([0.1, 0.4], 4)
+    assert outcome_of(make_prediction(psmt=errors, baseline2=0.2, baseline1=0.5)) == UNTOLD
+
+
+def test_a_few_starts_tell_nothing_and_that_is_the_reason(make_prediction):
+    claim = prediction_claims(make_prediction(n_starts=2, **GOOD))[0]
+    assert claim.outcome == UNTOLD
+    assert "fewer than 6 starts to tell" in claim.notes[0]
+
+
+def test_without_nulls_nothing_is_beyond_them(make_prediction):
+    assert outcome_of(make_prediction(n_null=2, **GOOD)) == UNTOLD
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(0.1, "holds"), (0.2, UNTOLD), (0.197, UNTOLD), (0.19, "holds"), (0.3, "does not hold")]
+)
+def test_copying_must_be_beaten_by_more_than_a_tie(make_prediction, error, outcome):
+    result = make_prediction({"copy": 2.0, "copy_code": 2.0}, copy=0.2, copy_code=0.2, psmt=error, psmt_gain=error)
+    claims = prediction_claims(result)[1:]
     assert [claim.outcome for claim in claims] == [outcome, outcome]
     assert not any(claim.paper for claim in claims)
 
 
-def test_one_phase_that_denies_a_claim_is_enough_and_the_other_is_named(make_result, with_errors):
-    good = with_errors(make_result(), psmt=0.1, baseline2=0.2, baseline1=0.3)
-    bad = with_errors(make_result("lively"), psmt=0.3, baseline2=0.2, baseline1=0.1)
-    claim = prediction_claims([good, bad])[0]
-    assert claim.outcome == "does not hold"
-    assert [line[:4] for line in claim.support] == ["calm", "calm"]
-    assert [line[:6] for line in claim.against] == ["lively", "lively"]
+def test_who_beats_copying_but_not_the_mean_has_not_foretold_anything(make_prediction):
+    result = make_prediction(psmt=0.5, mean=0.3, mean_code=0.3)
+    assert outcome_of(result, "beats_copying") == "does not hold"
 
 
-def test_without_a_phase_nothing_can_be_tested():
-    for claim in prediction_claims([], "the film has 100 frames"):
+def test_without_a_result_nothing_can_be_told():
+    for claim in prediction_claims(None, "the film has 100 frames"):
         assert (claim.outcome, claim.notes) == (UNTOLD, ("the film has 100 frames",))
         assert claim.summary()["verdict"] == UNTOLD

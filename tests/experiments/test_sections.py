@@ -10,17 +10,33 @@ from psmt.report import Cell
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_sections_hold_a_figure_and_a_table_per_phase(make_result, with_errors):
-    results = [with_errors(make_result(), psmt=0.4, copy=0.2, copy_code=0.2), make_result("lively", seed=1)]
-    sections = prediction_sections(results, [PNG + b"1", PNG + b"2"])
+def test_sections_hold_a_figure_and_a_table_per_phase(make_prediction):
+    result = make_prediction(psmt=0.4, copy=0.2, copy_code=0.2)
+    sections = prediction_sections(result, [PNG + b"1", PNG + b"2"], PNG + b"3")
     assert [section.title for section in sections[:2]] == ["Prediction, phase “calm”", "Prediction, phase “lively”"]
     assert [section.pictures[0].png for section in sections[:2]] == [PNG + b"1", PNG + b"2"]
     rows = {row[0].text: row for row in sections[0].tables[0].rows}
     assert set(rows) == set(METHODS.values())
     assert rows["PSMT"][3] == rows["PSMT"][5] == Cell("2.00", "loses")
     assert rows["copy last patch"][5] == Cell("1")
-    assert sum(row[1].mark == "best" for row in rows.values()) == 1
     assert [table.caption for table in sections[2].tables] == ["Rollouts, phase “calm”", "Rollouts, phase “lively”"]
+    assert "From frame to frame a pixel changes by" in sections[0].text[0]
+
+
+def test_all_starts_and_nulls_have_a_section(make_prediction):
+    nulls = {"mean_code": 0.5}
+    result = make_prediction(nulls, psmt=0.4, copy=0.2, copy_code=0.2, baseline2=0.8)
+    section = prediction_sections(result, [PNG, PNG], PNG + b"3")[-1]
+    assert section.pictures[0].png == PNG + b"3"
+    effects, means = section.tables
+    rows = {row[0].text: [cell.text for cell in row] for row in effects.rows}
+    assert rows["PSMT against Baseline 2, vs code"][1:4] == ["−0.69 (−0.69 to −0.69)", "0.50", "8 of 8"]
+    assert rows["PSMT against Baseline 2, vs code"][-1] == "holds"
+    assert rows["PSMT against mean code, vs code"][4:6] == ["–", "–"]
+    assert means.columns == ("method", "the film", "frames shuffled", "noise")
+    best = {row[0].text: [cell.mark for cell in row[1:]] for row in means.rows}
+    assert best["copy last code"] == ["best", "", ""]
+    assert best["mean code"] == ["", "best", "best"]
 
 
 def test_table_1_stands_beside_the_papers_and_names_what_is_missing(make_sweep):

@@ -71,6 +71,19 @@ Start = Annotated[
         show_default=False,
     ),
 ]
+Search = Annotated[
+    Literal["segment", "film"],
+    Parameter(help="Where the phases are looked for: inside the segment of least error, or in the whole film."),
+]
+NStarts = Annotated[
+    int | None,
+    Parameter(
+        help="Starts over which claims are judged, phases among them; fewer where the film has less room. Left out: "
+        "20, or 8 with --quick.",
+        metavar="INT",
+        show_default=False,
+    ),
+]
 Atoms = Annotated[
     int | None, Parameter(help="M: atoms in the dictionary. Left out: 512.", metavar="INT", show_default=False)
 ]

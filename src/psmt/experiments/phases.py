@@ -1,14 +1,21 @@
-"""Stretches of a film that reconstruction errors single out: the phases to predict, and the segment of least error."""
+"""Stretches of a film that reconstruction errors single out: the segment of least error, and the phases in it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.types import Array
+
+Search = Literal["segment", "film"]
+"""Where phases are looked for: inside the segment of least error, as in the paper, or in the whole film."""
+
+ALIKE = 1.25
+"""Two stretches of which neither moves so many times as much as the other are said to move alike."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +35,15 @@ class Stretch(NamedTuple):
     mse: float
 
 
-def least_error(errors: Array, *, window: int) -> Stretch:
+def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
     """The segment of `window` frames, one each quarter window, with the least mean of the errors (time,).
 
-    The paper predicts in its own: 8448 to 9984.
+    Only those that go on to the frame `reaching` are looked at, or the last one if none does. The paper predicts in
+    its own: 8448 to 9984.
     """
     length = min(window, len(errors))
-    starts = range(0, len(errors) - length + 1, max(length // 4, 1))
+    latest = len(errors) - length
+    starts = [s for s in range(0, latest + 1, max(length // 4, 1)) if s + length >= reaching] or [latest]
     return min((Stretch(s, s + length, float(np.mean(errors[s : s + length]))) for s in starts), key=lambda x: x.mse)
 
 
@@ -48,19 +57,73 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
         )
 
 
-def find_phases(errors: Array, *, window: int, horizon: int) -> list[Phase]:
-    """The stretch that the embedding of all frames reconstructs best ('calm'), and the one it does worst ('lively').
+def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
+    """The segment of least error of those that have room for two phases behind the first window of the film."""
+    both = 2 * (horizon + 1)
+    return least_error(errors, window=max(window, both), reaching=window + both)
 
-    Both have a whole window before them. `errors` (time,) are those of the reconstruction.
+
+def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "segment") -> list[Phase]:
+    """The stretch that comes back best ('calm') and the one that comes back worst ('lively'), without a common frame.
+
+    `errors` (time,) are those of the reconstruction. Each stretch has a whole window before it, a frame to receive
+    and `horizon` frames to predict. Both are looked for inside `phase_segment`, as in the paper, or in the whole film.
+    Where there is room for one only, it is the 'only' one.
     """
     check_length(len(errors), window=window, horizon=horizon)
-    first, last = window, len(errors) - horizon - 1
-    sums = np.concatenate([[0.0], np.cumsum(errors)])
-    means = (sums[first + horizon + 1 : last + horizon + 2] - sums[first : last + 1]) / (horizon + 1)
-    return [Phase("calm", first + int(np.argmin(means))), Phase("lively", first + int(np.argmax(means)))]
+    length = horizon + 1
+    first, stop = window, len(errors)
+    if search == "segment":
+        segment = phase_segment(errors, window=window, horizon=horizon)
+        first, stop = max(first, segment.start), segment.stop
+    sums = np.concatenate([[0.0], np.cumsum(errors[first:stop])])
+    means = (sums[length:] - sums[:-length]) / length
+    if len(means) <= length:
+        return [Phase("only", first + int(np.argmin(means)))]
+    # Of all pairs that do not overlap, the one whose errors differ most; the calm one may be the first or the second.
+    earlier, later = means[:-length], means[length:]
+    calm_first = later - np.minimum.accumulate(earlier)
+    calm_last = np.maximum.accumulate(earlier) - later
+    if calm_first.max() >= calm_last.max():
+        second = int(np.argmax(calm_first))
+        calm, lively = int(np.argmin(earlier[: second + 1])), second + length
+    else:
+        second = int(np.argmax(calm_last))
+        calm, lively = second + length, int(np.argmax(earlier[: second + 1]))
+    return [Phase("calm", first + calm), Phase("lively", first + lively)]
 
 
-def distinct_phases(errors: Array, *, window: int, horizon: int) -> list[Phase]:
-    """As `find_phases`; in a film with room for one stretch only, the calm one is the lively one, and there is one."""
-    calm, lively = find_phases(errors, window=window, horizon=horizon)
-    return [calm, lively] if calm.start != lively.start else [Phase("only", calm.start)]
+def frame_motion(frames: Array) -> Array:
+    """How much of a film (time, n_features) moves: mean absolute change of each frame, relative to the contrast.
+
+    The contrast is the standard deviation of all values; (time,), with 0 for the first frame and in a film without any.
+
+    >>> frame_motion(np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.0]])).tolist()
+    [0.0, 0.0, 2.0]
+    """
+    spread = float(frames.std())
+    changes = np.abs(np.diff(frames, axis=0, prepend=frames[:1])).mean(axis=1)
+    motion: Array = changes / spread if spread > 0 else np.zeros(len(frames))
+    return motion
+
+
+def phase_motion(motion: Array, phase: Phase, *, horizon: int) -> float:
+    """Mean motion of the frames that are predicted in a phase, given that of each frame of the film (time,)."""
+    return float(np.mean(motion[phase.start + 1 : phase.start + horizon + 1]))
+
+
+def told_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> str:
+    """A sentence on how much each phase moves, beside the film, so that a reader sees whether calm is calm."""
+    moved = {phase.name: phase_motion(motion, phase, horizon=horizon) for phase in phases}
+    each = ", ".join(f"{value:.3g} in “{name}”" for name, value in moved.items())
+    text = (
+        f"From frame to frame a pixel changes by {each} (mean absolute change, relative to the contrast); the median "
+        f"over the film is {np.median(motion[1:]):.3g}."
+    )
+    if not {"calm", "lively"} <= moved.keys():
+        return text
+    if moved["calm"] > ALIKE * moved["lively"]:
+        return f"{text} The calm phase moves more than the lively one: calm and lively name the error, not the motion."
+    if moved["lively"] <= ALIKE * moved["calm"]:
+        return f"{text} Both phases move alike: calm and lively name the error, not the motion."
+    return text

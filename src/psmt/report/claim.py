@@ -66,7 +66,7 @@ def all_hold(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def decided(support: Sequence[str], against: Sequence[str]) -> Outcome:
-    """Holds where nothing speaks against it; untested where nothing speaks at all."""
+    """Holds where nothing speaks against it; cannot be told where nothing speaks at all."""
     if not support and not against:
         return UNTOLD
     return "does not hold" if against else "holds"

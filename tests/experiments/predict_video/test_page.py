@@ -58,14 +58,35 @@ def test_losses_are_runs_of_frames_with_the_most_costly_first():
     assert found[0].excess == pytest.approx(1e-3)
 
 
-@pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.7, "does not hold"), (0.9, "does not hold")])
+@pytest.mark.parametrize(
+    ("own", "outcome"), [(0.5, "holds"), (0.7, "cannot be told"), (0.703, "cannot be told"), (0.9, "does not hold")]
+)
 def test_peers_are_beaten_only_if_all_of_them_are(own, outcome):
     claim = claims(make_video({"psmt": own, "fourier": 0.7}))["frames_beat_peers"]
     assert claim.outcome == outcome
-    assert len(claim.support) + len(claim.against) == 2
+    assert len(claim.support) + len(claim.against) + len(claim.notes) == 2
 
 
-@pytest.mark.parametrize(("steps", "outcome"), [((0.5, 0.7, 0.9), "holds"), ((0.5, 0.7, 1.2), "does not hold")])
+@pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.995, "cannot be told"), (1.2, "does not hold")])
+def test_a_tie_with_copying_cannot_be_told(own, outcome):
+    claim = claims(make_video({"psmt": own}))["frames_beat_copying"]
+    assert claim.outcome == outcome
+    lines = {"holds": claim.support, "does not hold": claim.against, "cannot be told": claim.notes}[outcome]
+    assert "times the error of copying" in lines[0]
+
+
+def test_a_mean_that_a_few_frames_decide_cannot_be_told():
+    ratios = np.full(30, 1.1)
+    ratios[3] = 0.0  # one lucky frame in thirty makes the mean no win
+    ratios[4] = 0.0
+    ratios[5] = 0.0
+    assert claims(make_video({"psmt": ratios}))["frames_beat_copying"].outcome == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [((0.5, 0.7, 0.9), "holds"), ((0.5, 0.7, 1.2), "does not hold"), ((0.5, 0.999), "cannot be told")],
+)
 def test_rollouts_must_win_at_every_step(steps, outcome):
     claim = claims(make_video(rollout_ratios=steps))["frames_left_alone"]
     assert claim.outcome == outcome

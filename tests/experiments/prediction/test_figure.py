@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from psmt.experiments.prediction.claims import comparisons
+from psmt.experiments.prediction.effects_figure import effects_figure
 from psmt.experiments.prediction.figure import METHOD_STYLES, prediction_figure, shown_steps
 from psmt.experiments.prediction.phase import METHODS
 from psmt.figures import png
@@ -106,3 +108,30 @@ def test_picture_is_a_png_and_the_same_each_time(make_result):
 def test_without_results_there_is_no_figure():
     with pytest.raises(ValueError, match="at least one phase"):
         prediction_figure([])
+
+
+# The figure of all starts
+
+
+def test_effects_are_drawn_for_the_film_and_its_nulls(make_prediction):
+    result = make_prediction(psmt=np.linspace(0.1, 0.3, 8), baseline2=0.8)
+    figure = effects_figure(result)
+    (axes,) = figure.axes
+    parts = [part for group in comparisons(result).values() for part in group]
+    assert [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()] == [part.name for part in parts]
+    dots = [collection.get_offsets() for collection in axes.collections]
+    assert sorted(len(points) for points in dots) == sorted(
+        len(values) for part in parts for values in (part.differences, *part.null_differences.values())
+    )
+    means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    assert parts[0].effect.mean in means
+    boxes = texts(figure)
+    for (one, first), (other, second) in combinations(boxes, 2):
+        assert not first.overlaps(second), (one, other)
+    for text, box in boxes:
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
+    assert png(figure) == png(effects_figure(result))
+
+
+def test_effects_without_intervals_or_nulls_can_be_drawn(make_prediction):
+    assert png(effects_figure(make_prediction(n_starts=1, n_null=0)))

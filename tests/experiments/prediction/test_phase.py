@@ -48,6 +48,19 @@ def test_both_modes_begin_alike_and_part_then(result):
     assert not np.allclose(result.scores["copy"].predicted, result.rollouts["copy"].predicted)
 
 
+@pytest.mark.parametrize("mode", ["scores", "rollouts"])
+def test_baseline_1_knows_the_first_frame_that_all_receive(engine, result, glide, mode):
+    """Its codes stay, and so does its one prediction, but they are those of the window that ends with that frame."""
+    given = {"n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "random_state": 0}
+    psmt = PSMT(**given, device=engine.device).fit(glide[:200]).update(glide[200])
+    assert np.allclose(getattr(result, mode)["baseline1"].predicted, np.tile(psmt.predict(), (6, 1)), atol=1e-6)
+
+
+def test_the_mean_is_among_the_methods(result, glide):
+    assert np.allclose(result.scores["mean"].predicted[2], glide[123:203].mean(axis=0))
+    assert np.allclose(np.ptp(result.rollouts["mean_code"].predicted, axis=0), 0)
+
+
 def test_gains_are_learned_with_the_same_dictionaries(engine, result, glide):
     given = {"n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "random_state": 0}
     model = PSMT(**given, extrapolation="gain", device=engine.device).fit(glide[:200])

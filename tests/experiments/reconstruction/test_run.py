@@ -9,7 +9,11 @@ from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.phases import Phase, find_phases
+from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion, phase_segment, told_motion
+from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
+from psmt.experiments.reconstruction.section import reconstruction_section
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.experiments.running.context import Run
 
 
 def reconstruct(X, coder, *, n_components, lam):
@@ -39,6 +43,22 @@ def test_all_directions_without_a_price_give_what_layer_1_gives(engine, glide):
     assert np.allclose(errors, np.mean((X - shown) ** 2, axis=1), atol=1e-5)
 
 
+def test_the_original_transform_is_not_centred(glide, tmp_path):
+    X = glide[200:300]
+    result = run_reconstruction(
+        X, ReconstructionSettings(n_atoms=16, n_components=8, alpha=0.3, lam=0.05), Run(folder=tmp_path)
+    )
+    coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=0).fit(X)
+    A = lars_codes(X, coder.dictionary_, 0.3).T
+    P = literal.embedding(A, 8, centred=False, full=False)
+    for t in range(0, 100, 9):
+        code = recover_code(P, P @ A[:, t], 0.05)
+        assert result.errors[t] == pytest.approx(np.mean((code @ coder.dictionary_ - X[t]) ** 2), abs=1e-6)
+
+
+# Phases
+
+
 def test_the_calmest_and_the_liveliest_stretch_are_found():
     errors = np.ones(100)
     errors[5:10] = 0.0  # calmer still, but too early: no window lies before it
@@ -46,16 +66,80 @@ def test_the_calmest_and_the_liveliest_stretch_are_found():
     errors[70:76] = 9.0
     errors[98:] = 50.0  # too late: a whole horizon has to follow
     errors[90:] = 1.0
-    assert find_phases(errors, window=20, horizon=5) == [Phase("calm", 40), Phase("lively", 70)]
+    found = find_phases(errors, window=20, horizon=5, search="film")
+    assert found == [Phase("calm", 40), Phase("lively", 70)]
+
+
+def test_phases_lie_inside_the_segment_of_least_error():
+    errors = np.ones(200)
+    errors[60:80] = 0.2
+    errors[63:69], errors[72:78] = 0.1, 0.4
+    errors[150:156] = 9.0  # livelier, but elsewhere
+    assert phase_segment(errors, window=20, horizon=5)[:2] == (60, 80)
+    assert find_phases(errors, window=20, horizon=5) == [Phase("calm", 63), Phase("lively", 72)]
+    assert find_phases(errors, window=20, horizon=5, search="film")[1] == Phase("lively", 150)
+
+
+def test_a_segment_in_the_first_window_has_no_room_for_phases():
+    errors = np.ones(100)
+    errors[:20] = 0.0
+    errors[55:75] = 0.5
+    segment = phase_segment(errors, window=20, horizon=5)
+    assert segment[:2] == (55, 75)
+    assert all(55 <= phase.start <= 69 for phase in find_phases(errors, window=20, horizon=5))
+
+
+@pytest.mark.parametrize("search", ["segment", "film"])
+@pytest.mark.parametrize("seed", range(20))
+def test_phases_never_overlap_and_differ_as_much_as_can_be(search, seed):
+    rng = np.random.default_rng(seed)
+    errors = np.convolve(rng.uniform(size=80), np.ones(7), mode="valid")
+    calm, lively = find_phases(errors, window=20, horizon=5, search=search)
+    assert abs(calm.start - lively.start) > 5
+    means = [errors[s : s + 6].mean() for s in range(len(errors) - 5)]
+    segment = phase_segment(errors, window=20, horizon=5)
+    first, stop = (20, len(errors)) if search == "film" else (max(20, segment.start), segment.stop)
+    places = range(first, stop - 5)
+    apart = max(means[j] - means[i] for i in places for j in places if abs(i - j) > 5)
+    assert means[lively.start] - means[calm.start] == pytest.approx(apart)
 
 
 def test_stretches_at_the_borders_are_found():
     errors = np.ones(60)
     errors[20:26], errors[54:] = 0.0, 2.0
-    assert find_phases(errors, window=20, horizon=5) == [Phase("calm", 20), Phase("lively", 54)]
-    assert find_phases(errors[:26], window=20, horizon=5) == [Phase("calm", 20), Phase("lively", 20)]
+    assert find_phases(errors, window=20, horizon=5, search="film") == [Phase("calm", 20), Phase("lively", 54)]
+    assert find_phases(errors[:26], window=20, horizon=5) == [Phase("only", 20)]
+    assert [phase.name for phase in find_phases(errors[:32], window=20, horizon=5)] == ["calm", "lively"]
 
 
 def test_a_film_that_is_too_short_is_told_what_it_needs():
     with pytest.raises(NotEnoughFramesError, match="has 25 frames; window=20 and horizon=5 need at least 26"):
         find_phases(np.ones(25), window=20, horizon=5)
+
+
+def test_motion_is_told_beside_the_phases():
+    """Calm and lively name the error; whether they name the motion too is for the reader to see."""
+    rng = np.random.default_rng(0)
+    film = rng.standard_normal((1, 50)).repeat(60, axis=0)
+    film[40:] += 0.5 * rng.standard_normal((20, 50))
+    motion = frame_motion(film)
+    assert motion[:40].max() == 0
+    assert motion[45] == pytest.approx(np.abs(film[45] - film[44]).mean() / film.std())
+    phases = [Phase("calm", 20), Phase("lively", 45)]
+    assert phase_motion(motion, phases[0], horizon=5) == 0
+    assert "move alike" not in told_motion(motion, phases, horizon=5)
+    assert "Both phases move alike" in told_motion(motion, [Phase("calm", 41), Phase("lively", 50)], horizon=5)
+    assert "moves more than the lively" in told_motion(motion, [Phase("calm", 45), Phase("lively", 20)], horizon=5)
+    assert np.array_equal(frame_motion(np.ones((4, 3))), np.zeros(4))
+
+
+def test_the_reconstruction_tells_the_motion_of_its_phases(glide, tmp_path):
+    settings = ReconstructionSettings(n_atoms=16, alpha=0.3, window=48, horizon=6)
+    result = run_reconstruction(glide[:200], settings, Run(folder=tmp_path))
+    told = result.summary()["phases"]
+    assert [line["phase"] for line in told] == ["calm", "lively"]
+    for line in told:
+        frames = glide[line["start"] : line["start"] + 7]
+        assert line["motion"] == pytest.approx(np.abs(np.diff(frames, axis=0)).mean() / glide[:200].std())
+        assert result.segment.start <= line["start"] <= result.segment.stop - 7
+    assert any("From frame to frame" in text for text in reconstruction_section(result, b"").text)

@@ -95,18 +95,19 @@ def test_reconstruction_is_that_of_the_library(glide, tmp_path):
     settings = ReconstructionSettings(n_atoms=16, alpha=0.3, seed=2)
     errors = reconstruct(glide[:150], settings, Run(folder=tmp_path)).errors
     coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=2).fit(glide[:150])
-    frames, _ = through_embedding(coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1)
+    frames, _ = through_embedding(
+        coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1, centred=False
+    )
     np.testing.assert_allclose(errors, mse(frames, glide[:150]), rtol=1e-6)
 
 
 def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
-    settings = PredictionSettings(n_atoms=16, window=60, horizon=4, n_components=6, alpha=0.3, lam=0.1, starts=(90,))
+    given = {"n_atoms": 16, "window": 60, "horizon": 4, "n_components": 6, "alpha": 0.3, "lam": 0.1}
+    settings = PredictionSettings(**given, starts=(90,), n_starts=1, n_null=0)
     phase = Phase("start-90", 90)
     for _ in range(2):  # computed, then read
         (found,) = predict(glide, settings, Run(folder=tmp_path)).phases
-        expected = predict_phase(
-            glide, phase, horizon=4, n_atoms=16, window=60, n_components=6, alpha=0.3, lam=0.1, seed=0
-        )
+        expected = predict_phase(glide, phase, **given, seed=0)
         assert (found.phase, found.n_components, found.lam) == (phase, 6, 0.1)
         for mode in ("scores", "rollouts"):
             rows, wanted = list(found.rows(mode)), list(expected.rows(mode))
@@ -126,7 +127,8 @@ def test_phases_are_those_given_or_found():
     assert choose_phases(replace(settings, starts=(12, 15, 12)), None) == [Phase("start-12", 12), Phase("start-15", 15)]
     errors = np.ones(40)
     errors[20:23], errors[30:33] = 0.0, 2.0
-    assert choose_phases(settings, errors) == [Phase("calm", 20), Phase("lively", 30)]
+    film = replace(settings, search="film")
+    assert choose_phases(film, errors) == [Phase("calm", 20), Phase("lively", 30)]
     assert choose_phases(settings, errors[:13]) == [Phase("only", 10)]
     with pytest.raises(ValueError, match="give either"):
         choose_phases(settings, None)

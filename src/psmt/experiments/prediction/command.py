@@ -12,9 +12,11 @@ from psmt.experiments.options import (
     MODEL_FLAGS,
     Atoms,
     Horizon,
+    NStarts,
     ModelDepartures,
     Out,
     PatchOptions,
+    Search,
     Solver,
     Start,
     Window,
@@ -44,8 +46,10 @@ class PredictOptions(PatchOptions):
     ] = "auto"
     solver: Solver = "closed"
     start: Start = ()
+    starts: NStarts = None
     horizon: Horizon = 30
     departures: ModelDepartures = MODEL_FLAGS
+    search: Search = "segment"
     out: Out = Path("psmt-predict")
 
     def settings(self) -> "PredictionSettings":
@@ -65,6 +69,9 @@ class PredictOptions(PatchOptions):
             departures=self.departures.settings(),
             starts=self.start,
             solver=self.solver,
+            n_starts=base.n_starts if self.starts is None else self.starts,
+            n_null=base.n_null,
+            search=self.search,
         )
 
 
@@ -72,7 +79,8 @@ COMMAND = Command(
     name="predict",
     help="""Predict frames with PSMT and all it is compared to (Fig. 4 of the paper).
 
-Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; where phases are searched, \
-reconstruction.csv and reconstruction.png too. Ends with a table per phase that holds every method against copying.""",
+Writes prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; starts.csv and starts.png, \
+errors at many starts and on two nulls, which decide the claims; where phases are searched, reconstruction.csv and \
+reconstruction.png too. Ends with a table per phase that holds every method against copying, and with the claims.""",
     options=PredictOptions,
 )

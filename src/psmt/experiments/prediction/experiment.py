@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.contract import Chapter, Experiment, Shown
 from psmt.experiments.prediction.claims import prediction_claims
+from psmt.experiments.prediction.effects import mean_log_error
+from psmt.experiments.prediction.effects_figure import effects_figure
 from psmt.experiments.prediction.figure import prediction_figure
 from psmt.experiments.prediction.phase import Mode, Row
 from psmt.experiments.prediction.run import PredictionResult, predict
@@ -28,13 +30,39 @@ def _table(result: PredictionResult, mode: Mode) -> bytes:
     return to_csv(Row._fields, (row for phase in result.phases for row in phase.rows(mode)))
 
 
-def _sections(result: PredictionResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
+def _starts(result: PredictionResult) -> bytes:
+    """starts.csv: one line per start and method, on the film and on its nulls."""
+    films = {"film": result.starts, **result.nulls}
+    lines = (
+        (
+            film,
+            found.phase.start,
+            method,
+            mean_log_error(found, method, "code"),
+            float(score.vs_code.mean()),
+            mean_log_error(found, method, "frame"),
+            float(score.vs_frame.mean()),
+        )
+        for film, results in films.items()
+        for found in results
+        for method, score in found.scores.items()
+    )
+    columns = ("film", "start", "method", "log_mse_vs_code", "mse_vs_code", "log_mse_vs_frame", "mse_vs_frame")
+    return to_csv(columns, lines)
+
+
+def _sections(result: PredictionResult, files: Mapping[str, bytes]) -> Sequence[Section]:
     # A picture per phase: two beside each other, as in the file, are too small to read on a page.
-    return prediction_sections(result.phases, [png(prediction_figure([phase])) for phase in result.phases])
+    pictures = [png(prediction_figure([phase])) for phase in result.phases]
+    return prediction_sections(result, pictures, files["starts.png"])
 
 
 def _tables(result: PredictionResult) -> list[Table]:
-    return [phase_table(phase) for phase in result.phases]
+    return [phase_table(phase, result.phase_motions[phase.phase.name]) for phase in result.phases]
+
+
+def _shown(result: PredictionResult) -> list[Shown]:
+    return [*_tables(result), *prediction_claims(result)]
 
 
 EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
@@ -45,10 +73,12 @@ EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
         "prediction.csv": lambda result: _table(result, "scores"),
         "rollout.csv": lambda result: _table(result, "rollouts"),
         "prediction.png": lambda result: png(prediction_figure(result.phases), dpi=110),
+        "starts.csv": _starts,
+        "starts.png": lambda result: png(effects_figure(result)),
     },
-    shown=_tables,
+    shown=_shown,
     chapter=Chapter(
-        claims=lambda result, note: prediction_claims(() if result is None else result.phases, note),
+        claims=prediction_claims,
         sections=_sections,
         facts=prediction_facts,
         summary=PredictionResult.summary,

@@ -24,6 +24,8 @@ _STYLES = {
     "baseline1": LineStyle("#d55e00", 1.6, layer=4),
     "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
     "copy": LineStyle(INK, 2.2, layer=7),
+    "mean_code": LineStyle(QUIET, 1.7, (0, (3.2, 1.6))),
+    "mean": LineStyle(QUIET, 1.7),
     "linear": LineStyle("#cc79a7", 1.3),
     "ridge": LineStyle("#56b4e9", 1.3),
 }

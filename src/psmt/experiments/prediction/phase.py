@@ -10,7 +10,16 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, RidgeAutoregression
+from psmt.baselines import (
+    Baseline1,
+    Baseline2,
+    CopyCode,
+    CopyLast,
+    LinearTrend,
+    MeanCode,
+    MeanFrame,
+    RidgeAutoregression,
+)
 from psmt.coding import SparseCoder
 from psmt.departures import OURS
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
@@ -29,6 +38,8 @@ METHODS = {
     "baseline2": "Baseline 2",
     "copy": "copy last patch",
     "copy_code": "copy last code",
+    "mean": "mean patch",
+    "mean_code": "mean code",
     "linear": "linear in pixels",
     "ridge": "ridge regression",
 }
@@ -116,6 +127,8 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "baseline2": Baseline2(**shared),
         "copy": CopyLast(),
         "copy_code": CopyCode(**shared),
+        "mean": MeanFrame(window=psmt.window),
+        "mean_code": MeanCode(**shared),
         "linear": LinearTrend(),
         "ridge": RidgeAutoregression(),
     }
@@ -161,7 +174,10 @@ def predict_phase(
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
     for name, method in methods.items():
-        fitted = psmt if method is psmt else method.fit(past)
+        # Who receives nothing after training, Baseline 1, has the first frame that all receive in its training window:
+        # every method begins with the same frames.
+        received = getattr(method, "static_window", False)
+        fitted = psmt if method is psmt else method.fit(patches[: phase.start + received])
         rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
         scores[name] = teacher_forced(fitted, delayed, estimates)
     return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)

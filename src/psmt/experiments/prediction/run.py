@@ -1,18 +1,20 @@
-"""Predictions of all methods in all phases, a task per phase."""
+"""Predictions of all methods at all starts and on the nulls, a task each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import Score, mse
-from psmt.experiments.phases import Phase, distinct_phases
+from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
 from psmt.experiments.prediction.phase import METHODS, Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
+from psmt.experiments.prediction.starts import NULLS, choose_null_starts, choose_starts
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result
@@ -21,10 +23,23 @@ from psmt.validation import check_series
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionResult:
-    """What all phases gave."""
+    """What all starts gave."""
 
     settings: PredictionSettings
     phases: Sequence[PhaseResult]
+    """The stretches of Fig. 4: those asked for, or a calm and a lively one."""
+    starts: Sequence[PhaseResult]
+    """All that claims are judged over, the phases among them, in order."""
+    nulls: Mapping[str, Sequence[PhaseResult]]
+    """Some of the starts on each null, see `psmt.experiments.prediction.starts`."""
+    motion: Array
+    """How much of each frame of the film has moved (time,), see `frame_motion`."""
+
+    @cached_property
+    def phase_motions(self) -> dict[str, float]:
+        """How much the frames that are predicted move, by phase."""
+        horizon = self.settings.horizon
+        return {result.phase.name: phase_motion(self.motion, result.phase, horizon=horizon) for result in self.phases}
 
     def summary(self) -> list[dict[str, Any]]:
         """Numbers of each phase, for JSON."""
@@ -32,6 +47,8 @@ class PredictionResult:
             {
                 "phase": result.phase.name,
                 "start": result.phase.start,
+                "motion": self.phase_motions[result.phase.name],
+                "median_motion": float(np.median(self.motion[1:])),
                 "n_components": result.n_components,
                 "lam": result.lam,
                 "coding_mse_vs_frame": float(np.mean(mse(result.estimates, result.frames))),
@@ -48,28 +65,46 @@ def choose_phases(settings: PredictionSettings, errors: Array | None) -> list[Ph
         return [Phase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
     if errors is None:
         raise ValueError("without starts, phases are found by reconstruction errors; give either")
-    return distinct_phases(errors, window=settings.window, horizon=settings.horizon)
+    return find_phases(errors, window=settings.window, horizon=settings.horizon, search=settings.search)
 
 
 def predict(
     values: ArrayLike, settings: PredictionSettings, run: Run, *, errors: Array | None = None
 ) -> PredictionResult:
-    """Predictions of all methods in all phases of a film's patches, or of a series, (time, n_features).
+    """Predictions of all methods in all phases of a film's patches, or of a series, (time, n_features); and at more
+    starts, and on the nulls, which decide the claims.
 
     Without starts in the settings, phases are found by `errors` (time,), the MSE of each reconstructed frame.
     """
     film = np.ascontiguousarray(check_series(values, name="patches"))
     settings.check(len(film))
     phases = choose_phases(settings, errors)
+    starts = choose_starts(
+        phases, len(film), window=settings.window, horizon=settings.horizon, n_starts=settings.n_starts
+    )
+    tested = choose_null_starts(starts, settings.n_null)
     run = replace(run, name="prediction")
-    results = run.tasks([phase_task(film, phase, settings, run.device) for phase in phases], "phases")
-    unpacked = [unpack_phase(phase, result) for phase, result in zip(phases, results, strict=True)]
-    return PredictionResult(settings=settings, phases=unpacked)
+
+    def results(chosen: Sequence[Phase], stage: str, null: str = "") -> list[PhaseResult]:
+        tasks = [phase_task(film, start, settings, run.device, null=null) for start in chosen]
+        return [unpack_phase(start, found) for start, found in zip(chosen, run.tasks(tasks, stage), strict=True)]
+
+    own = results(phases, "phases")
+    more = results([start for start in starts if start not in phases], "more starts")
+    return PredictionResult(
+        settings=settings,
+        phases=own,
+        starts=sorted([*own, *more], key=lambda result: result.phase.start),
+        nulls={null: results(tested, f"null ({null})", null) for null in NULLS},
+        motion=frame_motion(film),
+    )
 
 
-def phase_task(patches: Array, phase: Phase, settings: PredictionSettings, device: str = "cpu") -> Task:
-    """Task that predicts one phase of the patches (time, n_features)."""
-    inputs = {
+def phase_task(
+    patches: Array, phase: Phase, settings: PredictionSettings, device: str = "cpu", *, null: str = ""
+) -> Task:
+    """Task that predicts one phase of the patches (time, n_features), or of a null made from the same frames."""
+    inputs: dict[str, Any] = {
         "patches": patches[: phase.start + settings.horizon + 1],
         "start": phase.start,
         "horizon": settings.horizon,
@@ -82,12 +117,17 @@ def phase_task(patches: Array, phase: Phase, settings: PredictionSettings, devic
         "departures": settings.departures.parameters,
         "solver": settings.solver,
     }
-    name = f"prediction-{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}"
+    if null:
+        inputs["null"] = null
+    name = f"prediction-{f'{null}-' if null else ''}{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}"
     return Task(name, predict_patches, inputs | on_device(device))
 
 
-def predict_patches(*, patches: Array, start: int, **settings: Any) -> Result:
-    """What `predict_phase` gives for the frames after `start`, as arrays. One task."""
+def predict_patches(*, patches: Array, start: int, null: str = "", **settings: Any) -> Result:
+    """What `predict_phase` gives for the frames after `start`, of the film or of a null, as arrays. One task."""
+    if null:
+        # Each start draws its own, so that its errors are one more draw from the null.
+        patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
     result = predict_phase(patches, Phase("phase", start), **settings)
     arrays: Result = {
         "n_components": np.array(result.n_components),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.phases import check_length
+from psmt.experiments.phases import Search, check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
@@ -33,6 +33,12 @@ class PredictionSettings:
         Frames to start from; without any, a calm and a lively phase are searched.
     solver : {'closed', 'sgd'}
         Of step 5.
+    n_starts : int
+        Starts that claims are judged over, at the most: those above, and more at even distances.
+    n_null : int
+        Starts at which each null, the film without its order in time, is predicted too.
+    search : {'segment', 'film'}
+        Where phases are looked for: inside the segment of least error, or in the whole film.
     """
 
     n_atoms: int = 512
@@ -45,6 +51,9 @@ class PredictionSettings:
     departures: Departures = OURS
     starts: tuple[int, ...] = ()
     solver: str = "closed"
+    n_starts: int = 20
+    n_null: int = 4
+    search: Search = "segment"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -55,6 +64,9 @@ class PredictionSettings:
         "lam": allowing("auto", real()),
         "seed": count(0),
         "solver": choice("closed", "sgd"),
+        "n_starts": count(0),
+        "n_null": count(0),
+        "search": choice(*get_args(Search)),
     }
 
     def __post_init__(self) -> None:
@@ -63,12 +75,12 @@ class PredictionSettings:
     @classmethod
     def quick(cls) -> Self:
         """The small version: a film of a thousand frames, less than a minute."""
-        return cls(n_atoms=128, window=384)
+        return cls(n_atoms=128, window=384, n_starts=8, n_null=4)
 
     @classmethod
     def demo(cls) -> Self:
         """For the built-in film."""
-        return cls(n_atoms=320, window=960)
+        return cls(n_atoms=320, window=960, n_starts=8, n_null=4)
 
     @property
     def largest(self) -> int:

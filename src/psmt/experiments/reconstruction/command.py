@@ -18,6 +18,7 @@ from psmt.experiments.options import (
     QuarterComponents,
     RecoveryDepartures,
     Solver,
+    Search,
     unless_auto,
 )
 
@@ -44,6 +45,7 @@ class ReconstructOptions(PatchOptions):
     solver: Solver = "closed"
     horizon: Horizon = 30
     departures: RecoveryDepartures = RECOVERY_FLAGS
+    search: Search = "segment"
     out: Out = Path("psmt-reconstruct")
 
     def settings(self) -> "ReconstructionSettings":
@@ -62,6 +64,7 @@ class ReconstructOptions(PatchOptions):
             solver=self.solver,
             window=self.window or 3 * atoms,
             horizon=self.horizon,
+            search=self.search,
         )
 
 

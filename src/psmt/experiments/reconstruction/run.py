@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.phases import Phase, Stretch, distinct_phases, least_error
+from psmt.experiments.phases import Phase, Stretch, find_phases, frame_motion, least_error, phase_motion, phase_segment
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.running.context import Run
 from psmt.types import Array
@@ -25,11 +25,16 @@ class ReconstructionResult:
     settings: ReconstructionSettings
     errors: Array
     """MSE (time,)."""
+    motion: Array
+    """How much of each frame has moved (time,), see `frame_motion`."""
 
     @cached_property
     def segment(self) -> Stretch:
-        """The segment of least error, as long as a window."""
-        return least_error(self.errors, window=self.settings.window)
+        """The segment of least error, as long as a window, that has room for phases where the film has any."""
+        window = self.search_window
+        if window is None:
+            return least_error(self.errors, window=self.settings.window)
+        return phase_segment(self.errors, window=window, horizon=self.settings.horizon)
 
     @cached_property
     def search_window(self) -> int | None:
@@ -39,8 +44,10 @@ class ReconstructionResult:
     @cached_property
     def phases(self) -> list[Phase]:
         """Stretches to predict, where the film has room for them."""
-        window = self.search_window
-        return [] if window is None else distinct_phases(self.errors, window=window, horizon=self.settings.horizon)
+        window, settings = self.search_window, self.settings
+        if window is None:
+            return []
+        return find_phases(self.errors, window=window, horizon=settings.horizon, search=settings.search)
 
     def summary(self) -> dict[str, Any]:
         """Numbers, for JSON."""
@@ -48,6 +55,15 @@ class ReconstructionResult:
             "mean": float(np.mean(self.errors)),
             "median": float(np.median(self.errors)),
             "least_error": self.segment._asdict(),
+            "median_motion": float(np.median(self.motion[1:])),
+            "phases": [
+                {
+                    "phase": phase.name,
+                    "start": phase.start,
+                    "motion": phase_motion(self.motion, phase, horizon=self.settings.horizon),
+                }
+                for phase in self.phases
+            ],
         }
 
 
@@ -64,9 +80,10 @@ def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -
         codes,
         n_components=settings.components,
         lam=settings.lam,
-        departures=settings.departures,
+        # V of the original transform is the second moment about zero.
+        departures=replace(settings.departures, centred=False),
         solver=settings.solver,
         device=run.device,
     )
     (result,) = run.tasks([task], "all frames")
-    return ReconstructionResult(settings=settings, errors=result["mse"])
+    return ReconstructionResult(settings=settings, errors=result["mse"], motion=frame_motion(film))

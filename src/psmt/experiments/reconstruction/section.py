@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from psmt.experiments.phases import told_motion
 from psmt.experiments.reconstruction.run import ReconstructionResult
 from psmt.report import Fact, Picture, Section
 
@@ -15,14 +16,26 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         title="Reconstruction with all frames",
         text=[
             f"Every frame goes through one embedding of all frames, with {result.settings.n_atoms:,} atoms, and back "
-            f"(the original sparse manifold transform): mean MSE {np.mean(errors):.3g}, median "
+            f"(the original sparse manifold transform, V not centred): mean MSE {np.mean(errors):.3g}, median "
             f"{np.median(errors):.3g}. The segment of least mean error is {segment.start:,} to {segment.stop:,} "
             f"(MSE {segment.mse:.3g}), as 8,448 to 9,984 is in the paper.",
-            "The stretch that comes back best is the calm phase, the one that comes back worst the lively one. This "
-            "chooses where to look; no prediction uses it.",
+            *_phases(result),
         ],
         pictures=[Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")],
     )
+
+
+def _phases(result: ReconstructionResult) -> list[str]:
+    """Where the phases are and how much they move, where the film has room for any."""
+    settings = result.settings
+    if not result.phases:
+        return []
+    where = "Inside this segment, as in the paper," if settings.search == "segment" else "In the whole film,"
+    return [
+        f"{where} the stretch that comes back best is the calm phase, the one that comes back worst the lively one; "
+        "they have no frame in common. This chooses where to look; no prediction uses it.",
+        told_motion(result.motion, result.phases, horizon=settings.horizon),
+    ]
 
 
 def reconstruction_facts(result: ReconstructionResult) -> list[Fact]:
@@ -38,4 +51,5 @@ def reconstruction_lines(result: ReconstructionResult) -> list[str]:
     return [
         f"{len(result.errors):,} frames: mean MSE {result.errors.mean():.4g}",
         f"least in frames {best.start:,} to {best.stop:,}: mean MSE {best.mse:.4g}",
+        *_phases(result)[1:],
     ]

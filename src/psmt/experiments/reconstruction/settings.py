@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, get_args
 
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.phases import Search
 from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
 from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
 
@@ -32,6 +33,8 @@ class ReconstructionSettings:
         Of step 5.
     window, horizon : int
         H and K of the predictions that phases are looked for; the segment of least error is as long as the window.
+    search : {'segment', 'film'}
+        Where phases are looked for: inside the segment of least error, or in the whole film.
     """
 
     n_atoms: int = 512
@@ -44,6 +47,7 @@ class ReconstructionSettings:
     solver: str = "closed"
     window: int = 1536
     horizon: int = 30
+    search: Search = "segment"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -55,6 +59,7 @@ class ReconstructionSettings:
         "solver": choice("closed", "sgd"),
         "window": count(),
         "horizon": count(),
+        "search": choice(*get_args(Search)),
     }
 
     def __post_init__(self) -> None:

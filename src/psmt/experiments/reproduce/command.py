@@ -11,9 +11,11 @@ from psmt.experiments.options import (
     DEFAULT_LAM,
     MODEL_FLAGS,
     Horizon,
+    NStarts,
     ModelDepartures,
     Out,
     PatchOptions,
+    Search,
     Solver,
     Start,
 )
@@ -70,8 +72,10 @@ class ReproduceOptions(PatchOptions):
     ] = "auto"
     solver: Solver = "closed"
     start: Start = ()
+    starts: NStarts = None
     horizon: Horizon = 30
     departures: ModelDepartures = MODEL_FLAGS
+    search: Search = "segment"
     out: Out = Path("psmt-reproduce")
 
     def settings(self) -> dict[str, Any]:

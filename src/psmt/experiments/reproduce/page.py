@@ -44,7 +44,7 @@ def all_claims(done: Reproduction) -> list[Claim]:
 
 
 def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Section]:
-    """Sections of all chapters, with the experiments' files by name; and what cannot be tested."""
+    """Sections of all chapters, with the experiments' files by name; and what cannot be told."""
     parts = chapters()
     sections = [
         section
@@ -53,7 +53,7 @@ def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Sectio
         for section in chapter.sections(done.results[name], files)
     ]
     missing = [f"The {name}: {done.notes[name]}." for name in parts if name not in done.results]
-    return [*sections, Section(title="What cannot be tested on this film", text=missing)] if missing else sections
+    return [*sections, Section(title="What cannot be told on this film", text=missing)] if missing else sections
 
 
 def make_page(
@@ -66,7 +66,8 @@ def make_page(
         lead=(
             "The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on "
             f"{film.n_frames:,} frames: the paper's claims, what this film says about each, and the figures. "
-            f"Errors are mean squared errors of {what}: lower is better. Copying is in every comparison."
+            f"Errors are mean squared errors of {what}: lower is better. Every prediction "
+            "is held against copying and the mean."
         ),
         claims=all_claims(done),
         sections=sections,

@@ -53,7 +53,7 @@ class Combination(NamedTuple):
     mean: float = float("nan")
     std: float = float("nan")
     coding_mean: float = float("nan")
-    """Mean MSE of layer 1 alone, over the same frames."""
+    """Mean MSE of layer 1 alone over the same frames, trimmed alike."""
     missing: str | None = None
     """Why there are no figures, with the frames that are there and those that are needed; None where there are."""
 
@@ -100,9 +100,7 @@ class SweepResult:
             reason = f"the film has {self.n_frames} frames, the window needs {window}"
             return Combination(n_atoms=n_atoms, window=window, missing=reason)
         errors = self.errors[n_atoms, window]
-        ordered = np.sort(errors, axis=None)
-        cut = int(TRIMMED * ordered.size)
-        inner = ordered[cut : ordered.size - cut]
+        inner = _trimmed(errors)
         return Combination(
             n_atoms=n_atoms,
             window=window,
@@ -111,5 +109,12 @@ class SweepResult:
             trimmed_std=float(inner.std()),
             mean=float(errors.mean()),
             std=float(errors.std()),
-            coding_mean=float(self.coding_errors[n_atoms, window].mean()),
+            coding_mean=float(_trimmed(self.coding_errors[n_atoms, window]).mean()),
         )
+
+
+def _trimmed(errors: Array) -> Array:
+    """The errors, in order, without the share `TRIMMED` at each end."""
+    ordered = np.sort(errors, axis=None)
+    cut = int(TRIMMED * ordered.size)
+    return ordered[cut : ordered.size - cut]

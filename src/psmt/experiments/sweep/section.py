@@ -19,7 +19,14 @@ PAPER = {
 }
 """Table 1 of the paper, on its own film: mean and standard deviation, trimmed, by M and H / M."""
 
-COLUMNS = ("M, H", "segments", "trimmed mean ± sd", "untrimmed mean ± sd", "layer 1 alone", "the paper, trimmed")
+COLUMNS = (
+    "M, H",
+    "segments",
+    "trimmed mean ± sd",
+    "untrimmed mean ± sd",
+    "layer 1 alone, trimmed",
+    "the paper, trimmed",
+)
 
 
 def sweep_section(result: SweepResult, picture: bytes) -> Section:

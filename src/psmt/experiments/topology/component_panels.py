@@ -113,7 +113,10 @@ def _classical_scaling(distances: Array) -> Array:
     n = len(distances)
     inner = -0.5 * distances**2
     inner = inner - inner.mean(axis=0) - inner.mean(axis=1)[:, None] + inner.mean()
-    values, vectors = scipy.linalg.eigh(inner, subset_by_index=(n - 2, n - 1))
+    # All eigenvectors, to use two: asked for two, LAPACK may return none where most eigenvalues are the same. That is
+    # so where each node is linked to each other, as the atoms of a moving grating.
+    values, vectors = scipy.linalg.eigh(inner)
+    values, vectors = values[-2:], vectors[:, -2:]
     points: Array = fix_signs((vectors * np.sqrt(np.maximum(values, 0.0))).T).T
     # Nodes with the same neighbours would fall on one point and never part; the golden angle sets them off.
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
