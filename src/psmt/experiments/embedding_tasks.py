@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,22 @@ from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.moments import WindowMoments
+from psmt.numerics.namespace import array_namespace
 from psmt.recovery import ACTIVITY_FACTOR, Recovery
 from psmt.types import Array, Result
 
 
 def window_task(
-    name: str, patches: Array, dictionary: Array, codes: Result, *, n_components: int, lam: float, device: str = "cpu"
+    name: str,
+    patches: Array,
+    dictionary: Array,
+    codes: Result,
+    *,
+    n_components: int | None,
+    lam: float | Sequence[float],
+    device: str = "cpu",
 ) -> Task:
-    """Task whose ``mse`` (window,) is that of the patches (window, n_features) with these packed codes."""
+    """Task whose ``mse`` (.., window) is that of the patches (window, n_features) with these packed codes."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
     return Task(name, reconstruct_window, inputs | on_device(device))
 
@@ -32,13 +41,13 @@ def reconstruct_window(
     values: Array,
     columns: NDArray[Any],
     offsets: NDArray[Any],
-    n_components: int,
-    lam: float,
+    n_components: int | None,
+    lam: float | Sequence[float],
     device: str = "cpu",
 ) -> Result:
-    """``mse`` (window,) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
+    """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
 
-    Their packed codes come with them, see `psmt.experiments.coding_tasks`.
+    Their packed codes come with them, see `psmt.experiments.coding_tasks`. Of several `lam`, each gives a row.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
     frames, rank = through_embedding(codes, dictionary, n_components=n_components, lam=lam, device=device)
@@ -46,17 +55,36 @@ def reconstruct_window(
 
 
 def through_embedding(
-    codes: Any, dictionary: Array, *, n_components: int, lam: float, device: str = "cpu"
+    codes: Any,
+    dictionary: Array,
+    *,
+    n_components: int | None,
+    lam: float | Sequence[float],
+    centred: bool = True,
+    half_stencils: bool = False,
+    n_window: int | None = None,
+    device: str = "cpu",
 ) -> tuple[Array, int]:
-    """What the codes (time, n_atoms) stand for after the embedding of all of them and recovery, and the rank of V.
+    """What the codes (time, n_atoms) stand for after the embedding of a window and recovery, and the rank of V.
 
-    The codes may be an array of the engine; the frames (time, n_features) are those of the dictionary's atoms.
+    The window is the first `n_window` codes, or all of them. What comes after it is recovered as in a prediction: an
+    atom that did not move in the window keeps the activity that it had there, whatever it does later. Of several `lam`
+    each gives frames of its own, through one embedding; `centred` and `half_stencils` as in `TemporalEmbedding`.
+    The codes may be an array of the engine; the frames (.., time, n_features) are those of the dictionary's atoms.
     """
     engine = engine_for(device)
     own = engine.array(codes)
-    moments = WindowMoments.of(own, engine)
-    embedding = embed_window(moments, n_components)
-    recover = Recovery(embedding.matrix, lam, activity=ACTIVITY_FACTOR * moments.peak_activity, engine=engine)
+    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
+    moments = WindowMoments.of(own[:n_window], engine)
+    embedding = embed_window(moments, n_components, centred=centred, half_stencils=half_stencils)
+    activity = ACTIVITY_FACTOR * moments.peak_activity
     del moments  # as large as the codes several times over
-    recovered = recover.many(own @ embedding.matrix.T, own)
-    return engine.numpy(recovered @ engine.array(dictionary)), embedding.rank
+    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
+    points, currents = own @ embedding.matrix.T, xp.concat([own[:n_window], later])
+    atoms = engine.array(dictionary)
+    # One price after another: all together would hold as many codes of the window at once.
+    frames = [
+        engine.numpy(Recovery(embedding.matrix, price, activity=activity, engine=engine).many(points, currents) @ atoms)
+        for price in np.ravel(lam).tolist()
+    ]
+    return np.reshape(frames, (*np.shape(lam), *frames[0].shape)), embedding.rank

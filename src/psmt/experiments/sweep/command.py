@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
-from psmt.experiments.options import DEFAULT_LAM, FixedLam, Out, PatchOptions, QuarterComponents, unless_auto
+from psmt.experiments.options import Out, PatchOptions, QuarterComponents, unless_auto
 
 if TYPE_CHECKING:
     from psmt.experiments.sweep.settings import SweepSettings
@@ -36,7 +36,15 @@ class SweepOptions(PatchOptions):
         ),
     ] = None
     components: QuarterComponents = "auto"
-    lam: FixedLam = "auto"
+    lam: Annotated[
+        tuple[float, ...],
+        Parameter(
+            help="λ: price of activity in step 7, recovery; may be repeated. Left out: 0.1, 3 and 30.",
+            metavar="FLOAT",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
     out: Out = Path("psmt-sweep")
 
     alone: ClassVar[tuple[str, ...]] = ("window",)
@@ -54,7 +62,7 @@ class SweepOptions(PatchOptions):
             n_atoms=self.atoms or base.n_atoms,
             n_components=unless_auto(self.components, None),
             alpha=self.alpha,
-            lam=unless_auto(self.lam, DEFAULT_LAM),
+            lam=self.lam or base.lam,
             seed=self.seed,
         )
         if self.window is None:
@@ -72,6 +80,7 @@ COMMAND = Command(
     name="sweep",
     help="""Reconstruct frames with more and fewer atoms and frames (Table 1 and Fig. 2 of the paper).
 
-Writes sweep.csv and sweep.png. Ends with Table 1; what the film is too short for is named in it.""",
+Writes sweep.csv and sweep.png. Ends with Table 1 and the verdicts on it at each λ; what the film is too short for is \
+named.""",
     options=SweepOptions,
 )
