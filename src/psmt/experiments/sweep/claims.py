@@ -134,7 +134,8 @@ def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResul
     if result is not None and lines:
         sized = of_paper_size(result)
         at = f"at λ = {listed([f'{lam:g}' for lam in sized])}" if sized else "at none of these λ"
-        notes.append("errors are of the size of the paper's, {:.2g} to {:.2g}, {}".format(*PAPER_SIZE, at))
+        least, largest = PAPER_SIZE
+        notes.append(f"errors are of the size of the paper's, {least:.2g} to {largest:.2g}, {at}")
     return Claim(
         key=key,
         text=f"{text} ({headline(outcomes)})" if outcomes else text,
