@@ -175,7 +175,10 @@ def test_prices_share_tasks_and_a_second_run_computes_nothing(film, done, monkey
 # Verdicts
 
 
-def made_up(table, logs, *, noise=0.02, readings=(Reading(), Reading(lam=30.0))):
+TWO = (Reading(), Reading(lam=30.0))
+
+
+def made_up(table, logs, *, noise=0.02, readings=TWO):
     """A result in which Table 1 has these errors by (M, H), and methods these log errors, under all readings alike."""
     settings = ReadingsSettings(n_atoms=(8, 16), horizon=5)
     rng = np.random.default_rng(0)
@@ -187,7 +190,12 @@ def made_up(table, logs, *, noise=0.02, readings=(Reading(), Reading(lam=30.0)))
     return ReadingsResult(
         settings=settings,
         n_frames=3000,
-        tables=dict.fromkeys(readings, tables),
+        tables={
+            reading: {
+                size: own[:, : None if reading.scored == "inside" else settings.n_after] for size, own in tables.items()
+            }
+            for reading in readings
+        },
         predictions=dict.fromkeys(readings, Predicted(errors, errors)),
     )
 

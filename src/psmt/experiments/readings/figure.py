@@ -74,8 +74,8 @@ def _draw_changes(axes: Axes, rows: Sequence[Mapping[str, Interval]], *, as_rati
     reach = max([abs(end) for end in ends], default=1.0)
     limit = 1.12 * max(min(reach, 6.0), 0.05)
     for i, row in enumerate(rows):
-        offsets = np.linspace(-0.2, 0.2, len(row)) if len(row) > 1 else [0.0]
-        for k, (offset, own) in enumerate(zip(offsets, row.values(), strict=True)):
+        for k, own in enumerate(row.values()):
+            offset = 0.4 * ((k + 0.5) / len(row) - 0.5)
             colour = _VERDICT[judged(own, margin=MARGIN)]
             # An interval that is infinite, or a mark that lies outside, ends at the edge.
             low, mean, high = np.clip([own.low, own.mean, own.high], -limit, limit)
