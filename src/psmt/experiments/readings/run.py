@@ -170,5 +170,5 @@ def _by_embedding(readings: list[Reading], exhibit: Exhibit) -> dict[Reading, tu
 
 def _row(result: Result, prices: tuple[float, ...], reading: Reading) -> Array:
     """Errors (n_scored,) of one window under one of the readings that share it."""
-    errors: Array = result[reading.scored]
-    return errors[prices.index(reading.lam)]
+    errors: Array = result[reading.scored][prices.index(reading.lam)]
+    return errors
