@@ -16,6 +16,7 @@ from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import learn_dictionary
 from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.readings.claims import readings_claims
+from psmt.experiments.readings.command import ReadingsOptions
 from psmt.experiments.readings.experiment import EXPERIMENT
 from psmt.experiments.readings.figure import readings_figure
 from psmt.experiments.readings.reading import CENTRES, Reading, all_readings
@@ -258,6 +259,14 @@ def test_the_page_says_which_readings_hold(done):
     assert page.count("<img") == 1
     for reading in TINY.readings:
         assert reading.name in page
+
+
+def test_options_are_taken_as_settings():
+    assert ReadingsOptions().settings() == ReadingsSettings()
+    assert ReadingsOptions(quick=True).settings() == ReadingsSettings.quick()
+    given = ReadingsOptions(atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3).settings()
+    assert given == ReadingsSettings(n_atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3)
+    assert {reading.lam for reading in given.readings} == {2.0, *(centre.lam for centre in CENTRES)}
 
 
 def test_windows_of_all_sizes_end_at_the_same_frames_and_fit():
