@@ -28,10 +28,12 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
             Section(
                 title="All readings",
                 text=[
-                    "Table 1: for each M and H, windows that end at the same frames, and each frame compared with "
-                    "itself. Fig. 4: one-step predictions vs code after starts that are spread over the film; copying "
-                    "and the mean are of codes there. Readings are changed one at a time around two of them, and two "
-                    "things at once only in the last of each.",
+                    "Table 1: for each M and H, windows that end at the same frames; the last "
+                    f"{settings.n_inside:,} of each are scored, which all hold, each frame against itself. "
+                    "Fig. 4: one-step predictions vs code after starts that are spread over the film; copying "
+                    "and the mean are of codes there. Every λ is tried with few and with all components and with the "
+                    "paper's whole D; all else is changed one thing at a time around two readings, and two things at "
+                    "once only in the last of each: the letter of Algorithm 1.",
                     "A dictionary per film has seen the frames that Fig. 4 predicts, in layer 1 alone: such a reading "
                     "is no prediction, and is here because the paper can be read so.",
                 ],

@@ -73,8 +73,8 @@ class Reading:
         return "film" if exhibit == "table" else "past"
 
 
-SHARES = (0.25, None)
-"""f that all λ are tried with: a quarter of the atoms, and all that V has."""
+LINES = (Reading(), Reading(components=None), Reading(components=None, half_stencils=True))
+"""Readings that all λ are tried with: f is a quarter of the atoms; all that V has; and that with the paper's whole D."""
 
 CENTRES = (Reading(lam=0.1, components=0.25), Reading(lam=10.0, components=None))
 """Readings around which all else is changed, one thing at a time: that of the commands, and one with errors as large as
@@ -94,11 +94,11 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 
 def all_readings(lams: Sequence[float]) -> list[Reading]:
-    """Every λ with few and with all components; then one change at a time. Each reading once.
+    """Every λ along the lines; then one change at a time around the centres. Each reading once.
 
     >>> len(all_readings([0.1, 1.0, 3.0, 10.0, 30.0]))
-    26
+    30
     """
-    grid = [Reading(lam=lam, components=share) for share in SHARES for lam in lams]
+    grid = [replace(line, lam=lam) for line in LINES for lam in lams]
     changed = [replace(centre, **change) for centre in CENTRES for change in CHANGES]
     return list(dict.fromkeys([*grid, *CENTRES, *changed]))

@@ -41,7 +41,7 @@ class Found:
 
     reading: Reading
     means: Mapping[tuple[int, int], float]
-    """Trimmed mean MSE of Table 1 by (M, H)."""
+    """Trimmed mean MSE of Table 1 by (M, H), all over the same frames."""
     atoms: Mapping[str, Interval]
     """Logarithm of the error with the most atoms over that with the fewest, by H / M."""
     frames: Mapping[str, Interval]
@@ -130,11 +130,14 @@ class ReadingsResult:
             }
 
     def _found(self, reading: Reading) -> Found:
-        table, predicted = self.tables[reading], self.predictions[reading]
+        table = {size: errors[:, -self.settings.n_inside :] for size, errors in self.tables[reading].items()}
+        predicted = self.predictions[reading]
         code, frame = (log_mse(errors).mean(axis=2) for errors in predicted)
         by_method = dict(zip(METHODS, code.T, strict=True))
         sizes, ratios = self.settings.n_atoms, self.settings.ratios
-        logs = {size: self._by_frame(reading, *size) for size in table}
+        ends, (before, after) = self.settings.ends(self.n_frames), self._scored(reading)
+        places = [(end - before, end + after) for end in ends]
+        logs = {size: mean_by_frame(log_mse(errors), places, self.n_frames) for size, errors in table.items()}
 
         def change(first: tuple[int, int], last: tuple[int, int]) -> Interval:
             return compare(logs[first], logs[last], window=max(first[1], last[1]))
@@ -161,13 +164,9 @@ class ReadingsResult:
             },
         )
 
-    def _by_frame(self, reading: Reading, n_atoms: int, window: int) -> Array:
-        """Logarithm of the MSE of each frame (n_frames,), its mean over the windows that it is scored in."""
-        ends = self.settings.ends(self.n_frames)
-        places = [
-            (end - window, end) if reading.scored == "inside" else (end, end + self.settings.n_after) for end in ends
-        ]
-        return mean_by_frame(log_mse(self.tables[reading][n_atoms, window]), places, self.n_frames)
+    def _scored(self, reading: Reading) -> tuple[int, int]:
+        """How many frames before and after the end of a window are scored."""
+        return (self.settings.n_inside, 0) if reading.scored == "inside" else (0, self.settings.n_after)
 
 
 def _spelled(what: str, intervals: Mapping[str, Interval]) -> dict[str, float]:

@@ -95,6 +95,11 @@ class ReadingsSettings:
         return tuple(int(ratio * n_atoms) for ratio in self.ratios)
 
     @property
+    def n_inside(self) -> int:
+        """Frames of a window that are scored: its last, as many as the smallest has, so that all score the same."""
+        return min(self._all_windows())
+
+    @property
     def n_after(self) -> int:
         """Frames after a window that are reconstructed where that is the reading: a quarter of the smallest window."""
         return min(self._all_windows()) // 4
