@@ -74,7 +74,7 @@ class Reading:
 
 
 LINES = (Reading(), Reading(components=None), Reading(components=None, half_stencils=True))
-"""Readings that all λ are tried with: f is a quarter of the atoms; all that V has; and that with the paper's whole D."""
+"""Readings that all λ are tried with: f a quarter of the atoms, f all that V has, and that with the whole D."""
 
 CENTRES = (Reading(lam=0.1, components=0.25), Reading(lam=10.0, components=None))
 """Readings around which all else is changed, one thing at a time: that of the commands, and one with errors as large as
