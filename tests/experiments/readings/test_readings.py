@@ -222,6 +222,7 @@ def test_what_is_not_the_papers_is_told_apart():
         "reading_table_1_size": "does not hold",
         "reading_fig_4": "holds",
         "reading_fig_4_size": "holds",
+        "reading_both": "does not hold",
         "reading_copying": "does not hold",
     }
     rising = made_up(PAPER_LIKE | {(8, 24): 1.2}, IN_ORDER | {"baseline2": -6.0, "psmt": -1.0})

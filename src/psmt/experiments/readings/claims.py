@@ -30,7 +30,7 @@ def readings_claims(result: ReadingsResult) -> list[Claim]:
             "reading_table_1_size",
             "A reading gives the pattern of Table 1 and its size",
             f"as above, and all trimmed means lie between the paper's, {low:g} and {high:g}",
-            lambda found: all_hold([found.table, "holds" if found.table_size else "does not hold"]),
+            lambda found: _with_size(found.table, found.table_size),
         ),
         _some(
             result,
@@ -44,7 +44,16 @@ def readings_claims(result: ReadingsResult) -> list[Claim]:
             "reading_fig_4_size",
             "A reading gives the order of Fig. 4 and its size",
             f"as above, and PSMT's mean log MSE lies between the paper's, {first} and {last}",
-            lambda found: all_hold([found.order, "holds" if found.prediction_size else "does not hold"]),
+            lambda found: _with_size(found.order, found.prediction_size),
+        ),
+        _some(
+            result,
+            "reading_both",
+            "One reading gives all of it: both patterns, and both sizes",
+            "all of the above under the same reading",
+            lambda found: all_hold(
+                [_with_size(found.table, found.table_size), _with_size(found.order, found.prediction_size)]
+            ),
         ),
         _some(
             result,
@@ -55,6 +64,11 @@ def readings_claims(result: ReadingsResult) -> list[Claim]:
             paper=False,
         ),
     ]
+
+
+def _with_size(pattern: Outcome, size: bool) -> Outcome:
+    """The verdict on a pattern that must have the paper's size as well."""
+    return all_hold([pattern, "holds" if size else "does not hold"])
 
 
 def _some(

@@ -12,8 +12,9 @@ from psmt.experiments.coding_tasks import dictionary_task
 from psmt.experiments.readings.reading import Dictionary, Exhibit, Reading
 from psmt.experiments.readings.result import Predicted, ReadingsResult, Tabled
 from psmt.experiments.readings.settings import ReadingsSettings
-from psmt.experiments.readings.tasks import prediction_task, table_task
+from psmt.experiments.readings.tasks import predict_start, reconstruct_frames
 from psmt.experiments.running.context import Run
+from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result
 from psmt.validation import check_series
 
@@ -62,14 +63,16 @@ class _Work:
         dictionaries = self._dictionaries(learned)
 
         tasks = [
-            table_task(
+            Task(
                 f"readings-M{size:04d}-H{window:05d}-t{end:05d}",
-                self.film[end - window : end + settings.n_after],
-                dictionaries[source],
-                n_window=window,
-                n_components=group.n_components(size),
-                lam=groups[group],
-                **self._given(group),
+                reconstruct_frames,
+                {
+                    "patches": self.film[end - window : end + settings.n_after],
+                    "dictionary": dictionaries[source],
+                    "n_window": window,
+                    "lam": groups[group],
+                    **self._given(group, size),
+                },
             )
             for (group, size, window, end), source in zip(places, learned, strict=True)
         ]
@@ -97,14 +100,16 @@ class _Work:
         dictionaries = self._dictionaries(learned)
 
         tasks = [
-            prediction_task(
+            Task(
                 f"readings-prediction-t{start:05d}",
-                self.film[start - window : start + settings.horizon + 1],
-                dictionaries[source],
-                window=window,
-                n_components=group.n_components(size),
-                lam=groups[group],
-                **self._given(group),
+                predict_start,
+                {
+                    "patches": self.film[start - window : start + settings.horizon + 1],
+                    "dictionary": dictionaries[source],
+                    "window": window,
+                    "lam": groups[group],
+                    **self._given(group, size),
+                },
             )
             for (group, start), source in zip(places, learned, strict=True)
         ]
@@ -145,14 +150,14 @@ class _Work:
         results = self.run.tasks(tasks, "dictionaries")
         return {source: result["dictionary"] for source, result in zip(wanted, results, strict=True)}
 
-    def _given(self, group: Reading) -> dict[str, Any]:
+    def _given(self, group: Reading, n_atoms: int) -> dict[str, Any]:
         """What a task of either kind takes of a reading."""
         return {
             "alpha": self.settings.alpha,
             "centred": group.centred,
             "half_stencils": group.half_stencils,
-            "device": self.run.device,
-        }
+            "n_components": group.n_components(n_atoms),
+        } | on_device(self.run.device)
 
 
 def _group(reading: Reading, exhibit: Exhibit) -> Reading:

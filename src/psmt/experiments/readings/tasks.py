@@ -15,7 +15,6 @@ from psmt.coding import SparseCoder
 from psmt.embedding import embed_window
 from psmt.evaluation import mse, teacher_forced
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.running.tasks import Task, on_device
 from psmt.model import PSMT
 from psmt.moments import WindowMoments
 from psmt.types import Array, Result
@@ -23,11 +22,6 @@ from psmt.types import Array, Result
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
 METHODS = (*MODELS, "copy", "mean")
 """What Fig. 4 compares; the last two are of codes where errors are vs code, and of frames where they are vs frame."""
-
-
-def table_task(name: str, patches: Array, dictionary: Array, *, device: str = "cpu", **given: Any) -> Task:
-    """Task on the patches (window + after, n_features) of one window and what follows it, see `reconstruct_frames`."""
-    return Task(name, reconstruct_frames, {"patches": patches, "dictionary": dictionary, **given} | on_device(device))
 
 
 def reconstruct_frames(
@@ -42,7 +36,10 @@ def reconstruct_frames(
     half_stencils: bool,
     device: str = "cpu",
 ) -> Result:
-    """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window."""
+    """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
+
+    The patches (n_window + .., n_features) are those of the window and what follows it. One task.
+    """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
     frames, rank = through_embedding(
         codes,
@@ -58,11 +55,6 @@ def reconstruct_frames(
     return {"inside": errors[:, :n_window], "after": errors[:, n_window:], "rank": np.array(rank)}
 
 
-def prediction_task(name: str, patches: Array, dictionary: Array, *, device: str = "cpu", **given: Any) -> Task:
-    """Task on the patches (window + 1 + horizon, n_features) around one start, see `predict_start`."""
-    return Task(name, predict_start, {"patches": patches, "dictionary": dictionary, **given} | on_device(device))
-
-
 def predict_start(
     *,
     patches: Array,
@@ -75,7 +67,10 @@ def predict_start(
     half_stencils: bool,
     device: str = "cpu",
 ) -> Result:
-    """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window."""
+    """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
+
+    The patches (window + 1 + horizon, n_features) are those around one start. One task.
+    """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     past, delayed = patches[:window], patches[window:]
     codes = coder.transform(past)
