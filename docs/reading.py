@@ -65,7 +65,7 @@ def main(path: str) -> None:
         made = tables(list(csv.DictReader(file)))
     page = PAGE.read_text(encoding="utf-8")
     for name, table in made.items():
-        page, found = re.subn(f"(<!-- {name} -->\n).*?(\n<!-- end -->)", rf"\g<1>{table}\2", page, flags=re.DOTALL)
+        page, found = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", rf"\g<1>{table}\n\2", page, flags=re.DOTALL)
         if found != 1:
             raise SystemExit(
                 f"{PAGE} has no place for {name!r}: write <!-- {name} --> and <!-- end -->, each in a line"
