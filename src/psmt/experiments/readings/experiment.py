@@ -5,7 +5,7 @@ from __future__ import annotations
 from psmt.experiments.contract import Experiment
 from psmt.experiments.readings.claims import readings_claims
 from psmt.experiments.readings.figure import readings_figure
-from psmt.experiments.readings.page import fig_4_table, readings_page, table_1_table
+from psmt.experiments.readings.page import readings_page, verdicts_table
 from psmt.experiments.readings.result import ReadingsResult
 from psmt.experiments.readings.run import read_paper
 from psmt.experiments.readings.settings import ReadingsSettings
@@ -26,5 +26,5 @@ EXPERIMENT = Experiment[ReadingsSettings, ReadingsResult](
         "readings.png": lambda result: png(readings_figure(result)),
         "report.html": lambda result: render(readings_page(result, png(readings_figure(result)))),
     },
-    shown=lambda result: [table_1_table(result), fig_4_table(result), *readings_claims(result)],
+    shown=lambda result: [verdicts_table(result), *readings_claims(result)],
 )

@@ -53,6 +53,25 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
     )
 
 
+def verdicts_table(result: ReadingsResult) -> Table:
+    """What each reading gives of the paper, narrow enough for a screen."""
+    return Table(
+        "What of the paper each reading gives",
+        ("reading", "atoms", "frames", "size", "order", "size"),
+        [
+            [
+                Cell(found.reading.name),
+                _verdict(found.more_atoms),
+                _verdict(found.more_frames),
+                Cell("yes" if found.table_size else "no"),
+                _verdict(found.order),
+                Cell("yes" if found.prediction_size else "no"),
+            ]
+            for found in result.found
+        ],
+    )
+
+
 def table_1_table(result: ReadingsResult) -> Table:
     """Table 1 under each reading."""
     sizes = list(result.found[0].means)
@@ -112,7 +131,7 @@ def _fig_4_row(found: Found) -> list[Cell]:
 
 
 def _verdict(outcome: Outcome) -> Cell:
-    return Cell(_WORD[outcome], "loses" if outcome == "does not hold" else "")
+    return Cell(_WORD[outcome])
 
 
 def _list(values: tuple[float, ...]) -> str:
