@@ -57,14 +57,21 @@ def make_prediction(make_result, with_errors):
 
 @pytest.fixture
 def make_sweep():
-    """A sweep in which each (M, H) has one error for all frames, or those given."""
+    """A sweep in which each (M, H) has one error for all frames, or those given, at λ = 0.1; and others at other λ."""
 
-    def make(errors: dict, *, n_atoms: tuple[int, ...], n_frames: int = 10_000) -> SweepResult:
-        settings = SweepSettings(n_atoms=n_atoms)
+    def make(
+        errors: dict, *, n_atoms: tuple[int, ...], n_frames: int = 10_000, others: dict[float, dict] | None = None
+    ) -> SweepResult:
+        prices = {0.1: errors} | (others or {})
+        settings = SweepSettings(n_atoms=n_atoms, lam=tuple(prices))
         filled = {
-            (size, window): np.broadcast_to(value, (len(settings.segments(window, n_frames)), window)).astype(float)
-            for (size, window), value in errors.items()
+            (lam, size, window): np.broadcast_to(value, (len(settings.segments(window, n_frames)), window)).astype(
+                float
+            )
+            for lam, own in prices.items()
+            for (size, window), value in own.items()
         }
-        return SweepResult(settings=settings, n_frames=n_frames, errors=filled, coding_errors=filled)
+        alone = {key[1:]: own for key, own in filled.items()}
+        return SweepResult(settings=settings, n_frames=n_frames, errors=filled, coding_errors=alone)
 
     return make

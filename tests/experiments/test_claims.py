@@ -8,6 +8,7 @@ import pytest
 
 from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.sweep.claims import more_atoms, more_frames
+from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.topology.claims import clusters_change, clusters_persist, linked_look_alike
 from psmt.experiments.topology.evidence import Change, Lasting, Measured
 from psmt.experiments.topology.likeness import Likeness
@@ -33,8 +34,9 @@ def grid(*rows: tuple[float, ...]) -> dict[tuple[int, int], float]:
     ("rows", "atoms", "frames"),
     [
         (((0.9, 0.7, 0.4), (0.5, 0.4, 0.3)), "holds", "holds"),
-        (((0.4, 0.4, 0.4), (0.5, 0.3, 0.3)), "does not hold", "does not hold"),
-        (((0.4, 0.6, 0.39996), (0.3, 0.3, 0.1)), "holds", "does not hold"),
+        (((0.4, 0.4, 0.4), (0.5, 0.3, 0.3)), "does not hold", UNTOLD),
+        (((0.4, 0.6, 0.397), (0.3, 0.3, 0.1)), "holds", UNTOLD),  # a tie: closer than 1%
+        (((0.4, 0.6, 0.41), (0.3, 0.3, 0.1)), "holds", "does not hold"),
         (((0.4, 0.3, 0.2),), UNTOLD, "holds"),
         (((0.4,), (0.3,)), "holds", UNTOLD),
     ],
@@ -49,17 +51,51 @@ def test_what_speaks_against_a_claim_that_holds_is_named(make_sweep):
     # The paper's own row of 2048 atoms: lower at the end, not at every step.
     claim = more_frames(make_sweep({(8, 16): 0.195, (8, 20): 0.309, (8, 24): 0.190}, n_atoms=(8,)))
     assert claim.outcome == "holds"
-    assert claim.support == ("M = 8: MSE 0.195 (H = 16) → 0.309 (H = 20) → 0.19 (H = 24)",)
-    assert claim.against == ("M = 8: not at every step of that chain",)
+    assert claim.text == "More frames help: a longer window reconstructs better (holds at λ = 0.1)"
+    assert claim.support == (
+        "λ = 0.1, M = 8: MSE 0.195 (H = 16) → 0.309 (H = 20) → 0.19 (H = 24); frame by frame 0.97 times, 0.97 to 0.97",
+    )
+    assert claim.against == ("λ = 0.1, M = 8: not at every step of that chain",)
+
+
+def test_every_price_is_judged_by_itself_and_the_headline_says_which_hold(make_sweep):
+    falling, rising = {(8, 16): 0.9, (8, 24): 0.3}, {(8, 16): 0.02, (8, 24): 0.04}
+    mixed = more_frames(make_sweep(rising, n_atoms=(8,), others={3.0: falling, 30.0: falling}))
+    assert mixed.outcome == UNTOLD
+    assert mixed.text.endswith("(holds at λ = 3 and 30; does not hold at λ = 0.1)")
+    assert {lam: own["verdict"] for lam, own in mixed.figures.items()} == {
+        "0.1": "does not hold",
+        "3": "holds",
+        "30": "holds",
+    }
+    assert mixed.figures["30"]["M = 8"]["ratio"] == pytest.approx([1 / 3] * 3)
+    assert any("of the size of the paper's, 0.19 to 0.93, at λ = 3 and 30" in line for line in mixed.notes)
+    assert more_frames(make_sweep(falling, n_atoms=(8,), others={3.0: falling})).outcome == "holds"
+    assert more_frames(make_sweep(rising, n_atoms=(8,), others={3.0: rising})).outcome == "does not hold"
+
+
+def test_what_a_few_stretches_decide_cannot_be_told(make_sweep):
+    # Over all frames the longer window is better by a quarter, but all of it comes from one of twelve stretches.
+    settings = SweepSettings(n_atoms=(8,))
+    frames = np.zeros(300)
+    frames[100:125] = -3.0
+    places = settings.segments(24, 300)
+    errors = np.exp([frames[start:stop] for start, stop in places])
+    few = more_frames(make_sweep({(8, 16): 1.0, (8, 24): errors}, n_atoms=(8,), n_frames=300))
+    assert few.outcome == UNTOLD
+    times, low, high = few.figures["0.1"]["M = 8"]["ratio"]
+    assert low < times < 0.8 and high > 0.99
+    all_over = more_frames(make_sweep({(8, 16): 1.0, (8, 24): np.full_like(errors, 0.8)}, n_atoms=(8,), n_frames=300))
+    assert all_over.outcome == "holds"
 
 
 def test_untrimmed_means_that_disagree_are_named(make_sweep):
     wild = np.full(32, 0.1)
-    wild[:4] = 50.0  # within the trimmed quarter
+    wild[:2] = 50.0  # within the trimmed quarter, and in the mean of logarithms no more than a few of many
     result = make_sweep({(8, 24): 0.2, (16, 32): wild, (8, 16): 0.2}, n_atoms=(8, 16))
     claim = more_atoms(result)
     assert claim.outcome == "holds"
-    assert claim.against == ("H = 2 M: untrimmed, the mean goes from 0.2 to 6.34",)
+    assert claim.against == ("λ = 0.1, H = 2 M: untrimmed, the mean goes from 0.2 to 3.22",)
 
 
 def test_a_film_too_short_for_the_sweep_gives_the_reason():

@@ -4,7 +4,8 @@ import pytest
 
 from psmt.experiments.prediction.phase import METHODS
 from psmt.experiments.prediction.section import prediction_sections
-from psmt.experiments.sweep.section import PAPER, table_1
+from psmt.experiments.sweep.section import table_1
+from psmt.experiments.table_1 import PAPER
 from psmt.report import Cell
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -40,7 +41,7 @@ def test_all_starts_and_nulls_have_a_section(make_prediction):
 
 
 def test_table_1_stands_beside_the_papers_and_names_what_is_missing(make_sweep):
-    table = table_1(make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024)))
+    table = table_1(make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024)), 0.1)
     cells = [[cell.text for cell in row] for row in table.rows]
     assert [row[0] for row in cells] == [
         "512, 1,024",

@@ -21,6 +21,7 @@ EXPERIMENTS = (
     "changes",
     "predict_video",
     "locality",
+    "readings",
 )
 """The registration: folders of this package."""
 

@@ -211,7 +211,7 @@ class FilmOptions(ABC):
             if field.name not in cls.alone and hasattr(given, field.name):
                 value = getattr(given, field.name)
                 if isinstance(field.default, tuple) and not isinstance(value, tuple):
-                    value = () if value is None else (value,)
+                    value = () if value in (None, "auto") else (value,)
                 shared[field.name] = value
         return cls(**shared)
 
@@ -269,8 +269,9 @@ class FilmOptions(ABC):
         components, lam = getattr(self, "components", "auto"), getattr(self, "lam", "auto")
         if components != "auto":
             check_count("components", components)
-        if lam != "auto":
-            check_real("lam", lam)
+        for value in lam if isinstance(lam, tuple) else [lam]:
+            if value != "auto":
+                check_real("lam", value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,24 +9,27 @@ from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
 
 
-def make(n_atoms, n_frames, *, spread=1.0, seed=0):
-    settings = SweepSettings(n_atoms=n_atoms)
+def make(n_atoms, n_frames, *, spread=1.0, seed=0, lams=(0.1,)):
+    settings = SweepSettings(n_atoms=n_atoms, lam=lams)
     rng = np.random.default_rng(seed)
     errors = {
-        (size, window): np.exp(spread * rng.standard_normal((len(settings.segments(window, n_frames)), window))) / 9
+        (lam, size, window): np.exp(spread * rng.standard_normal((len(settings.segments(window, n_frames)), window)))
+        / 9
+        for lam in lams
         for size in n_atoms
         for window in settings.windows(size)
         if window <= n_frames
     }
-    return SweepResult(settings=settings, n_frames=n_frames, errors=errors, coding_errors=errors)
+    alone = {key[1:]: own for key, own in errors.items()}
+    return SweepResult(settings=settings, n_frames=n_frames, errors=errors, coding_errors=alone)
 
 
 def test_panels_show_median_and_quartiles_and_the_chart_table_1():
     result = make((8, 16), 200)
-    figure = sweep_figure(result)
+    figure = sweep_figure(result, (0.1,))
     *panels, chart = figure.axes
     assert len(panels) == 6
-    errors = result.errors[16, 40]
+    errors = result.errors[0.1, 16, 40]
     line = panels[4].lines[0]
     np.testing.assert_allclose(line.get_ydata(), np.median(errors, axis=1))
     np.testing.assert_array_equal(line.get_xdata(), [start + 20 for start, _ in result.settings.segments(40, 200)])
@@ -39,8 +42,19 @@ def test_panels_show_median_and_quartiles_and_the_chart_table_1():
     assert "MSE" in chart.get_ylabel() and "frame" in panels[-1].get_xlabel()
 
 
+def test_every_price_has_a_block_of_its_own():
+    result = make((8, 16), 200, lams=(0.1, 30.0))
+    figure = sweep_figure(result, (0.1, 30.0))
+    assert len(figure.axes) == 14
+    above, below = figure.axes[4], figure.axes[11]
+    for axes, lam in ((above, 0.1), (below, 30.0)):
+        np.testing.assert_allclose(axes.lines[0].get_ydata(), np.median(result.errors[lam, 16, 40], axis=1))
+    assert above.get_position().y0 > below.get_position().y1
+    assert [text.get_text()[-6:] for text in figure.texts[:2]] == ["λ = 0.1"[-6:], "λ = 30"]
+
+
 def test_what_the_film_is_too_short_for_is_named():
-    figure = sweep_figure(make((8, 16, 32), 36))
+    figure = sweep_figure(make((8, 16, 32), 36), (0.1,))
     words = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert "needs 40 frames" in words
     assert "needs 48 frames" in words
@@ -48,11 +62,16 @@ def test_what_the_film_is_too_short_for_is_named():
 
 
 @pytest.mark.parametrize(
-    ("n_atoms", "n_frames", "spread"),
-    [((512, 1024, 2048), 10_000, 1.5), ((8,), 24, 0.1), ((64, 128, 256, 512, 1024, 2048), 977, 1.0)],
+    ("n_atoms", "n_frames", "spread", "lams"),
+    [
+        ((512, 1024, 2048), 10_000, 1.5, (0.1,)),
+        ((8,), 24, 0.1, (0.1,)),
+        ((64, 128, 256, 512, 1024, 2048), 977, 1.0, (0.1,)),
+        ((8, 16), 100, 0.5, (0.1, 3.0, 30.0)),
+    ],
 )
-def test_labels_are_inside_and_never_touch(n_atoms, n_frames, spread):
-    figure = sweep_figure(make(n_atoms, n_frames, spread=spread))
+def test_labels_are_inside_and_never_touch(n_atoms, n_frames, spread, lams):
+    figure = sweep_figure(make(n_atoms, n_frames, spread=spread, lams=lams), lams)
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     texts = [*figure.texts]

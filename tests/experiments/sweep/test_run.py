@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import psutil
@@ -19,14 +20,17 @@ from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.output import write_files
+from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.running.context import Run
+from psmt.experiments.sweep.claims import more_atoms
+from psmt.experiments.sweep.command import SweepOptions
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.recovery import Recovery
 
-TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3)
+TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0))
 FILM = "builtin:glide?frames=60&noise=0.02&size=48"
 
 
@@ -99,7 +103,7 @@ def test_recovering_a_window_at_once_is_recovering_each_frame(bound):
 def test_nothing_moves_in_a_still_film(tmp_path):
     still = np.tile(np.linspace(-1, 1, 16), (40, 1))
     result = sweep(still, SweepSettings(n_atoms=(8,), alpha=0.1), Run(folder=tmp_path))
-    np.testing.assert_allclose(result.errors[8, 16], result.coding_errors[8, 16])
+    np.testing.assert_allclose(result.errors[30.0, 8, 16], result.coding_errors[8, 16])
 
 
 def test_windows_overlap_by_three_quarters():
@@ -119,38 +123,40 @@ def test_each_window_is_its_own_stretch_of_the_film(patches, unbroken, tmp_path)
     given = {"patches": patches[12:36], "dictionary": dictionary}
     codes = code_patches(**given, alpha=0.3)
     window = reconstruct_window(**given, **codes, n_components=3, lam=0.1)
-    np.testing.assert_allclose(result.errors[12, 24][2], window["mse"], rtol=1e-9)
+    np.testing.assert_allclose(result.errors[0.1, 12, 24][2], window["mse"], rtol=1e-9)
     coded = unpack_codes(**codes, n_atoms=12).toarray()
     np.testing.assert_allclose(result.coding_errors[12, 24][2], np.mean((coded @ dictionary - patches[12:36]) ** 2, 1))
 
 
 def test_tables(unbroken):
     _, result = unbroken
-    table = {(line.n_atoms, line.window): line for line in result.table()}
-    assert list(table) == [(8, 16), (8, 20), (8, 24), (12, 24), (12, 30), (12, 36)]
+    table = {(line.lam, line.n_atoms, line.window): line for line in result.table()}
+    sizes = [(8, 16), (8, 20), (8, 24), (12, 24), (12, 30), (12, 36)]
+    assert list(table) == [(lam, *size) for lam in (0.1, 3.0) for size in sizes]
     for key, line in table.items():
         errors = result.errors[key].ravel()
         assert line.missing is None
-        assert line.n_segments == (60 - key[1]) // (key[1] // 4) + 1 == len(result.errors[key])
+        assert line.n_segments == (60 - key[2]) // (key[2] // 4) + 1 == len(result.errors[key])
         assert line.mean == pytest.approx(errors.mean())
         assert line.std == pytest.approx(errors.std())
         assert line.trimmed_mean == pytest.approx(stats.trim_mean(errors, 0.25))
         assert line.trimmed_std == pytest.approx(np.std(stats.trimboth(np.sort(errors), 0.25)))
-        assert line.coding_mean == pytest.approx(result.coding_errors[key].mean())
+        assert line.coding_trimmed_mean == pytest.approx(stats.trim_mean(result.coding_errors[key[1:]].ravel(), 0.25))
     for segment in result.segments():
-        errors = result.errors[segment.n_atoms, segment.window][segment.segment]
+        errors = result.errors[segment.lam, segment.n_atoms, segment.window][segment.segment]
         assert segment.stop - segment.start == segment.window == len(errors)
         assert segment.start == segment.segment * (segment.window // 4)
         assert (segment.lower, segment.median, segment.upper) == pytest.approx(np.percentile(errors, (25, 50, 75)))
 
 
 def test_trimming_takes_a_quarter_off_each_tail():
-    settings = SweepSettings(n_atoms=(2,), ratios=(4.0,))
+    settings = SweepSettings(n_atoms=(2,), ratios=(4.0,), lam=(1.0,))
     errors = np.array([[8.0, 1, 2, 3, 4, 5, 1000, 6]])
-    result = SweepResult(settings=settings, n_frames=8, errors={(2, 8): errors}, coding_errors={(2, 8): errors})
+    result = SweepResult(settings=settings, n_frames=8, errors={(1.0, 2, 8): errors}, coding_errors={(2, 8): errors})
     (line,) = result.table()
     assert line.trimmed_mean == np.mean([3, 4, 5, 6])
     assert line.trimmed_std == np.std([3, 4, 5, 6])
+    assert line.coding_trimmed_mean == line.trimmed_mean
     assert line.mean == errors.mean()
 
 
@@ -158,13 +164,53 @@ def test_the_file_has_a_line_per_window_and_frame(unbroken):
     folder, result = unbroken
     with open(folder / "sweep.csv", newline="") as file:
         lines = list(csv.DictReader(file))
-    assert list(lines[0]) == ["n_atoms", "window", "segment", "start", "stop", "frame", "mse"]
+    assert list(lines[0]) == ["lam", "n_atoms", "window", "segment", "start", "stop", "frame", "mse"]
     assert len(lines) == sum(errors.size for errors in result.errors.values())
     line = lines[-1]
-    segment = len(result.errors[12, 36]) - 1
+    segment = len(result.errors[3.0, 12, 36]) - 1
     expected = {"n_atoms": 12, "window": 36, "segment": segment, "start": 18, "stop": 54, "frame": 53}
     assert {key: int(line[key]) for key in expected} == expected
-    assert float(line["mse"]) == result.errors[12, 36][-1, -1]
+    assert float(line["lam"]) == 3.0
+    assert float(line["mse"]) == result.errors[3.0, 12, 36][-1, -1]
+
+
+# Several λ
+
+
+def test_several_prices_at_once_are_each_of_them_alone_bit_for_bit(patches, unbroken, tmp_path):
+    _, both = unbroken
+    for lam in (0.1, 3.0):
+        alone = sweep(patches, replace(TINY, lam=(lam,)), Run(folder=tmp_path))
+        for key, errors in alone.errors.items():
+            np.testing.assert_array_equal(both.errors[key], errors)
+            np.testing.assert_array_equal(both.by_frame(*key), alone.by_frame(*key))
+    assert not np.array_equal(both.errors[0.1, 12, 36], both.errors[3.0, 12, 36])
+    assert len(list((tmp_path / "tasks").glob("dictionary-*"))) == 2  # shared by the λ, as the codes are
+    assert len(list((tmp_path / "tasks").glob("codes-*"))) == 2
+
+
+def test_prices_on_the_command_line():
+    assert SweepOptions().settings().lam == (0.1, 3.0, 30.0)
+    assert SweepOptions(lam=(0.5, 2.0)).settings().lam == (0.5, 2.0)
+    assert SweepOptions.within(ReproduceOptions()).settings().lam == (0.1, 3.0, 30.0)
+    assert SweepOptions.within(ReproduceOptions(lam=0.5)).settings().lam == (0.5,)
+    with pytest.raises(ValueError, match=r"lam=-1\.0 is out of range"):
+        SweepOptions(lam=(0.1, -1.0)).check()
+
+
+def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
+    # A sparse film: three of 24 fixed patterns at a time, with smooth activity. Four atoms cannot show them, 24 can.
+    rng = np.random.default_rng(0)
+    patterns = rng.standard_normal((24, 30))
+    patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
+    phase, t = rng.uniform(0, 2 * np.pi, 24), np.arange(500)[:, None]
+    activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 24) + phase) - 0.6, 0)
+    settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
+    result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
+    claim = more_atoms(result)
+    assert claim.outcome == "holds"
+    assert claim.text.endswith("(holds at λ = 0.001 and 0.01)")
+    assert all(high < 0.7 for own in claim.figures.values() for _, _, high in [own["H = 3 M"]["ratio"]])
 
 
 # Films that are too short
@@ -177,7 +223,7 @@ def test_combinations_that_do_not_fit_are_named(patches, tmp_path):
     assert reasons == {
         (size, window): f"the film has 23 frames, the window needs {window}"
         for size, window in [(8, 24), (12, 24), (12, 30), (12, 36)]
-    }
+    }  # at both λ
     assert np.isnan(result.table()[-1].trimmed_mean)
     assert not list((tmp_path / "tasks").glob("dictionary-M0012*"))
 
@@ -190,11 +236,12 @@ def test_a_film_too_short_for_all_is_refused(patches, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_atoms": ()}, "at least one size"),
+        ({"n_atoms": ()}, "at least one value"),
+        ({"lam": ()}, "at least one value"),
         ({"n_atoms": (0,)}, "n_atoms=0 is too small"),
         ({"ratios": (0.0,)}, "ratios=0.0 is out of range"),
         ({"n_atoms": (1,)}, "window=2 is too small"),
-        ({"lam": -1.0}, "lam=-1.0"),
+        ({"lam": (1.0, -1.0)}, "lam=-1.0"),
         ({"alpha": 0.0}, "alpha=0.0"),
     ],
 )
@@ -227,7 +274,9 @@ def test_force_writes_the_same_bytes(patches, tmp_path):
     assert all(path.stat().st_mtime_ns > times[path] for path in times)
 
 
-@pytest.mark.parametrize("change", [{"lam": 0.2}, {"alpha": 0.4}, {"n_components": 3}, {"seed": 1}, {"max_epochs": 2}])
+@pytest.mark.parametrize(
+    "change", [{"lam": (0.2,)}, {"alpha": 0.4}, {"n_components": 3}, {"seed": 1}, {"max_epochs": 2}]
+)
 def test_changed_settings_reuse_no_window(patches, tmp_path, change):
     common = {"n_atoms": (8,), "ratios": (3.0,), "max_epochs": 1}
     sweep(patches, SweepSettings(**common), Run(folder=tmp_path))
@@ -272,7 +321,7 @@ def main(folder, workers, last):
         replace(source, target)
     psmt.files.os.replace = mortal
     patches = read_patches({FILM!r}, frame_size=48, patch_size=4).values
-    settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3)
+    settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0))
     with open_executor(workers) as executor:
         result = sweep(patches, settings, Run(folder=Path(folder), executor=executor))
         write_files(folder, {{"sweep.csv": EXPERIMENT.files["sweep.csv"](result)}})

@@ -1,11 +1,34 @@
-"""What the paper claims of Table 1, and whether it holds."""
+"""What the paper claims of Table 1, and at which λ it holds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
+import numpy as np
+
+from psmt.evaluation import Interval
 from psmt.experiments.sweep.result import Combination, SweepResult
-from psmt.report import TIE, UNTOLD, Claim, some
+from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare
+from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report.numbers import listed, ratio
+
+_RULE = (
+    f"errors are lower by more than {MARGIN:.0%}, frame by frame with 95% confidence (bootstrap over blocks of frames) "
+    "{}; each λ is judged by itself, and where they disagree it cannot be told, as the paper does not give its own"
+)
+
+
+class Line(NamedTuple):
+    """One row or column of Table 1 at one λ, and what becomes of the error from its first entry to its last."""
+
+    lam: float
+    head: str
+    entries: list[tuple[str, Combination]]
+    change: Interval
+    """Of the logarithm of the error."""
+    outcome: Outcome
 
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
@@ -15,67 +38,153 @@ def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
 
 def more_atoms(result: SweepResult | None, note: str = "") -> Claim:
     """Table 1 from top to bottom."""
-    text = "More atoms help: a larger dictionary reconstructs better"
-    rule = "the trimmed mean MSE is lower with the largest M than with the smallest, at each H / M"
-    named: dict[str, list[tuple[str, Combination]]] = {}
-    for ratio_, row in _measured(result):
-        named.setdefault(f"H = {ratio_:g} M", []).append((f"M = {row.n_atoms:,}", row))
-    return _trend("more_atoms", text, rule, named, note)
+    return _claim(
+        "more_atoms",
+        "More atoms help: a larger dictionary reconstructs better",
+        "with the largest M than with the smallest, at each H / M",
+        atom_lines(result),
+        result,
+        note,
+    )
 
 
 def more_frames(result: SweepResult | None, note: str = "") -> Claim:
     """Table 1 from left to right."""
-    text = "More frames help: a longer window reconstructs better"
-    rule = "the trimmed mean MSE is lower with the largest H than with the smallest, at each M"
-    named: dict[str, list[tuple[str, Combination]]] = {}
-    for _, row in _measured(result):
-        named.setdefault(f"M = {row.n_atoms:,}", []).append((f"H = {row.window:,}", row))
-    return _trend("more_frames", text, rule, named, note)
+    return _claim(
+        "more_frames",
+        "More frames help: a longer window reconstructs better",
+        "with the largest H than with the smallest, at each M",
+        frame_lines(result),
+        result,
+        note,
+    )
 
 
-def _measured(result: SweepResult | None) -> list[tuple[float, Combination]]:
-    """H / M and the figures of the combinations that the film has room for."""
+def atom_lines(result: SweepResult | None) -> list[Line]:
+    """The columns of Table 1: more and more atoms at one H / M."""
+    return _lines(result, lambda ratio_, row: (f"H = {ratio_:g} M", f"M = {row.n_atoms:,}"))
+
+
+def frame_lines(result: SweepResult | None) -> list[Line]:
+    """The rows of Table 1: longer and longer windows at one M."""
+    return _lines(result, lambda _, row: (f"M = {row.n_atoms:,}", f"H = {row.window:,}"))
+
+
+def by_price(lines: list[Line]) -> dict[float, Outcome]:
+    """At each λ, whether all lines hold that can be compared."""
+    outcomes: dict[float, list[Outcome]] = {}
+    for line in lines:
+        outcomes.setdefault(line.lam, []).append(line.outcome)
+    return {lam: all_hold(own) for lam, own in outcomes.items()}
+
+
+def of_paper_size(result: SweepResult) -> list[float]:
+    """The λ at which the errors of all combinations lie between the least and the largest of the paper's."""
+    low, high = PAPER_SIZE
+    means: dict[float, list[float]] = {}
+    for row in result.table():
+        if not row.missing:
+            means.setdefault(row.lam, []).append(row.trimmed_mean)
+    return [lam for lam, own in means.items() if low <= min(own) and max(own) <= high]
+
+
+def _lines(result: SweepResult | None, name: Callable[[float, Combination], tuple[str, str]]) -> list[Line]:
+    """Entries of Table 1 that stand under one head, at each λ, where there are two to compare."""
     if result is None:
         return []
+    grouped: dict[tuple[float, str], list[tuple[str, Combination]]] = {}
     ratios = result.settings.ratios
-    return [(ratios[k % len(ratios)], row) for k, row in enumerate(result.table()) if not row.missing]
+    for k, row in enumerate(result.table()):
+        if not row.missing:
+            head, entry = name(ratios[k % len(ratios)], row)
+            grouped.setdefault((row.lam, head), []).append((entry, row))
+    lines = []
+    for (lam, head), entries in grouped.items():
+        if len(entries) > 1:
+            first, last = entries[0][1], entries[-1][1]
+            change = compare(
+                result.by_frame(lam, first.n_atoms, first.window),
+                result.by_frame(lam, last.n_atoms, last.window),
+                window=max(first.window, last.window),
+            )
+            lines.append(Line(lam, head, entries, change, judged(change, margin=MARGIN)))
+    return lines
 
 
-def _trend(key: str, text: str, rule: str, lines: dict[str, list[tuple[str, Combination]]], note: str) -> Claim:
-    comparable = {head: row for head, row in lines.items() if len(row) > 1}
-    if not comparable:
-        sizes = "; ".join(f"{head}: only {row[0][0]}" for head, row in lines.items())
-        return Claim(
-            key=key,
-            text=text,
-            rule=rule,
-            outcome=UNTOLD,
-            notes=some(note, f"nothing to compare ({sizes})" if sizes else ""),
-        )
+def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResult | None, note: str) -> Claim:
+    outcomes = by_price(lines)
     support: list[str] = []
     against: list[str] = []
-    held = []
-    for head, rows in comparable.items():
-        means = [row.trimmed_mean for _, row in rows]
-        chain = " → ".join(f"{mean:.3g} ({name})" for mean, (name, _) in zip(means, rows, strict=True))
-        falls = means[-1] < (1 - TIE) * means[0]
-        held.append(falls)
-        (support if falls else against).append(f"{head}: MSE {chain}")
-        if falls and any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
-            against.append(f"{head}: not at every step of that chain")
-        first, last = rows[0][1].mean, rows[-1][1].mean
-        if falls != (last < (1 - TIE) * first):
-            (against if falls else support).append(f"{head}: untrimmed, the mean goes from {first:.3g} to {last:.3g}")
+    notes = [note]
+    for line in lines:
+        said = _said(line)
+        {"holds": support, "does not hold": against}.get(line.outcome, notes).append(said)
+        means = [row.trimmed_mean for _, row in line.entries]
+        if line.outcome == "holds" and any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
+            against.append(f"λ = {line.lam:g}, {line.head}: not at every step of that chain")
+        for trimming in ("trimmed", "untrimmed"):
+            first, last = (_mean(row, trimming) for row in (line.entries[0][1], line.entries[-1][1]))
+            if line.outcome != UNTOLD and (last < first) != (line.outcome == "holds"):
+                disagrees = f"λ = {line.lam:g}, {line.head}: {trimming}, the mean goes from {first:.3g} to {last:.3g}"
+                (against if line.outcome == "holds" else support).append(disagrees)
+    if result is not None and not lines:
+        there = {row.n_atoms: row.window for row in result.table() if not row.missing}
+        sizes = "; ".join(f"M = {size:,} with H = {window:,}" for size, window in there.items())
+        notes.append(f"nothing to compare (only {sizes})")
+    if result is not None and lines:
+        sized = of_paper_size(result)
+        at = f"at λ = {listed([f'{lam:g}' for lam in sized])}" if sized else "at none of these λ"
+        least, largest = PAPER_SIZE
+        notes.append(f"errors are of the size of the paper's, {least:.2g} to {largest:.2g}, {at}")
     return Claim(
         key=key,
-        text=text,
-        rule=rule,
-        outcome="holds" if all(held) else "does not hold",
+        text=f"{text} ({headline(outcomes)})" if outcomes else text,
+        rule=_RULE.format(when),
+        outcome=_agreed(outcomes),
         support=tuple(support),
         against=tuple(against),
-        notes=some(note),
+        notes=some(*notes),
         figures={
-            head: {name: {"trimmed_mean": row.trimmed_mean, "mean": row.mean} for name, row in rows}
-            for head, rows in comparable.items()
+            f"{lam:g}": {
+                "verdict": outcome,
+                **{
+                    line.head: {
+                        "ratio": [float(np.exp(value)) for value in line.change],
+                        "trimmed_mean": {name: row.trimmed_mean for name, row in line.entries},
+                        "mean": {name: row.mean for name, row in line.entries},
+                    }
+                    for line in lines
+                    if line.lam == lam
+                },
+            }
+            for lam, outcome in outcomes.items()
         },
     )
+
+
+def headline(outcomes: Mapping[float, Outcome]) -> str:
+    """At which λ a claim has which verdict.
+
+    >>> headline({0.1: "does not hold", 3.0: "holds", 30.0: "holds"})
+    'holds at λ = 3 and 30; does not hold at λ = 0.1'
+    """
+    kinds: tuple[Outcome, ...] = ("holds", "does not hold", UNTOLD)
+    grouped = {kind: [f"{lam:g}" for lam, outcome in outcomes.items() if outcome == kind] for kind in kinds}
+    return "; ".join(f"{kind} at λ = {listed(prices)}" for kind, prices in grouped.items() if prices)
+
+
+def _agreed(outcomes: Mapping[float, Outcome]) -> Outcome:
+    """What all λ say; without any, or where they disagree, it cannot be told."""
+    distinct = set(outcomes.values())
+    return distinct.pop() if len(distinct) == 1 else UNTOLD
+
+
+def _said(line: Line) -> str:
+    """The chain of means, and the ratio frame by frame with its interval."""
+    chain = " → ".join(f"{row.trimmed_mean:.3g} ({name})" for name, row in line.entries)
+    times, low, high = (ratio(float(np.exp(value))) for value in line.change)
+    return f"λ = {line.lam:g}, {line.head}: MSE {chain}; frame by frame {times} times, {low} to {high}"
+
+
+def _mean(row: Combination, trimming: str) -> float:
+    return row.trimmed_mean if trimming == "trimmed" else row.mean

@@ -9,9 +9,7 @@ from cyclopts import Parameter
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
 from psmt.experiments.options import (
-    DEFAULT_LAM,
     RECOVERY_FLAGS,
-    FixedLam,
     Out,
     PatchOptions,
     QuarterComponents,
@@ -46,7 +44,15 @@ class SweepOptions(PatchOptions):
         ),
     ] = None
     components: QuarterComponents = "auto"
-    lam: FixedLam = "auto"
+    lam: Annotated[
+        tuple[float, ...],
+        Parameter(
+            help="λ: price of activity in step 7, recovery; may be repeated. Left out: 0.1, 3 and 30.",
+            metavar="FLOAT",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
     departures: RecoveryDepartures = RECOVERY_FLAGS
     solver: Solver = "closed"
     out: Out = Path("psmt-sweep")
@@ -66,7 +72,7 @@ class SweepOptions(PatchOptions):
             n_atoms=self.atoms or base.n_atoms,
             n_components=unless_auto(self.components, None),
             alpha=self.alpha,
-            lam=unless_auto(self.lam, DEFAULT_LAM),
+            lam=self.lam or base.lam,
             seed=self.seed,
             departures=self.departures.settings(),
             solver=self.solver,
@@ -86,6 +92,7 @@ COMMAND = Command(
     name="sweep",
     help="""Reconstruct frames with more and fewer atoms and frames (Table 1 and Fig. 2 of the paper).
 
-Writes sweep.csv and sweep.png. Ends with Table 1; what the film is too short for is named in it.""",
+Writes sweep.csv and sweep.png. Ends with Table 1 and the verdicts on it at each λ; what the film is too short for is \
+named.""",
     options=SweepOptions,
 )

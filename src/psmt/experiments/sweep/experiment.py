@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from psmt.experiments.contract import Chapter, Experiment
 from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.figure import sweep_figure
 from psmt.experiments.sweep.result import Row, SweepResult
 from psmt.experiments.sweep.run import sweep
-from psmt.experiments.sweep.section import sweep_facts, sweep_section, table_1
+from psmt.experiments.sweep.section import sweep_facts, sweep_section, tables, verdicts_table
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.figures import png
-from psmt.report import to_csv
+from psmt.report import Section, to_csv
+
+
+def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
+    # A picture per λ: all below each other, as in the file, would be one of half a metre.
+    return [sweep_section(result, [png(sweep_figure(result, [lam])) for lam in result.settings.lam])]
+
 
 EXPERIMENT = Experiment[SweepSettings, SweepResult](
     run=lambda values, settings, run, _: sweep(values, settings, run),
     check=SweepSettings.check,
     files={
         "sweep.csv": lambda result: to_csv(Row._fields, result.rows()),
-        "sweep.png": lambda result: png(sweep_figure(result)),
+        "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
     },
-    shown=lambda result: [table_1(result)],
+    shown=lambda result: [*tables(result), verdicts_table(result)],
     chapter=Chapter(
         claims=sweep_claims,
-        sections=lambda result, files: [sweep_section(result, files["sweep.png"])],
+        sections=_sections,
         facts=sweep_facts,
         summary=lambda result: [row._asdict() for row in result.table()],
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,29 +18,43 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 """By M, smallest first."""
 
 # Inches. A panel is one combination: M from top to bottom, H from left to right; the chart stands beside them.
-_LEFT, _RIGHT, _BOTTOM, _HEAD = 1.2, 0.12, 0.95, 0.8
+_LEFT, _RIGHT, _HEAD, _FOOT, _NOTES = 1.2, 0.12, 0.8, 0.5, 0.45
 _ROW, _ROW_GAP, _GAP = 1.25, 0.14, 0.2
 _CHART, _CHART_GAP = 2.2, 0.78
 _LOG_FROM = 25
 """Spread of the errors from which on the axis is logarithmic."""
 
 
-def sweep_figure(result: SweepResult) -> Figure:
-    """Figure with a panel per (M, H), median and quartiles of the MSE at each segment; and Table 1 as a chart."""
-    table, segments = result.table(), result.segments()
-    sizes = [size for size in result.settings.n_atoms if any(s.n_atoms == size for s in segments)]
-    ratios = result.settings.ratios
+def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
+    """Figure with a block per λ: a panel per (M, H), median and quartiles of the MSE at each segment; and Table 1."""
+    table = result.table()
+    sizes = [size for size in result.settings.n_atoms if any(r.n_atoms == size and not r.missing for r in table)]
     rows = max(len(sizes), 2)  # one row would leave the chart too flat
     row = (rows * _ROW + (rows - len(sizes)) * _ROW_GAP) / len(sizes)
     inside = len(sizes) * row + (len(sizes) - 1) * _ROW_GAP
-    height = _HEAD + inside + _BOTTOM
+    block = _HEAD + inside + _FOOT
+    height = len(lams) * block + _NOTES
     figure = Figure(figsize=(WIDTH, height))
+    for k, lam in enumerate(lams):
+        bottom = height - (k + 1) * block + _FOOT
+        _draw_title(figure, bottom + inside + _HEAD, lam)
+        _draw_block(figure, result, lam, sizes, bottom, row)
+        chart = panel(figure, WIDTH - _RIGHT - _CHART, bottom, _CHART, inside)
+        _draw_table(chart, [entry for entry in table if entry.lam == lam], sizes, result.settings.ratios)
+        heading(chart, "abcdefghi"[len(result.settings.ratios) % 9], "Table 1 as a chart")
+    _draw_notes(figure, height, table, sizes, result.n_frames)
+    return figure
+
+
+def _draw_block(figure: Figure, result: SweepResult, lam: float, sizes: list[int], bottom: float, row: float) -> None:
+    """The panels of one λ, from `bottom` inches on, each `row` inches high."""
+    ratios, segments = result.settings.ratios, [s for s in result.segments() if s.lam == lam]
     width = (WIDTH - _LEFT - _RIGHT - _CHART - _CHART_GAP - (len(ratios) - 1) * _GAP) / len(ratios)
     span = min(s.lower for s in segments), max(s.upper for s in segments)
     for i, size in enumerate(sizes):
         for j, window in enumerate(result.settings.windows(size)):
-            bottom = _BOTTOM + (len(sizes) - 1 - i) * (row + _ROW_GAP)
-            axes = panel(figure, _LEFT + j * (width + _GAP), bottom, width, row)
+            below = bottom + (len(sizes) - 1 - i) * (row + _ROW_GAP)
+            axes = panel(figure, _LEFT + j * (width + _GAP), below, width, row)
             _draw_segments(axes, [s for s in segments if (s.n_atoms, s.window) == (size, window)], i)
             _draw_frame(axes, span, result.n_frames, window)
             axes.tick_params(labelbottom=i == len(sizes) - 1, labelleft=j == 0)
@@ -58,11 +74,6 @@ def sweep_figure(result: SweepResult) -> Figure:
                     color=_COLOURS[i % len(_COLOURS)],
                     va="center",
                 )
-    chart = panel(figure, WIDTH - _RIGHT - _CHART, _BOTTOM, _CHART, inside)
-    _draw_table(chart, table, sizes, ratios)
-    heading(chart, "abcdefghi"[len(ratios) % 9], "Table 1 as a chart")
-    _draw_words(figure, height, table, sizes, result.n_frames)
-    return figure
 
 
 def _draw_segments(axes: Axes, segments: list[Segment], i: int) -> None:
@@ -144,16 +155,21 @@ def _draw_table(axes: Axes, table: list[Combination], sizes: list[int], ratios: 
     axes.set_ylabel("mean MSE ± standard deviation", fontsize=SMALL, color=INK, labelpad=3)
 
 
-def _draw_words(figure: Figure, height: float, table: list[Combination], sizes: list[int], n_frames: int) -> None:
+def _draw_title(figure: Figure, top: float, lam: float) -> None:
+    """What a block shows, just below `top` inches."""
+    width, height = figure.get_size_inches()
     figure.text(
-        0.12 / WIDTH,
-        1 - 0.14 / height,
-        "Reconstruction error by atoms M and window H",
+        0.12 / width,
+        (top - 0.14) / height,
+        f"Reconstruction error by atoms M and window H, λ = {lam:g}",
         fontsize=TITLE,
         fontweight="bold",
         color=INK,
         va="top",
     )
+
+
+def _draw_notes(figure: Figure, height: float, table: list[Combination], sizes: list[int], n_frames: int) -> None:
     notes = [
         "Line: median of the frames of a segment; band: the half of them in the middle (interquartile range). "
         "Chart: filled, 25% of each tail trimmed; hollow, all frames."

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psmt.evaluation import log_mse
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.experiments.table_1 import mean_by_frame, trimmed
 from psmt.types import Array
-
-TRIMMED = 0.25
-"""Share of the errors that is left out at each end of Table 1."""
 
 
 class Row(NamedTuple):
     """One line of sweep.csv."""
 
+    lam: float
     n_atoms: int
     window: int
     segment: int
@@ -30,6 +30,7 @@ class Row(NamedTuple):
 class Segment(NamedTuple):
     """One window of one combination, as Fig. 2 shows it."""
 
+    lam: float
     n_atoms: int
     window: int
     segment: int
@@ -43,8 +44,9 @@ class Segment(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """One (M, H), as Table 1 shows it; without figures where the film is too short for it."""
+    """One (M, H) at one λ, as Table 1 shows it; without figures where the film is too short for it."""
 
+    lam: float
     n_atoms: int
     window: int
     n_segments: int = 0
@@ -52,8 +54,8 @@ class Combination(NamedTuple):
     trimmed_std: float = float("nan")
     mean: float = float("nan")
     std: float = float("nan")
-    coding_mean: float = float("nan")
-    """Mean MSE of layer 1 alone over the same frames, trimmed alike."""
+    coding_trimmed_mean: float = float("nan")
+    """Of layer 1 alone, over the same frames, trimmed alike."""
     missing: str | None = None
     """Why there are no figures, with the frames that are there and those that are needed; None where there are."""
 
@@ -64,23 +66,24 @@ class SweepResult:
 
     settings: SweepSettings
     n_frames: int
-    errors: Mapping[tuple[int, int], Array]
-    """MSE (n_segments, H) by (M, H), of the combinations that the film is long enough for."""
+    errors: Mapping[tuple[float, int, int], Array]
+    """MSE (n_segments, H) by (λ, M, H), of the combinations that the film is long enough for."""
     coding_errors: Mapping[tuple[int, int], Array]
-    """The same for layer 1 alone."""
+    """The same for layer 1 alone, by (M, H)."""
 
     def rows(self) -> Iterator[Row]:
-        """Lines of sweep.csv: one per combination, window and frame."""
-        for (n_atoms, window), errors in self.errors.items():
+        """Lines of sweep.csv: one per λ, combination, window and frame."""
+        for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors.tolist(), strict=True)):
                 for frame, value in enumerate(values, start=start):
-                    yield Row(n_atoms, window, segment, start, stop, frame, value)
+                    yield Row(lam, n_atoms, window, segment, start, stop, frame, value)
 
     def table(self) -> list[Combination]:
-        """Mean and standard deviation of the errors by (M, H): Table 1, the missing combinations included."""
+        """Mean and standard deviation of the errors by (λ, M, H): Table 1, the missing combinations included."""
         return [
-            self._combination(n_atoms, window)
+            self._combination(lam, n_atoms, window)
+            for lam in self.settings.lam
             for n_atoms in self.settings.n_atoms
             for window in self.settings.windows(n_atoms)
         ]
@@ -88,20 +91,26 @@ class SweepResult:
     def segments(self) -> list[Segment]:
         """Median and quartiles of the errors by window: Fig. 2."""
         return [
-            Segment(n_atoms, window, segment, start, stop, *np.quantile(values, (0.25, 0.5, 0.75)).tolist())
-            for (n_atoms, window), errors in self.errors.items()
+            Segment(lam, n_atoms, window, segment, start, stop, *np.quantile(values, (0.25, 0.5, 0.75)).tolist())
+            for (lam, n_atoms, window), errors in self.errors.items()
             for segment, ((start, stop), values) in enumerate(
                 zip(self.settings.segments(window, self.n_frames), errors, strict=True)
             )
         ]
 
-    def _combination(self, n_atoms: int, window: int) -> Combination:
-        if (n_atoms, window) not in self.errors:
+    def by_frame(self, lam: float, n_atoms: int, window: int) -> Array:
+        """Logarithm of the MSE of each frame (n_frames,), its mean over the windows that hold it; NaN where none do."""
+        places = self.settings.segments(window, self.n_frames)
+        return mean_by_frame(log_mse(self.errors[lam, n_atoms, window]), places, self.n_frames)
+
+    def _combination(self, lam: float, n_atoms: int, window: int) -> Combination:
+        if (lam, n_atoms, window) not in self.errors:
             reason = f"the film has {self.n_frames} frames, the window needs {window}"
-            return Combination(n_atoms=n_atoms, window=window, missing=reason)
-        errors = self.errors[n_atoms, window]
-        inner = _trimmed(errors)
+            return Combination(lam=lam, n_atoms=n_atoms, window=window, missing=reason)
+        errors = self.errors[lam, n_atoms, window]
+        inner = trimmed(errors)
         return Combination(
+            lam=lam,
             n_atoms=n_atoms,
             window=window,
             n_segments=len(errors),
@@ -109,7 +118,7 @@ class SweepResult:
             trimmed_std=float(inner.std()),
             mean=float(errors.mean()),
             std=float(errors.std()),
-            coding_mean=float(_trimmed(self.coding_errors[n_atoms, window]).mean()),
+            coding_trimmed_mean=float(trimmed(self.coding_errors[n_atoms, window]).mean()),
         )
 
 

@@ -20,9 +20,9 @@ from psmt.validation import check_series
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
-    """Reconstruction errors of a film's patches, or of a series, (time, n_features) for all combinations of M and H.
+    """Reconstruction errors of a film's patches, or of a series, (time, n_features) for all λ, M and H.
 
-    One dictionary per M is learned from the whole film; windows differ in P only.
+    One dictionary per M is learned from the whole film; windows differ in P only, which all λ share.
 
     Raises
     ------
@@ -51,7 +51,11 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     return SweepResult(
         settings=settings,
         n_frames=len(film),
-        errors={key: np.array(grouped[key]) for key in order},
+        errors={
+            (lam, *key): np.array([window[i] for window in grouped[key]])
+            for i, lam in enumerate(settings.lam)
+            for key in order
+        },
         coding_errors={
             (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
             for size, window in order

@@ -1,0 +1,30 @@
+"""The parts of the readings, put together. No chapter of the paper's report: it takes longer than all others."""
+
+from __future__ import annotations
+
+from psmt.experiments.contract import Experiment
+from psmt.experiments.readings.claims import readings_claims
+from psmt.experiments.readings.figure import readings_figure
+from psmt.experiments.readings.page import readings_page, verdicts_table
+from psmt.experiments.readings.result import ReadingsResult
+from psmt.experiments.readings.run import read_paper
+from psmt.experiments.readings.settings import ReadingsSettings
+from psmt.figures import png
+from psmt.report import render, to_csv
+
+
+def _csv(result: ReadingsResult) -> bytes:
+    rows = list(result.rows())
+    return to_csv(list(rows[0]), [list(row.values()) for row in rows])
+
+
+EXPERIMENT = Experiment[ReadingsSettings, ReadingsResult](
+    run=lambda values, settings, run, _: read_paper(values, settings, run),
+    check=ReadingsSettings.check,
+    files={
+        "readings.csv": _csv,
+        "readings.png": lambda result: png(readings_figure(result)),
+        "report.html": lambda result: render(readings_page(result, png(readings_figure(result)))),
+    },
+    shown=lambda result: [verdicts_table(result), *readings_claims(result)],
+)
