@@ -1,6 +1,6 @@
 """What PSMT is compared with, behind the same interface: `fit`, `update`, `predict`.
 
-The first three work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
+The first four work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
 """
 
 from __future__ import annotations
@@ -42,6 +42,24 @@ class CopyLast(SeriesBaseline):
     def next_frame(self, last: Array) -> Array:
         """Return the frame after the last few."""
         return np.array(last[-1])
+
+
+class MeanFrame(SeriesBaseline):
+    """The next frame is the mean of the last `window`: best where the past says nothing of what comes, as in noise."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
+
+    def __init__(self, *, window: int = 1536) -> None:
+        self.window = window
+
+    @property
+    def n_last(self) -> int:
+        """How many of the last frames are looked at."""
+        return self.window
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.asarray(last.mean(axis=0))
 
 
 class LinearTrend(SeriesBaseline):

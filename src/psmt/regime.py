@@ -8,8 +8,8 @@ frame. It is told from content by its being new in every frame, so it need not b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +47,8 @@ ALIKE = 0.2
 """Correlation of neighbouring pixels below which values are no picture."""
 
 
-class Regime(NamedTuple):
+@dataclass(frozen=True)
+class Regime:
     """Where a film lies among films: on the plane of speed and noise."""
 
     speed: float

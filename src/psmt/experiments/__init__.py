@@ -19,6 +19,7 @@ EXPERIMENTS = (
     "reconstruction",
     "prediction",
     "predict_video",
+    "regimes",
 )
 """The registration: folders of this package."""
 

@@ -26,7 +26,8 @@ __all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
 VERSION = 2  # a change of any frame needs a new number, because checksums name it
 LARGEST = 400
 NOISIEST = 2.0  # of the contrast; beyond that most grey levels would be clipped
-FASTEST = 16.0  # frame pixels per frame: the side of the paper's patch, which then holds nothing that it held before
+PATCH = 16  # side of the paper's patch, which contrast is measured in
+FASTEST = 16.0  # frame pixels per frame: a patch then holds nothing that it held before
 
 # The world is a dead-leaves model (Lee, Mumford and Huang, 2001), the simplest that has the statistics of natural
 # scenes: opaque, textured leaves of all sizes lie on one another, so that there are edges, and edges end at edges.
@@ -37,7 +38,9 @@ RADIUS = (12.0, 56.0)  # half the length of a leaf, world pixels: most patches o
 ASPECT = (0.3, 0.9)  # width of a leaf by its length
 SHADE = (0.08, 0.92)  # grey levels
 SHADING = 0.12  # from the middle of a leaf to its tip
-FOLD = 0.12  # between the halves of a leaf on either side of its midrib, which catch the light differently
+FOLD = (0.06, 0.16)  # between the halves of a leaf on either side of its midrib, which catch the light differently
+VEIN = (0.05, 0.12)  # between a vein and what lies between veins
+VEIN_GAP = (9.0, 15.0)  # world pixels from a vein to the next: no patch within a leaf is flat
 TEXTURE = 0.012  # standard deviation of the 1/f texture of a leaf, grey levels
 SOFT = 1.6  # world pixels over which an edge goes from one leaf to the next, as a lens would show it
 
@@ -130,8 +133,8 @@ class GlideFilm(Film):
         Frame pixels per frame that the middle of the picture moves by, 0 to 16. None is calm and lively stretches.
     noise : float
         Standard deviation of Gaussian sensor noise, white in time and space, as a fraction of the film's contrast, 0 to
-        2. The contrast is the root mean square deviation of grey levels within 16 x 16 world pixels. Frames are clipped
-        to [0, 1] after it.
+        2. The contrast is the standard deviation of grey levels in a patch of 16 x 16 pixels, the median over all
+        places. Frames are clipped to [0, 1] after it.
     size : int
         Height and width of the frames, 8 to 400. A smaller sensor sees less of the world, not less sharply.
 
@@ -218,7 +221,7 @@ class GlideFilm(Film):
 
     @property
     def contrast(self) -> float:
-        """Root mean square deviation of grey levels within 16 x 16 world pixels, which noise is a fraction of."""
+        """Standard deviation of grey levels in the usual patch of 16 x 16 pixels, which noise is a fraction of."""
         return _world(self.seed).contrast
 
     def _way(self, time: Array) -> Array:
@@ -278,8 +281,8 @@ BUILTIN: Opener[GlideFilm] = Opener(
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
     """Return world row, world column, zoom and angle after each part of the way, all of shape ``(n,)``."""
-    first, last = (int(np.floor(end / KNOT / 4096)) for end in (way.min(), way.max()))
-    at, row, column, row_slope, column_slope = _places(seed, min(first, -1), last + 1)
+    # In powers of two, so that few tables are made, whichever frames are asked for in whichever order.
+    at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
     _, zoom, angle = _waves(seed, way)
     return (
@@ -291,22 +294,17 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
 
 
 @lru_cache(maxsize=4)
-def _places(seed: int, first: int, last: int) -> tuple[Array, ...]:
-    """Return knots of the way, world row and column there and their slopes, from 4096 ``first`` to 4096 ``last``.
+def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
+    """Return knots of the way, world row and column there, and their slopes: five arrays of one length.
 
     The camera goes where it is heading, by one world pixel over zoom for each frame pixel: its speed is what the way
-    says, whatever the zoom. The place at the knot 0 is the middle of the world, so that a longer film has the same path.
+    says, whatever the zoom. It starts far enough before the way begins for the frame before the first.
     """
-    at = KNOT * np.arange(4096 * first, 4096 * last + 1)
+    at = KNOT * np.arange(-2 * FASTEST / KNOT, n_knots + 4)
     heading, zoom, _ = _waves(seed, at)
-    places = []
-    for slope in (np.sin(heading) / zoom, np.cos(heading) / zoom):
-        steps = KNOT * (slope[1:] + slope[:-1]) / 2
-        zero = -4096 * first
-        before, after = -np.cumsum(steps[:zero][::-1])[::-1], np.cumsum(steps[zero:])
-        places.append((WORLD / 2 + np.concatenate([before, [0.0], after]), slope))
-    (row, row_slope), (column, column_slope) = places
-    return at, row, column, row_slope, column_slope
+    slopes = np.sin(heading) / zoom, np.cos(heading) / zoom
+    places = [np.cumsum(KNOT * (np.concatenate([[0.0], slope[:-1]]) + slope) / 2) for slope in slopes]
+    return at, *places, *slopes
 
 
 def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
@@ -346,10 +344,10 @@ class _World(NamedTuple):
     coefficients: Levels
     """Of its cubic spline, ``(WORLD, WORLD)``."""
     contrast: float
-    """Root mean square deviation of grey levels within 16 x 16 pixels."""
+    """Median over all places of the standard deviation of grey levels in a patch."""
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)  # 4 MiB each
 def _world(seed: int) -> _World:
     rng = np.random.default_rng((seed, 3))
     small, large = RADIUS
@@ -363,14 +361,17 @@ def _world(seed: int) -> _World:
             rng.uniform(0, np.pi, size=N_LEAVES),
             rng.uniform(*SHADE, size=N_LEAVES),
             rng.uniform(-SHADING, SHADING, size=N_LEAVES),
-            rng.uniform(-FOLD, FOLD, size=N_LEAVES),
+            rng.uniform(*FOLD, size=N_LEAVES) * rng.choice([-1, 1], size=N_LEAVES),
+            rng.uniform(*VEIN, size=N_LEAVES) * rng.choice([-1, 1], size=N_LEAVES),
+            rng.uniform(*VEIN_GAP, size=N_LEAVES),
         ]
     )
     picture = np.full((WORLD, WORLD), 0.5, dtype=np.float32)
     _lay(leaves, _texture(rng), rng.integers(WORLD, size=(N_LEAVES, 2)), picture)
-    variance = uniform_filter(picture**2, 16, mode="wrap") - uniform_filter(picture, 16, mode="wrap") ** 2
     coefficients = spline_filter(picture, order=3, mode="grid-wrap", output=np.float32)
-    return _World(coefficients, float(np.sqrt(variance.mean())))
+    side = round(PATCH / ZOOM)
+    variance = uniform_filter(picture**2, side, mode="wrap") - uniform_filter(picture, side, mode="wrap") ** 2
+    return _World(coefficients, float(np.sqrt(np.median(variance))))
 
 
 def _texture(rng: np.random.Generator) -> Levels:
@@ -387,12 +388,13 @@ def _texture(rng: np.random.Generator) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
-    """Lay leaves (row, column, half length, half width, angle, shade, shading, fold) onto the picture.
+    """Lay leaves (row, column, half length, half width, angle, shade, shading, fold, vein, gap) onto the picture.
 
-    Later ones cover earlier ones. A leaf is the lens between two parabolas, so its ends are pointed.
+    Later ones cover earlier ones. A leaf is the lens between two parabolas, so its ends are pointed;
+    veins branch off its midrib towards the tip.
     """
     for n in range(len(leaves)):
-        row, column, length, width, angle, shade, shading, fold = leaves[n]
+        row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]
         cos, sin = np.cos(angle), np.sin(angle)
         reach = int(length) + 3
         for i in range(int(row) - reach, int(row) + reach + 1):
@@ -407,7 +409,9 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
                 cover = min(inside, 1.0)
                 r, c = i % WORLD, j % WORLD
                 side = max(min(across / SOFT, 0.5), -0.5)
-                grey = shade + shading * along + fold * side
+                # A vein is a line, not a wave: the fourth power is narrow.
+                wave = np.cos(np.pi * (length * along - 0.8 * abs(across)) / gap)
+                grey = shade + shading * along + fold * side + vein * wave**4
                 grey += texture[(r + offsets[n, 0]) % WORLD, (c + offsets[n, 1]) % WORLD]
                 picture[r, c] += np.float32(cover * (min(max(grey, 0.0), 1.0) - picture[r, c]))
 
