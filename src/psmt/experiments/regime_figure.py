@@ -40,7 +40,9 @@ def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
     """Figure of the straight line against copying the code and the patch, and who is best; with a film's place."""
     figure, height = _figure(known, 0.0)
     _draw_large(figure, known, _FOOT, regime)
-    _draw_words(figure, height, "Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film"))
+    _draw_words(
+        figure, height, "Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film")
+    )
     return figure
 
 
@@ -150,8 +152,8 @@ def _quiet_axes(axes: Axes) -> None:
 def _draw_words(figure: Figure, height: float, title: str) -> None:
     figure.text(0.12 / WIDTH, 1 - 0.14 / height, title, fontsize=TITLE, fontweight="bold", color=INK, va="top")
     note = (
-        "MSE divided by that of copying: blue wins, orange loses; in brackets, cannot be told (95% interval over films, "
-        "5% margin)."
+        "MSE divided by that of copying: blue wins, orange loses; in brackets, cannot be told (95% interval over "
+        "films, 5% margin)."
     )
     if "this film" in title:
         note += "\nDiamond: this film’s median speed and its noise; bar: the middle half of its speeds."

@@ -19,6 +19,7 @@ from psmt.evaluation import Interval, log_mse, mean_interval
 from psmt.regime import Regime
 from psmt.report import Outcome, judged
 from psmt.report.numbers import ratio
+from psmt.types import Array
 
 FORMAT = 1
 """A change of what the file says needs a new number."""
@@ -121,22 +122,19 @@ class RegimeMap:
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
 
 
-def measured_map(errors: Mapping[tuple[float, float, int, str], tuple[float, float]]) -> RegimeMap:
-    """The map of MSEs vs code and vs frame by speed, noise, start and method."""
-    speeds, noises, starts = (tuple(sorted({key[k] for key in errors})) for k in range(3))
-    ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {}
-    for column, (against, copying) in enumerate(COPIES.items()):
-        ratios[against] = {method: {} for method in METHODS}
-        for method in METHODS:
-            for speed in speeds:
-                for noise in noises:
-                    logs = [
-                        log_mse(errors[speed, noise, start, method][column])
-                        - log_mse(errors[speed, noise, start, copying][column])
-                        for start in starts
-                    ]
-                    # Each start is in a film of its own: they do not depend on each other.
-                    ratios[against][method][speed, noise] = Ratio(*np.exp(mean_interval(logs)).tolist())
+def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
+    """The map of MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
+    ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
+        against: {method: {} for method in METHODS} for against in COPIES
+    }
+    for cell, values in errors.items():
+        logs = log_mse(values)
+        for column, (against, copying) in enumerate(COPIES.items()):
+            gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
+            for method, gap in zip(METHODS, gaps.T, strict=True):
+                # Each start is in a film of its own: they do not depend on each other.
+                ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
+    speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
     return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
 
 
@@ -167,8 +165,8 @@ def expectation(regime: Regime) -> str:
     return (
         f"The patch moves by {regime.speed:.2g} pixels per frame, with noise of {regime.noise:.1%} of its contrast. "
         f"On the built-in film at {cell[0]:g} pixels per frame and noise of {cell[1]:.0%}, PSMT's straight line has "
-        f"{ratio(code.mean)} times the error of copying the code ({_WORDS[code.outcome]}) and {ratio(frame.mean)} times "
-        f"that of copying the patch ({_WORDS[frame.outcome]}); nearest to the patch itself comes "
+        f"{ratio(code.mean)} times the error of copying the code ({_WORDS[code.outcome]}) and {ratio(frame.mean)} "
+        f"times that of copying the patch ({_WORDS[frame.outcome]}); nearest to the patch itself comes "
         f"{METHODS[best]}, with {ratio(known.ratios['frame'][best][cell].mean)} times the error of copying it."
     )
 

@@ -65,6 +65,7 @@ CALM = (0.08, 0.2)
 LIVELY = (0.7, 1.4)
 RAMP = 40  # frames from one speed to the next
 
+
 @dataclass(frozen=True, kw_only=True)
 class GlideMotion:
     """Where the camera was, per frame: arrays of shape ``(n_frames,)``.
@@ -383,7 +384,8 @@ def _texture(rng: np.random.Generator) -> Levels:
     waves = amplitude * np.exp(2j * np.pi * rng.uniform(size=frequency.shape))
     noise = irfft2(waves, s=(WORLD, WORLD))
     noise -= noise.mean()
-    return (noise * (TEXTURE / noise.std())).astype(np.float32)
+    texture: Levels = (noise * (TEXTURE / noise.std())).astype(np.float32)
+    return texture
 
 
 @njit(cache=True, nogil=True)
@@ -448,6 +450,9 @@ def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, 
                 weight = u0 if k == 0 else (u1 if k == 1 else (u2 if k == 2 else u3))
                 line = world[(r - 1 + k) & last]
                 total += weight * (
-                    v0 * line[(c - 1) & last] + v1 * line[c & last] + v2 * line[(c + 1) & last] + v3 * line[(c + 2) & last]
+                    v0 * line[(c - 1) & last]
+                    + v1 * line[c & last]
+                    + v2 * line[(c + 1) & last]
+                    + v3 * line[(c + 2) & last]
                 )
             frame[i, j] = total

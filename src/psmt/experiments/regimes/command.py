@@ -24,7 +24,9 @@ def _axis(help: str) -> Parameter:
 class RegimesOptions(PatchOptions):
     """Options of `psmt regimes`."""
 
-    speed: Annotated[tuple[float, ...], _axis("Pixels per frame; may be repeated. Left out: seven from 0.05 to 4.")] = ()
+    speed: Annotated[
+        tuple[float, ...], _axis("Pixels per frame; may be repeated. Left out: seven from 0.05 to 4.")
+    ] = ()
     noise: Annotated[
         tuple[float, ...],
         _axis("Noise as a fraction of the patch's contrast; may be repeated. Left out: four from 0 to 0.3."),
@@ -80,7 +82,7 @@ class RegimesOptions(PatchOptions):
             )
         return opened
 
-    def read(self, source: "GlideFilm", progress: "Progress") -> "GlideFilm":  # type: ignore[override]
+    def read(self, source: "GlideFilm", _progress: "Progress", /) -> "GlideFilm":  # type: ignore[override]
         """The film itself: tasks make their own frames."""
         return source
 
@@ -89,8 +91,8 @@ COMMAND = Command(
     name="regimes",
     help="""Find out at which speed and noise PSMT predicts better than copying, on the built-in film.
 
-Every extrapolation and every baseline is held against copying, vs code and vs frame, in films of known speed and noise.
-Writes regimes.csv, regimes.png (the map) and regime_map.json, which reports place films on. Ends with a table. Minutes on
-two cores, a minute with --quick.""",
+Every extrapolation and every baseline is held against copying, vs code and vs frame, in films of known speed and \
+noise. Writes regimes.csv, regimes.png (the map) and regime_map.json, which reports place films on. Ends with a table. Minutes \
+on two cores, a minute with --quick.""",
     options=RegimesOptions,
 )

@@ -15,7 +15,7 @@ EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
     run=lambda film, settings, run, _: regimes(film, settings, run),
     check=lambda _settings, _n_frames: None,
     files={
-        "regimes.csv": lambda result: to_csv(Row._fields, result.rows),
+        "regimes.csv": lambda result: to_csv(Row._fields, result.rows()),
         "regimes.png": lambda result: png(methods_figure(result.map())),
         FILE: lambda result: result.map().to_json(),
     },

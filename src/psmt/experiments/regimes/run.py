@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -29,11 +29,11 @@ class Row(NamedTuple):
     speed: float
     noise: float
     film_seed: int
-    measured_speed: float
-    measured_noise: float
     method: str
     mse_vs_code: float
     mse_vs_frame: float
+    measured_speed: float
+    measured_noise: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,23 @@ class RegimesResult:
     """What all films gave."""
 
     settings: RegimesSettings
-    rows: Sequence[Row]
+    film_seeds: Sequence[int]
+    errors: Mapping[tuple[float, float], Array]
+    """MSE (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
+    measured: Mapping[tuple[float, float], Array]
+    """Speed and noise (n_starts, 2) as a film of unknown ones would have them measured, by the true ones."""
+
+    def rows(self) -> Iterator[Row]:
+        """Lines of regimes.csv: one per speed, noise, film and method."""
+        for (speed, noise), errors in self.errors.items():
+            for k, seed in enumerate(self.film_seeds):
+                like_speed, like_noise = self.measured[speed, noise][k].tolist()
+                for method, (code, frame) in zip(METHODS, errors[k].tolist(), strict=True):
+                    yield Row(speed, noise, seed, method, code, frame, like_speed, like_noise)
 
     def map(self) -> RegimeMap:
         """Each method against copying, by speed and noise."""
-        return measured_map(
-            {
-                (row.speed, row.noise, row.film_seed, row.method): (row.mse_vs_code, row.mse_vs_frame)
-                for row in self.rows
-            }
-        )
+        return measured_map(self.errors)
 
 
 def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResult:
@@ -59,13 +66,13 @@ def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResu
     cells = [(speed, noise) for speed in settings.speeds for noise in settings.noises]
     seeds = list(range(film.seed, film.seed + settings.n_starts))
     results = run.tasks([_task(speed, noise, seeds, settings, run.device) for speed, noise in cells], "films")
-    rows = [
-        Row(speed, noise, seed, *result["measured"][k].tolist(), method, *result["errors"][k, m].tolist())
-        for (speed, noise), result in zip(cells, results, strict=True)
-        for k, seed in enumerate(seeds)
-        for m, method in enumerate(METHODS)
-    ]
-    return RegimesResult(settings=settings, rows=rows)
+    by_cell = dict(zip(cells, results, strict=True))
+    return RegimesResult(
+        settings=settings,
+        film_seeds=seeds,
+        errors={cell: result["errors"] for cell, result in by_cell.items()},
+        measured={cell: result["measured"] for cell, result in by_cell.items()},
+    )
 
 
 def _task(speed: float, noise: float, seeds: list[int], settings: RegimesSettings, device: str) -> Task:

@@ -26,10 +26,13 @@ def regime_tables(result: RegimesResult) -> list[Table]:
             counts = [outcomes.count("holds"), outcomes.count("cannot be told"), outcomes.count("does not hold")]
             cells = [_cell(by_cell[corner]) for corner in corners]
             name = [Cell(METHODS[method])]
-            rows.append([*name, *cells, *(Cell(str(n)) for n in counts)] if method != copying else _reference(method, corners))
+            rows.append(
+                [*name, *cells, *(Cell(str(n)) for n in counts)] if method != copying else _reference(method, corners)
+            )
         tables.append(
             Table(
-                f"MSE vs {against}, divided by that of {_said(against)}; geometric means over {result.settings.n_starts} films",
+                f"MSE vs {against}, divided by that of {_said(against)}; geometric means over "
+                f"{result.settings.n_starts} films",
                 (
                     "method",
                     *(f"{speed:g} px, noise {noise:g}" for speed, noise in corners),

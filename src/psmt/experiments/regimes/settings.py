@@ -67,7 +67,9 @@ class RegimesSettings:
         for name in ("speeds", "noises"):
             values = getattr(self, name)
             if not values or list(values) != sorted(set(values)):
-                raise ValueError(f"{name}={values} is no axis of a map; give at least one value, each larger than the last")
+                raise ValueError(
+                    f"{name}={values} is no axis of a map; give at least one value, each larger than the last"
+                )
         if self.past < self.window:
             raise ValueError(f"past={self.past} is shorter than window={self.window}; use past >= {self.window}")
 

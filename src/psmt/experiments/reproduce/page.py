@@ -106,7 +106,9 @@ def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
 def _still(still: Still, film: FilmRecord) -> Picture:
     """The still with its caption: what is marked, and how it moves."""
     side = still.patch_size
-    caption = f"Frame {still.index} of {film.name}. The square is the patch of {side} × {side} pixels that all of this is about"
+    caption = (
+        f"Frame {still.index} of {film.name}. All of this is about the patch in the square, {side} × {side} pixels"
+    )
     if film.regime is not None:
         caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
     return Picture(still.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
@@ -121,8 +123,8 @@ def _expected(film: FilmRecord) -> list[Section]:
             title="What to expect of this film",
             text=[
                 expectation(film.regime),
-                "Speed and noise were measured on this film's patches. The map was measured on films of known speed and "
-                "noise (psmt regimes), with small dictionaries: expect its directions, not its values.",
+                "Speed and noise were measured on this film's patches. The map was measured on films of known speed "
+                "and noise (psmt regimes), with small dictionaries: expect its directions, not its values.",
             ],
             pictures=[
                 Picture(
