@@ -1,9 +1,9 @@
 """How fast a film moves and how noisy it is, measured on its patches alone.
 
 Speed is by registration: the whole-pixel shift that maps a patch best onto a later one, then Gauss-Newton steps of
-least squares on their difference (Lucas and Kanade, 1981). Slow motion is measured over several frames, where it is larger
-than the error of the measurement. Noise is what registration leaves: the part that does not come again in the next
-frame. It is told from content by its being new in every frame, so it need not be white in space.
+least squares on their difference (Lucas and Kanade, 1981). Slow motion is measured over several frames, where it is
+larger than the error of the measurement. Noise is what registration leaves: the part that does not come again in the
+next frame. It is told from content by its being new in every frame, so it need not be white in space.
 """
 
 from __future__ import annotations

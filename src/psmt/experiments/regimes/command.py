@@ -92,7 +92,7 @@ COMMAND = Command(
     help="""Find out at which speed and noise PSMT predicts better than copying, on the built-in film.
 
 Every extrapolation and every baseline is held against copying, vs code and vs frame, in films of known speed and \
-noise. Writes regimes.csv, regimes.png (the map) and regime_map.json, which reports place films on. Ends with a table. Minutes \
-on two cores, a minute with --quick.""",
+noise. Writes regimes.csv, regimes.png (the map) and regime_map.json, which reports place films on. \
+Ends with two tables. Minutes on two cores, a minute with --quick.""",
     options=RegimesOptions,
 )
