@@ -12,7 +12,7 @@ demo: .venv/ready-run
 	$(BIN)/psmt demo
 
 test: .venv/ready-dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

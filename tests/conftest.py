@@ -39,7 +39,7 @@ def operations(engine):
 @pytest.fixture(scope="session")
 def glide():
     """Standardised 6 x 6 patches (420, 36) of the built-in film, a little noisy, so that every code moves."""
-    return read_patches("builtin:glide?frames=420&noise=0.02&size=48", frame_size=48, patch_size=6).values
+    return read_patches("builtin:glide?frames=420&speed=0.3&noise=0.2&size=48", frame_size=48, patch_size=6).values
 
 
 def wave(n_frames, n_features=8, seed=0):

@@ -19,9 +19,10 @@ class Departures:
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> Departures.literal().told()
     'none: the paper to the letter'
-    >>> Departures(half_stencils=True, dictionary_from="window", merge_parallel=False, rank_tol=0.0, on_cut="ignore").told()
+    >>> replace(Departures.literal(), activity_bound=2.0).told()
     "activity of a predicted code at most 2 times the window's peak"
     """
 

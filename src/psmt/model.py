@@ -403,7 +403,7 @@ class PSMT(BaseEstimator):
             codes.append(current)
         return self._stacked(codes)
 
-    def _within_reach(self, code: Array, latest: Array, reach: float) -> Array:
+    def _within_reach(self, code: Array, latest: Array, reach: Array | float) -> Array:
         """The code (n_atoms,), drawn back to the latest one as far as their pictures are more than `reach` apart.
 
         The bound of step 7 is on activity. Where atoms cancel each other, a code of great activity is a small picture,

@@ -64,7 +64,7 @@ class PatchCutter:
             for name, value in zip(("row", "column"), self.position, strict=True):
                 check_count(f"position {name}", value, minimum=0)
         if self.frame_size is not None:
-            self._corner(self.frame_size)
+            self.corner(self.frame_size)
 
     def reduce(self, frame: ArrayLike) -> Array:
         """Return the largest centred square of a frame as ``(size, size)``."""
@@ -82,7 +82,7 @@ class PatchCutter:
         square = _centred_square(frame)
         side = len(square)
         size = self.frame_size or side
-        row, column = self._corner(size)
+        row, column = self.corner(size)
         if size == side:
             patch = square[row : row + self.patch_size, column : column + self.patch_size]
             return patch.astype(np.float64).ravel()
@@ -90,8 +90,8 @@ class PatchCutter:
         columns, right = _window(side, size, column, self.patch_size)
         return (left @ square[rows, columns].astype(np.float64) @ right.T).ravel()
 
-    def _corner(self, size: int) -> tuple[int, int]:
-        """Return row and column of the patch in a reduced frame of ``size``."""
+    def corner(self, size: int) -> tuple[int, int]:
+        """Return row and column of the patch's top-left pixel in a reduced frame of ``size``."""
         room = size - self.patch_size
         if room < 0:
             raise ValueError(

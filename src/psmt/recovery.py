@@ -262,7 +262,7 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
     return xp.asarray(np.random.default_rng(0).standard_normal(size), device=device)
 
 
-def activity_limit(factor: float | None, peak: Array) -> Array | float:
+def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
     """Bound () on the sum of a code: a multiple of the window's peak activity (), or none at all for None."""
     return np.inf if factor is None else factor * peak
 

@@ -16,7 +16,7 @@ from psmt.experiments.reproduce.run import Reproduction
 from psmt.experiments.topology import graph
 
 LITERAL = Departures.literal()
-FILM = "builtin:glide?frames=90&noise=0.02&size=48"
+FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 TINY = ["--patch", "4", "--size", "48", "--alpha", "0.3", "--atoms", "12", "--components", "4", "--workers", "1"]
 STEP5 = {"half_stencils", "centred", "rank_tol"}
 STEP7 = {"activity_bound", "merge_parallel"}

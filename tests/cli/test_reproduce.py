@@ -28,7 +28,7 @@ from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.sources import open_frames
 
-FILM = "builtin:glide?frames=90&noise=0.02&size=48"
+FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
 TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]
 FEW = ["--horizon", "4", "--starts", "3"]

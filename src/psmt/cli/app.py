@@ -29,6 +29,7 @@ _EXAMPLES = """Examples:
   psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
   psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
+  psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
 A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
 but predict-video take a series (time, features) as it is: a .npy, .npz, .csv or .tsv file. \
@@ -84,13 +85,18 @@ def reproduce(
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
 
-    def carry_out(film: str, /, *, given: FilmOptions) -> None:
+    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions) -> None:
         from psmt.cli.work import run_alone
 
         run_alone(name, film, given)
 
     parts = [
-        Argument("film", Argument.POSITIONAL_ONLY, annotation=Annotated[str, Parameter(help=options.film)]),
+        Argument(
+            "film",
+            Argument.POSITIONAL_ONLY,
+            default=Argument.empty if options.default_film is None else options.default_film,
+            annotation=Annotated[str, Parameter(help=options.film)],
+        ),
         Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
     ]
     carry_out.__annotations__ = {part.name: part.annotation for part in parts}

@@ -32,7 +32,8 @@ def run_alone(name: str, film: str, options: FilmOptions) -> None:
     def work(source: Any, run: Run) -> Iterable[Shown]:
         if source.n_frames is not None:
             experiment.check(settings, source.n_frames)
-        results = _results(name, settings, options, options.read(source, run.progress), run)
+        material = options.read(source, run.progress)
+        results = _results(name, settings, options, material, run)
         run.progress("draw figures", 0, 1)
         files = {
             file: content
@@ -42,7 +43,8 @@ def run_alone(name: str, film: str, options: FilmOptions) -> None:
         run.progress("draw figures", 1, 1)
         with experiment.meanwhile(results[name], run.folder):
             write_files(run.folder, files)
-        return [*experiment.shown(results[name]), str(run.folder / REPORT if REPORT in files else run.folder)]
+        shown = [*options.remarks(source, material), *experiment.shown(results[name])]
+        return [*shown, str(run.folder / REPORT if REPORT in files else run.folder)]
 
     _for_each_film([film], options, settings, work)
 
@@ -77,6 +79,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
             name=source.name,
             checksum=source.checksum(),
             n_frames=len(values),
+            regime=options.regime(source, values),
             **({} if isinstance(source, SeriesSource) else patch),
         )
         clock("draw figures", 0, 1)
@@ -87,7 +90,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
         clock("draw figures", 1, 1)
         clock.save()
         files[SUMMARY] = make_summary(done, film)
-        files[REPORT] = render(make_page(done, film, sections, clock.seconds))
+        files[REPORT] = render(make_page(done, film, sections, clock.seconds, options.still(source)))
         write_files(run.folder, files)
         # What an earlier run with other settings left would be taken for a result of this one.
         for name in settings:

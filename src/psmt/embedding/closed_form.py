@@ -17,7 +17,7 @@ from psmt.numerics.rank import (
     noise_variance,
     whiten,
 )
-from psmt.types import Array
+from psmt.types import Array, Ints
 
 ALL_NOISE = 1.0 - 1e-4
 """Share of the noise in the variance of a direction that the window does not show at all, but for rounding."""
@@ -89,7 +89,7 @@ def solve_closed_form(
     return Embedding(fix_signs(matrix), xp.clip(values[shown], min=0.0))
 
 
-def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Array]:
+def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Ints]:
     """The `count` lowest eigenvalues, their vectors, and which of them are not of the noise alone."""
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)

@@ -1,8 +1,8 @@
 """The embedding of a window that slides: followed from frame to frame instead of being solved afresh.
 
 The directions of the embedding are generalised eigenvectors, ``S x = r V x``, those of smallest eigenvalue r. A slide
-changes V and S, their noise included (see `psmt.numerics.rank`), by a few outer products of vectors b. So an eigenvector
-of the window after the slide, put into the equation of the window before it, leaves nothing but b's::
+changes V and S, their noise included (see `psmt.numerics.rank`), by a few outer products of vectors b. So an
+eigenvector of the window after the slide, put into the equation of the window before it, leaves nothing but b's::
 
     (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b)    with its own r.
 
@@ -334,7 +334,7 @@ class Track:
         probe = self._engine.array(np.random.default_rng(0).standard_normal((len(self.directions), 1)))
         images = self._inverses.times_each(probe[None])[..., 0].T
         residuals = xp.linalg.vector_norm(pencil.residuals(images, shifts * images) - probe, axis=0)
-        worst = xp.argmax(xp.where(xp.isfinite(residuals), residuals, xp.inf))
+        worst = xp.argmax(xp.where(residuals >= 0, residuals, xp.inf), axis=0)
         if not bool(residuals[worst] <= _INACCURATE * xp.linalg.vector_norm(probe)):
             which = xp.arange(SHIFTS, device=shifts.device) == worst
             fresh = self._good_shifts()

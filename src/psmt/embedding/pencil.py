@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, cast
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.engines.contract import Change, Resident, ShiftInvert
@@ -79,7 +79,7 @@ class Pencil(Resident):
         constant, noise_now, ends, *shifts = copied
         products, curvature, total, *matrices = resident
         sums = Sums(products, curvature, total, ends, self.sums.n)
-        resolvent = self._captured_resolvent.with_arrays(tuple(shifts), tuple(matrices))
+        resolvent = cast(ShiftInvert, self._captured_resolvent.with_arrays(tuple(shifts), tuple(matrices)))
         return replace(self, sums=sums, constant=constant, noise_now=noise_now, resolvent=resolvent)
 
     def _resolvent_parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]]:
@@ -105,10 +105,10 @@ def lifted_covariance(sums: Sums, noise: float, *, centred: bool) -> Array:
 def regularised_change(change: Change, pencil: Pencil, *, refinements: int) -> tuple[Array, Array, Array, Array]:
     """The `Change` of V + N and S + curvature N by a slide, and how accurate () it is.
 
-    The resolvent R becomes that of the pencil's window. The code p that arrived and the one, q, that is gone each change
-    it by one outer product, of what solves ``(V + n) x = p`` or q. Where a code alone has shown a direction, R grows by
-    orders of magnitude when it leaves, and so does whatever is wrong with R there. Hence the solutions are refined, and
-    what Woodbury's formula would divide by, next to nothing, is taken from the window itself.
+    The resolvent R becomes that of the pencil's window. The code p that arrived and the one, q, that is gone each
+    change it by one outer product, of what solves ``(V + n) x = p`` or q. Where a code alone has shown a direction, R
+    grows by orders of magnitude when it leaves, and so does whatever is wrong with R there. Hence the solutions are
+    refined, and what Woodbury's formula would divide by, next to nothing, is taken from the window itself.
     """
     xp, resolvent = array_namespace(change.vectors), pencil.resolvent
     pair, weights = change.vectors[:2], change.covariance[:2]

@@ -39,12 +39,15 @@ def mean_interval(
     Parameters
     ----------
     values : (n,) array-like
+        What is averaged.
     block : int
         Values in a block, >= 1: as many as depend on each other.
     level : float
         Fraction of intervals that hold the true mean, between 0 and 1.
     n_resamples : int
+        Means that are drawn.
     seed : int
+        Of the draws.
 
     Examples
     --------

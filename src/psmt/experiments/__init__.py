@@ -22,6 +22,7 @@ EXPERIMENTS = (
     "predict_video",
     "locality",
     "readings",
+    "regimes",
 )
 """The registration: folders of this package."""
 

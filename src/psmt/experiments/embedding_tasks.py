@@ -34,9 +34,8 @@ def window_task(
 ) -> Task:
     """Task whose ``mse`` (.., window) is that of the patches (window, n_features) with these packed codes."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
-    inputs |= departures.embedding | departures.recovery
-    inputs["solver"] = solver
-    return Task(name, reconstruct_window, inputs | on_device(device))
+    inputs |= departures.embedding | departures.recovery | {"solver": solver} | on_device(device)
+    return Task(name, reconstruct_window, inputs)
 
 
 def reconstruct_window(

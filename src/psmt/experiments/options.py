@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from psmt.departures import Departures
+    from psmt.experiments.still import Still
+    from psmt.patches import PatchCutter
+    from psmt.regime import Regime
     from psmt.sources import Film, FrameSource, SeriesSource
     from psmt.types import Array, Progress
 
@@ -200,6 +203,8 @@ class FilmOptions(ABC):
 
     film: ClassVar[str] = "Video, folder of images, .npy, .npz, .csv, .tsv, or builtin:glide."
     """Help on what the command works on."""
+    default_film: ClassVar[str | None] = None
+    """What it works on where nothing is given; None asks for a film."""
     alone: ClassVar[tuple[str, ...]] = ()
     """Options that mean something else in another command, and are not taken from there."""
 
@@ -226,6 +231,10 @@ class FilmOptions(ABC):
     @abstractmethod
     def read(self, source: Any, progress: "Progress") -> Any:
         """What the experiment works on."""
+
+    def remarks(self, _source: Any, _material: Any, /) -> Sequence[str]:
+        """What is said of the source before the results."""
+        return ()
 
     def executor(self, _settings: Any, /) -> "AbstractContextManager[Executor | None]":
         """Where tasks run: in this process."""
@@ -323,9 +332,13 @@ class PatchOptions(FilmOptions):
             check_count("workers", self.workers)
             if self.cluster is not None:
                 raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
+        self.cutter()
+
+    def cutter(self) -> "PatchCutter":
+        """What cuts the patch out of each frame; raises for one that does not lie in the frame."""
         from psmt.patches import PatchCutter
 
-        PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
+        return PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
     def open(self, spec: str) -> "Film | SeriesSource":
         """A film or a series: what is read once more after an interruption."""
@@ -346,6 +359,20 @@ class PatchOptions(FilmOptions):
         )
         progress("read frames", len(values), len(values))
         return values
+
+    def regime(self, source: "Film | SeriesSource", values: "Array") -> "Regime | None":
+        """Speed and noise of what was read; None for a series, and where they cannot be measured."""
+        from psmt.regime import measure_regime
+        from psmt.sources import SeriesSource
+
+        return None if isinstance(source, SeriesSource) else measure_regime(values)
+
+    def still(self, source: "Film | SeriesSource") -> "Still | None":
+        """A frame of the film with the patch's place; a series has none."""
+        from psmt.experiments.still import read_still
+        from psmt.sources import SeriesSource
+
+        return None if isinstance(source, SeriesSource) else read_still(source, self.cutter())
 
     @property
     def n_frames(self) -> int:

@@ -80,7 +80,7 @@ def noise_variance(variances: Array, rank_tol: float) -> Array:
     scale = xp.sum(variances**2) / xp.where(total > 0, total, 1.0)
     steps = xp.log2(xp.where(scale > 0, scale, 1.0)) / _OCTAVES + 0.5
     below = xp.floor(steps)
-    rise = xp.clip((steps - below - 1.0) / _RAMP + 1.0, 0.0, 1.0)
+    rise = xp.clip((steps - below - 1.0) / _RAMP + 1.0, min=0.0)
     step = _OCTAVES * (below + rise**2 * (3.0 - 2.0 * rise))
     return xp.where(scale > 0, rank_tol * xp.pow(xp.full_like(step, 2.0), step), 0.0)
 

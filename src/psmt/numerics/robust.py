@@ -39,7 +39,7 @@ def _quantile(ordered: Array, share: float) -> Array:
     return quantile
 
 
-def drawn_back(wanted: Array, start: Array, length: Array, reach: float) -> Array:
+def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
     """`wanted` (n,), or the point on the way to it from `start` (n,) where so much of the length () is left as `reach`.
 
     What lies within reach stays as it is, to the bit.

@@ -68,6 +68,8 @@ class Page:
     lead: str
     claims: Sequence[Claim]
     sections: Sequence[Section]
+    still: Picture | None = None
+    """Of what the page is about, beside its title."""
     facts: Sequence[Fact] = field(default_factory=tuple)
 
 

@@ -79,7 +79,7 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a folder of images, taken in natural order (``img2`` before ``img10``);
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
         - a ``.csv`` or ``.tsv`` file: a series;
-        - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.02"``;
+        - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
         - an iterator over frames: a `FrameStream`, see `open_stream`;

@@ -19,7 +19,7 @@ from psmt.experiments.running.context import Run
 from psmt.sources.streams import open_stream
 from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, LinearPixels
 
-FILM = "builtin:glide?frames=80&size=40&noise=0.01"
+FILM = "builtin:glide?frames=80&size=40&noise=0.1"
 SETTINGS = VideoSettings(start=40, horizon=33, extrapolation="hold", rollout=6, every=4)
 FULL = replace(SETTINGS, extrapolation="phase", n_atoms=32, baselines=("blocks", "ridge"))
 

@@ -31,7 +31,7 @@ from psmt.experiments.sweep.settings import SweepSettings
 from psmt.recovery import Recovery
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0))
-FILM = "builtin:glide?frames=60&noise=0.02&size=48"
+FILM = "builtin:glide?frames=60&noise=0.2&size=48"
 
 
 def read(film=FILM):

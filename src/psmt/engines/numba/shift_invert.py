@@ -73,9 +73,9 @@ class LazyShiftInvert:
     def update(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
         images = self.images(change.vectors)
-        weights = (change.curvature - self.shifts[:, None] * change.covariance)[..., None]
+        weights: Array = (change.curvature - self.shifts[:, None] * change.covariance)[..., None]
         inner = np.eye(len(change.vectors)) + weights * (change.vectors @ images.mT)
-        self.subtract(images, np.linalg.solve(inner, weights * images))
+        self.subtract(images, np.asarray(np.linalg.solve(inner, weights * images), dtype=np.float64))
         return images
 
     def _flush(self) -> None:

@@ -1,5 +1,6 @@
 """`psmt predict`: what it says of itself, and its options."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,8 +13,8 @@ from psmt.experiments.options import (
     MODEL_FLAGS,
     Atoms,
     Horizon,
-    NStarts,
     ModelDepartures,
+    NStarts,
     Out,
     PatchOptions,
     Search,
@@ -24,6 +25,8 @@ from psmt.experiments.options import (
 
 if TYPE_CHECKING:
     from psmt.experiments.prediction.settings import PredictionSettings
+    from psmt.sources import Film, SeriesSource
+    from psmt.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,13 @@ class PredictOptions(PatchOptions):
             n_null=base.n_null,
             search=self.search,
         )
+
+    def remarks(self, source: "Film | SeriesSource", values: "Array", /) -> Sequence[str]:
+        """What to expect of the film, by its speed and noise."""
+        from psmt.experiments.regime_map import expectation
+
+        regime = self.regime(source, values)
+        return [] if regime is None else [expectation(regime)]
 
 
 COMMAND = Command(

@@ -77,7 +77,7 @@ def predict_start(
     estimates = coder.inverse_transform(coder.transform(delayed))
     how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils}
     if n_components is not None:
-        n_components = min(n_components, embed_window(WindowMoments.of(codes), None, **how).rank)
+        n_components = min(n_components, len(embed_window(WindowMoments.of(codes), None, **how)))
     given = how | {"window": window, "n_components": n_components, "coder": coder, "device": device}
     # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
     still = {

@@ -17,8 +17,8 @@ from psmt.experiments.options import (
     PatchOptions,
     QuarterComponents,
     RecoveryDepartures,
-    Solver,
     Search,
+    Solver,
     unless_auto,
 )
 

@@ -11,8 +11,8 @@ from psmt.experiments.options import (
     DEFAULT_LAM,
     MODEL_FLAGS,
     Horizon,
-    NStarts,
     ModelDepartures,
+    NStarts,
     Out,
     PatchOptions,
     Search,
@@ -26,7 +26,7 @@ Writes what sweep, topology, reconstruct and predict write, summary.json with al
 that opens with each claim of the paper and whether it holds. What the film is too short for is named. Several films \
 get a sub-folder each. Full size on 10,000 frames: minutes to half an hour on two cores, below 4 GiB of memory."""
 
-DEMO_HELP = """Reproduce the paper, small, on the built-in film, in less than three minutes.
+DEMO_HELP = """Reproduce the paper, small, on the built-in film, in less than a minute on two cores.
 
 Writes what reproduce writes, report.html above all: one page with verdicts, figures, tables and settings."""
 

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 import psmt
+from psmt.experiments.regime_figure import place_figure
+from psmt.experiments.regime_map import expectation, shipped_map
 from psmt.experiments.reproduce.run import Reproduction, chapters
-from psmt.report import Claim, Fact, Page, Section
+from psmt.experiments.still import Still
+from psmt.figures import png
+from psmt.regime import Regime
+from psmt.report import Claim, Fact, Page, Picture, Section
 from psmt.report.numbers import listed, seconds
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
@@ -32,6 +37,8 @@ class FilmRecord:
     """None for a series, which is taken as it is."""
     frame_size: int | None = None
     position: tuple[int, int] | None = None
+    regime: Regime | None = None
+    """Speed and noise, where they can be measured."""
 
 
 def all_claims(done: Reproduction) -> list[Claim]:
@@ -57,9 +64,13 @@ def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Sectio
 
 
 def make_page(
-    done: Reproduction, film: FilmRecord, sections: Sequence[Section], durations: Mapping[str, float]
+    done: Reproduction,
+    film: FilmRecord,
+    sections: Sequence[Section],
+    durations: Mapping[str, float],
+    still: Still | None = None,
 ) -> Page:
-    """The report, with its sections and how long each stage took."""
+    """The report, with its sections, how long each stage took, and a still of the film on its first screen."""
     what = "the values as they are" if film.patch_size is None else "standardised patches"
     return Page(
         title=f"PSMT on the film “{film.name}”",
@@ -70,7 +81,8 @@ def make_page(
             "is held against copying and the mean."
         ),
         claims=all_claims(done),
-        sections=sections,
+        still=None if still is None else _still(still, film),
+        sections=[*_expected(film), *sections],
         facts=_facts(done, film, durations),
     )
 
@@ -90,6 +102,39 @@ def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
         for name, chapter in chapters().items()
     }
     return json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+
+
+def _still(still: Still, film: FilmRecord) -> Picture:
+    """The still with its caption: what is marked, and how it moves."""
+    side = still.patch_size
+    caption = (
+        f"Frame {still.index} of {film.name}. All of this is about the patch in the square, {side} × {side} pixels"
+    )
+    if film.regime is not None:
+        caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
+    return Picture(still.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
+
+
+def _expected(film: FilmRecord) -> list[Section]:
+    """Where the film lies on the map of regimes; nothing for a series."""
+    if film.regime is None:
+        return []
+    return [
+        Section(
+            title="What to expect of this film",
+            text=[
+                expectation(film.regime),
+                "Speed and noise were measured on this film's patches. The map was measured on films of known speed "
+                "and noise (psmt regimes), with small dictionaries: expect its directions, not its values.",
+            ],
+            pictures=[
+                Picture(
+                    png(place_figure(shipped_map(), film.regime)),
+                    alt="Maps of speed and noise: where PSMT's straight line beats copying, and this film's place",
+                )
+            ],
+        )
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -120,10 +120,3 @@ class SweepResult:
             std=float(errors.std()),
             coding_trimmed_mean=float(trimmed(self.coding_errors[n_atoms, window]).mean()),
         )
-
-
-def _trimmed(errors: Array) -> Array:
-    """The errors, in order, without the share `TRIMMED` at each end."""
-    ordered = np.sort(errors, axis=None)
-    cut = int(TRIMMED * ordered.size)
-    return ordered[cut : ordered.size - cut]
