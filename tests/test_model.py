@@ -35,13 +35,12 @@ def test_agrees_with_the_literal_algorithm(engine, glide, coded_past, M, H, f, c
     past, delayed = glide[:380], glide[380:410]
     coder, A = coded_past(M)
     Phi = coder.dictionary_.T
-    expected, codes = algorithm_1(Phi, A, delayed, H=H, f=f, alpha=0.3, lam=0.1, centred=centred, full=full)
-    model = PSMT(
-        window=H, n_components=f, lam=0.1, centred=centred, half_stencils=full, coder=coder, device=engine.device
-    ).fit(past)
-    for x, frame, code in zip(delayed, expected, codes, strict=True):
+    expected, _ = algorithm_1(Phi, A, delayed, H=H, f=f, alpha=0.3, lam=0.1, centred=centred, full=full)
+    given = {"window": H, "n_components": f, "lam": 0.1, "centred": centred, "half_stencils": full}
+    # Of a film that moves as this one does, the bound alone would change a prediction now and then.
+    model = PSMT(**given, activity_bound=None, coder=coder, device=engine.device).fit(past)
+    for x, frame in zip(delayed, expected, strict=True):
         assert np.abs(model.update(x).predict() - frame).max() < 1e-6
-        assert code.sum() < 1.9 * model.codes_.sum(axis=1).max(), "the bound on activity must play no part here"
 
 
 def small(**parameters):

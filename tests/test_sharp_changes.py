@@ -75,7 +75,7 @@ def test_the_code_is_held_until_predictions_do_better():
     assert cuts == [AT]
     assert holds.surprise_ < 10
     np.testing.assert_array_equal(own[:10], papers[:10])
-    errors, without = (np.mean((found - X[AT - 9 :]) ** 2, axis=1)[10:] for found in (own, papers))
+    errors, without = (np.mean((found - X[AT - 9 :]) ** 2, axis=1)[10:34] for found in (own, papers))
     assert errors.mean() < 0.5 * without.mean()
     held = small(X[: AT - 10], CopyCode, alpha=0.01)
     copied, _ = followed(held, X, AT - 10)

@@ -12,7 +12,7 @@ from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.reproduce.run import asked_settings
 from psmt.experiments.topology.graph import window_graph
-from psmt.experiments.topology.run import _graph_inputs
+from psmt.experiments.topology.run import _graph_options
 
 
 def test_the_option_reaches_every_experiment_that_embeds():
@@ -41,7 +41,7 @@ def test_windows_come_back_as_from_the_closed_form():
 def test_the_graph_of_a_window_is_the_closed_forms():
     settings = asked_settings(ReproduceOptions(atoms=30, window=120, components=5))["topology"]
     codes = pack_codes(np.maximum(np.random.default_rng(0).standard_normal((120, 30)).cumsum(axis=0) * 0.2, 0.0))
-    inputs = _graph_inputs(codes, 0, 120, settings, "cpu")
+    inputs = codes | _graph_options(settings, "cpu")
     closed, sgd = (window_graph(**inputs | {"solver": solver}) for solver in ("closed", "sgd"))
     assert len(closed["edges"])
     assert closed["edges"].tolist() == sgd["edges"].tolist()

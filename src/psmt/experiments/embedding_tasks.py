@@ -51,15 +51,14 @@ def reconstruct_window(
     device: str = "cpu",
     **departures: Any,
 ) -> Result:
-    """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back; ``rank`` of V.
+    """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back.
 
     Their packed codes come with them, see `psmt.experiments.coding_tasks`. Of several `lam`, each gives a row;
     departures are those of `through_embedding`.
     """
     codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
     given: dict[str, Any] = {"n_components": n_components, "lam": lam, "solver": solver, "device": device}
-    frames, rank = through_embedding(codes, dictionary, **given, **departures)
-    return {"mse": mse(frames, patches), "rank": np.array(rank)}
+    return {"mse": mse(through_embedding(codes, dictionary, **given, **departures), patches)}
 
 
 def through_embedding(
@@ -76,8 +75,8 @@ def through_embedding(
     solver: str = "closed",
     n_window: int | None = None,
     device: str = "cpu",
-) -> tuple[Array, int]:
-    """What the codes (time, n_atoms) stand for after the embedding of a window and recovery, and the rank of V.
+) -> Array:
+    """What the codes (time, n_atoms) stand for after the embedding of a window and recovery.
 
     The window is the first `n_window` codes, or all of them. What comes after it is recovered as in a prediction: an
     atom that did not move in the window keeps the activity that it had there, whatever it does later. Of several `lam`
@@ -100,4 +99,4 @@ def through_embedding(
         engine.numpy(Recovery(matrix, price, merge_parallel=merge_parallel, **asked).many(points, currents) @ atoms)
         for price in np.ravel(lam).tolist()
     ]
-    return np.reshape(frames, (*np.shape(lam), *frames[0].shape)), len(matrix)
+    return np.reshape(frames, (*np.shape(lam), *frames[0].shape))

@@ -110,7 +110,7 @@ def test_dictionaries_are_learned_from_what_the_reading_says(film, done, source)
     dictionary = learn_dictionary(patches=frames, n_atoms=12, alpha=0.1, max_epochs=1, seed=0)["dictionary"]
     shown = film[end - window : end]
     codes = SparseCoder.from_dictionary(dictionary, alpha=0.1).transform(shown)
-    frames, _ = through_embedding(codes, dictionary, n_components=3, lam=0.1)
+    frames = through_embedding(codes, dictionary, n_components=3, lam=0.1)
     reading = Reading(dictionary="usual" if source == "film" else source)
     np.testing.assert_allclose(result.tables[reading][12, window][1], mse(frames, shown), rtol=1e-6)
 
@@ -138,7 +138,7 @@ def test_what_the_window_did_not_show_is_not_known_after_it():
     rng = np.random.default_rng(0)
     codes = np.maximum(rng.standard_normal((60, 4)), 0)
     codes[:40, 3] = 0.0
-    frames, _ = through_embedding(codes, np.eye(4), n_components=None, lam=0.0, n_window=40)
+    frames = through_embedding(codes, np.eye(4), n_components=None, lam=0.0, n_window=40)
     np.testing.assert_allclose(frames[:40], codes[:40], atol=1e-4)
     np.testing.assert_array_equal(frames[40:, 3], 0.0)
     assert codes[40:, 3].max() > 1

@@ -82,7 +82,6 @@ def test_a_window_against_the_formulas(engine, patches):
     bound = 2 * A.sum(axis=0).max()
     recovered = np.array([recover_code(P, P @ a, lam, bound=bound) for a in A.T])
     np.testing.assert_allclose(result["mse"], np.mean((recovered @ dictionary - frames) ** 2, axis=1), rtol=1e-4)
-    assert result["rank"] == 8
 
 
 @pytest.mark.parametrize("bound", [np.inf, 1.5])

@@ -41,7 +41,7 @@ def reconstruct_frames(
     The patches (n_window + .., n_features) are those of the window and what follows it. One task.
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
-    frames, rank = through_embedding(
+    frames = through_embedding(
         codes,
         dictionary,
         n_components=n_components,
@@ -52,7 +52,7 @@ def reconstruct_frames(
         device=device,
     )
     errors = mse(frames, patches)
-    return {"inside": errors[:, :n_window], "after": errors[:, n_window:], "rank": np.array(rank)}
+    return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
 
 
 def predict_start(
