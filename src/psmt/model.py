@@ -77,7 +77,8 @@ class PSMT(BaseEstimator):
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     activity_bound : float or None, default 2.0
-        The sum of a predicted code is at most this multiple of the largest one in the window, > 0. None: no bound.
+        The sum of a predicted code is at most this multiple of the largest one in the window, and its picture moves by
+        at most this multiple of the largest norm; outliers of the window do not count. > 0. None: no bounds.
     merge_parallel : bool, default True
         Atoms with parallel columns in P are recovered together, see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'

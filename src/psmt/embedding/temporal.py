@@ -45,9 +45,10 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         D is H x H with half stencils at both ends, as the paper has it; False takes interior differences only.
     lam : float, default 0.0
         Penalty on activity in `inverse_transform`.
-    rank_tol : float, default 1e-6
-        A window that shows some mixture of atoms with less than this fraction of the largest variance is taken to be
-        seen through noise of that variance; mixtures that do not vary at all are left out. 0 takes V as it is.
+    rank_tol : float, default 5e-9
+        V and S are taken to be seen through noise, which has about this fraction of the atoms' variance where the
+        window shows nothing, and next to none where it shows more (see `psmt.numerics.rank`). 0 takes V as it is,
+        inside its range.
     solver : {'closed', 'sgd'}, default 'closed'
         'sgd' takes mini-batch steps, and `partial_fit` goes on from where they were. Once they have converged they give
         the closed form, to `tol`: see `psmt.embedding.stochastic`.

@@ -95,9 +95,7 @@ def test_reconstruction_is_that_of_the_library(glide, tmp_path):
     settings = ReconstructionSettings(n_atoms=16, alpha=0.3, seed=2)
     errors = reconstruct(glide[:150], settings, Run(folder=tmp_path)).errors
     coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=2).fit(glide[:150])
-    frames = through_embedding(
-        coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1, centred=False
-    )
+    frames = through_embedding(coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1, centred=False)
     np.testing.assert_allclose(errors, mse(frames, glide[:150]), rtol=1e-6)
 
 
