@@ -23,7 +23,7 @@ from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
-"""n, as a fraction of the variance of the livelier atoms, within a factor of eight. Mixtures of atoms far below it are
+"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. Mixtures of atoms far below it are
 not determined by the window. Predictions of a film are about the same from 1e-9 to 1e-6; below, rounding is seen."""
 
 NOISE_ROUGHNESS = 1.5
@@ -32,12 +32,13 @@ NOISE_ROUGHNESS = 1.5
 NULL = 1e-14
 """Directions with less than this fraction of the largest variance do not exist: what is there is rounding."""
 
-_OCTAVES = 6.0
+_OCTAVES = 8.0
 """The noise stays put while the variances double so many times. It follows them only from there on: were it to change
 at every slide, in all directions a little, no slide would be a low-rank change."""
 
-_RAMP = 1.0 / 24.0
-"""Fraction of these octaves in which the noise rises, smoothly, to what it is in the next ones."""
+_RAMP = 1.0 / 512.0
+"""Fraction of these octaves in which the noise rises, smoothly, to what it is in the next ones. On the ramp every slide
+is solved afresh, so it is short: predictions hardly depend on n."""
 
 
 @dataclass(frozen=True)

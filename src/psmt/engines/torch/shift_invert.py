@@ -48,10 +48,10 @@ class DenseShiftInvert(Resident):
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
         vectors, covariance, curvature = change
         images = self.images(vectors)
-        weights = (curvature - self.shifts[:, None] * covariance)[..., None]
-        inner = weights * (vectors @ images.mT)
+        weights = curvature - self.shifts[:, None] * covariance
+        inner = weights[..., None] * (vectors @ images.mT)
         inner.diagonal(dim1=1, dim2=2).add_(1.0)
-        self.subtract(images, torch.linalg.solve_ex(inner, weights * images).result)
+        self.subtract(images, torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result @ images)
         return images
 
     def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
