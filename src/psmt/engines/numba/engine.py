@@ -40,6 +40,10 @@ class NumbaEngine:
         """Own array of float64 with the values of a sparse one."""
         return np.asarray(values.toarray())
 
+    def sparse(self, values: Array) -> csr_array:
+        """A sparse array (n, n_columns) with the values of a dense one."""
+        return csr_array(values)
+
     def solver_array(self, values: Array) -> Array:
         """The values in the precision that lassos are solved in."""
         return values
