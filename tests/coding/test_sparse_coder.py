@@ -100,6 +100,25 @@ def test_partial_fit_improves_a_given_dictionary(engine, glide):
     assert coder.objective_[-1] < coder.objective_[0]
 
 
+def test_fit_further_learns_what_is_new_and_keeps_what_was_learned(engine, glide):
+    def objective(model, samples):
+        codes = model.transform(samples)
+        return 0.5 * np.sum((samples - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
+
+    old, new = glide[:300], glide[380:]
+    coder = SparseCoder(n_atoms=48, alpha=0.3, random_state=0, device=engine.device).fit(old)
+    further = coder.fit_further(new)
+    assert objective(further, new) < 0.9 * objective(coder, new)
+    assert objective(further, old) < 1.1 * objective(coder, old)
+    assert len(further.objective_) == 2 * len(coder.objective_), "as many passes as before"
+    assert np.array_equal(coder.fit_further(new).dictionary_, further.dictionary_), "the coder stays as it was"
+
+
+def test_fit_further_needs_what_fit_has_learned(engine, glide):
+    with pytest.raises(NotFittedError, match="partial_fit"):
+        SparseCoder.from_dictionary(glide[:48], device=engine.device).fit_further(glide)
+
+
 def test_given_atoms_of_any_norm_are_taken_as_they_are(engine, glide):
     atoms = np.random.default_rng(0).standard_normal((12, 36)) * np.logspace(-1, 1, 12)[:, None]
     coder = SparseCoder.from_dictionary(atoms, alpha=0.3, device=engine.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -149,6 +150,22 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._learn(samples)
         return self
 
+    def fit_further(self, X: ArrayLike) -> Self:
+        """A coder that goes on with the samples (n_samples, n_features) where `fit` ended; this one stays as it is.
+
+        They are seen as often as those of `fit` were. What was learned stays, in the atoms and in their statistics, so
+        that a few samples more cost what they cost, and not all of `fit`.
+        """
+        check_is_fitted(
+            self, "_statistics", msg="fit_further goes on from fit; given atoms are improved by partial_fit"
+        )
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        rng = check_random_state(self.random_state)
+        other = copy(self)
+        for _ in self.objective_:
+            other.partial_fit(samples[rng.permutation(len(samples))])
+        return other
+
     @overload
     def transform(self, X: ArrayLike, *, sparse_output: Literal[False] = False) -> Array: ...
 
@@ -203,6 +220,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"codes have {given.shape[1]} columns, but the dictionary has {len(self.dictionary_)} atoms"
             )
         return given @ self.dictionary_
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__ |= self.__dict__
+        if hasattr(self, "_statistics"):  # what learning changes in place is not shared
+            other.__dict__ |= {"objective_": list(self.objective_), "_statistics": self._statistics.copy()}
+        return other
 
     @property
     def dictionary_(self) -> Array:
