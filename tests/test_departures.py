@@ -165,8 +165,8 @@ def learned_from(dictionary_from, film):
     seen = []
 
     class Watched(PSMT):
-        def fit_coder(self, samples):
-            seen.append(super().fit_coder(samples))
+        def fit_coder(self, samples, learned=None):
+            seen.append(super().fit_coder(samples, learned))
             return seen[-1]
 
     given = {"n_atoms": 10, "window": 60, "n_components": 4, "alpha": 0.1, "random_state": 0}
@@ -174,10 +174,17 @@ def learned_from(dictionary_from, film):
     return [coder.dictionary_ for coder in seen]
 
 
-@pytest.mark.parametrize(("dictionary_from", "first"), [("past", (0, 0)), ("window", (133, 140))])
-def test_what_the_dictionary_is_learned_from(film, dictionary_from, first):
-    """Where something is chosen, the frames that it is scored on are left out: 7 of a window of 60."""
-    for found, start, stop in zip(learned_from(dictionary_from, film[:200]), first, (193, 200), strict=True):
+def test_what_the_dictionary_of_the_past_is_learned_from(film):
+    """Where something is chosen, the frames that it is scored on, 7 of a window of 60, come after the choice."""
+    walked, final = learned_from("past", film[:200])
+    first = SparseCoder(n_atoms=10, alpha=0.1, random_state=0).fit(film[:193])
+    assert np.array_equal(walked, first.dictionary_)
+    assert np.array_equal(final, first.fit_further(film[193:200]).dictionary_)
+
+
+def test_what_the_dictionary_of_a_window_is_learned_from(film):
+    """Nothing but the window, even where another dictionary was learned before, to choose by."""
+    for found, start, stop in zip(learned_from("window", film[:200]), (133, 140), (193, 200), strict=True):
         expected = SparseCoder(n_atoms=10, alpha=0.1, random_state=0).fit(film[start:stop])
         assert np.array_equal(found, expected.dictionary_)
 

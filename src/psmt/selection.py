@@ -2,7 +2,7 @@
 
 The last codes of the window are predicted one after the other, each from what lies before it alone, with every
 candidate. The dictionary that made these codes must not have seen their frames, else they are smoother than the future
-will be; the model takes care of that.
+will be; the model takes care of that. It goes on learning from them once the choice is made.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _TIE = 1e-9
 """Relative difference of errors that does not count."""
 
-_SCORED = 32
-"""How many of the held-out codes are predicted, each with an embedding of all codes before it."""
+_SCORED = 12
+"""How many of the held-out codes are predicted, each with an embedding of all codes before it: as many as `fit` has
+time for. At nine places of highway.mp4, 32 chose no better, by the errors of the 192 frames that followed."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Layer 1: exact codes, dictionaries of any making, and scikit-learn's manners."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,7 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from in_numpy import InNumpy
 from oracles.solvers import lars_codes, nonnegative_least_squares
 from psmt import SparseCoder, read_patches
+from psmt.coding.atoms import BATCH
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+from psmt.engines.numba.lasso import _CHUNK
 
 
 @parametrize_with_checks([SparseCoder(n_atoms=8, max_epochs=2)])
@@ -94,6 +98,25 @@ def test_partial_fit_improves_a_given_dictionary(engine, glide):
         coder.partial_fit(glide)
     assert np.allclose(np.linalg.norm(coder.dictionary_, axis=1), 1.0)
     assert coder.objective_[-1] < coder.objective_[0]
+
+
+def test_fit_further_learns_what_is_new_and_keeps_what_was_learned(engine, glide):
+    def objective(model, samples):
+        codes = model.transform(samples)
+        return 0.5 * np.sum((samples - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
+
+    old, new = glide[:300], glide[380:]
+    coder = SparseCoder(n_atoms=48, alpha=0.3, random_state=0, device=engine.device).fit(old)
+    further = coder.fit_further(new)
+    assert objective(further, new) < 0.9 * objective(coder, new)
+    assert objective(further, old) < 1.1 * objective(coder, old)
+    assert len(further.objective_) == 2 * len(coder.objective_), "as many passes as before"
+    assert np.array_equal(coder.fit_further(new).dictionary_, further.dictionary_), "the coder stays as it was"
+
+
+def test_fit_further_needs_what_fit_has_learned(engine, glide):
+    with pytest.raises(NotFittedError, match="partial_fit"):
+        SparseCoder.from_dictionary(glide[:48], device=engine.device).fit_further(glide)
 
 
 def test_given_atoms_of_any_norm_are_taken_as_they_are(engine, glide):
@@ -185,6 +208,64 @@ def test_black_samples_have_no_code(engine, coder):
     assert not coder.transform(np.zeros((3, 36))).any()
     black = SparseCoder(n_atoms=4, random_state=0, device=engine.device).fit(np.zeros((20, 5)))
     assert np.isfinite(black.dictionary_).all()
+
+
+@pytest.mark.parametrize("n_samples", [1, 64, 65, 130])
+def test_sparse_codes_have_the_values_of_dense_ones(coder, glide, monkeypatch, n_samples):
+    monkeypatch.setattr("psmt.coding.atoms.BATCH", 64)
+    monkeypatch.setattr("psmt.coding.sparse_coder.BATCH", 64)
+    samples = glide[:n_samples].copy()
+    samples[n_samples // 2] = 0.0
+    codes, sparse = coder.transform(samples), coder.transform(samples, sparse_output=True)
+    assert isinstance(sparse, csr_array)
+    assert sparse.shape == codes.shape
+    assert sparse.has_canonical_format
+    assert sparse.nnz == np.count_nonzero(codes)
+    assert np.array_equal(sparse.toarray(), codes)
+    assert np.allclose(coder.inverse_transform(sparse), coder.inverse_transform(codes), atol=1e-12)
+
+
+def test_batches_leave_the_codes_of_the_cpu_as_they_are(glide, monkeypatch):
+    """Bit for bit: a batch is a whole number of the chunks that are solved one sample after the other."""
+    coder = SparseCoder.from_dictionary(glide[::9], alpha=0.3)
+    whole = coder.transform(glide)
+    for size in (64, 192):
+        monkeypatch.setattr("psmt.coding.atoms.BATCH", size)
+        assert np.array_equal(coder.transform(glide, sparse_output=True).toarray(), whole)
+    assert BATCH % _CHUNK == 0
+
+
+def test_black_samples_alone_have_sparse_codes_too(coder):
+    sparse = coder.transform(np.zeros((5, 36)), sparse_output=True)
+    assert (sparse.shape, sparse.nnz) == ((5, 48), 0)
+    assert np.array_equal(coder.inverse_transform(sparse), np.zeros((5, 36)))
+
+
+def test_sparse_codes_are_dense_one_batch_at_a_time(engine, coder, glide, monkeypatch):
+    monkeypatch.setattr("psmt.coding.atoms.BATCH", 64)
+    sizes, make_sparse = [], type(engine).sparse
+
+    def watched(self, values):
+        sizes.append(len(values))
+        return make_sparse(self, values)
+
+    monkeypatch.setattr(type(engine), "sparse", watched)
+    monkeypatch.setattr(type(engine), "numpy", None)  # the way of dense arrays to the host
+    coder.transform(glide[:150], sparse_output=True)
+    assert sizes == [64, 64, 22]
+
+
+def test_sparse_codes_need_little_memory(glide):
+    """Far less than the dense array at its peak, which is that of one batch."""
+    coder = SparseCoder.from_dictionary(np.tile(glide, (3, 1)) + 0.1, alpha=100.0)
+    samples = np.tile(glide, (200, 1))
+    coder.transform(samples[:64])
+    tracemalloc.start()
+    codes = coder.transform(samples, sparse_output=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert codes.shape == (len(samples), 1260)
+    assert peak < 0.4 * 8 * len(samples) * 1260
 
 
 def test_few_samples_make_many_atoms(engine):

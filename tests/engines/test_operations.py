@@ -59,6 +59,16 @@ def test_sparse_arrays_become_dense(engine, rng):
     np.testing.assert_array_equal(engine.numpy(engine.dense(csr_array(values))), values)
 
 
+def test_dense_arrays_become_sparse(engine, rng):
+    values = rng.random((7, 5)) * (rng.random((7, 5)) < 0.3)
+    values[2] = 0.0
+    for given in (values, 0.0 * values, values[:0], values[:, ::2]):
+        sparse = engine.sparse(engine.array(given))
+        assert sparse.has_canonical_format
+        assert sparse.nnz == np.count_nonzero(given)
+        np.testing.assert_array_equal(sparse.toarray(), given)
+
+
 def test_all_engines_learn_one_dictionary(engine):
     film = wave(150)
     given = {"n_atoms": 16, "alpha": 0.1, "batch_size": 40, "max_epochs": 2, "random_state": 0}

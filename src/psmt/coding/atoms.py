@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +12,10 @@ from psmt.engines.contract import Engine, ResidentArrays
 from psmt.numerics.linalg import positive_or_one, unit_columns
 from psmt.threads import one_blas_thread
 from psmt.types import Array
+
+BATCH = 1 << 14
+"""Samples whose codes are dense at one time. A whole number of chunks of every engine, so that a sample's neighbours in
+its chunk, from whose codes its own may start, are the same however many batches there are."""
 
 
 class Atoms:
@@ -49,6 +54,11 @@ class Atoms:
         penalty = alpha / self._norms
         solve = self._engine.solve_many
         return solve(self._columns, samples, penalty, tol=tol, norms=self._norms, gram=self._gram)
+
+    def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
+        """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`."""
+        for first in range(0, len(samples), BATCH):
+            yield self.code(self._engine.array(samples[first : first + BATCH]), alpha, tol=tol)
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""

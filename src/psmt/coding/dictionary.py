@@ -6,6 +6,8 @@ The surrogate of Mairal et al. (2010): the codes of all batches enter through tw
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from psmt.engines.contract import Engine
@@ -56,6 +58,13 @@ class DictionaryStatistics:
         self._engine.add_codes(codes, samples, kept, self.code_code, self.code_sample)
         xp = array_namespace(codes)
         self.samples_since_use = xp.where(xp.any(codes != 0, axis=0), 0.0, self.samples_since_use + len(codes))
+
+    def copy(self) -> DictionaryStatistics:
+        """The same sums once more, to go on from twice."""
+        other = copy(self)
+        for name in ("code_code", "code_sample", "samples_since_use"):
+            setattr(other, name, getattr(self, name) + 0.0)  # they are changed in place
+        return other
 
     def improve(self, atoms: Array) -> None:
         """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that the last batch used."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from copy import copy
+from typing import ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, vstack
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from psmt.coding.atoms import Atoms
+from psmt.coding.atoms import BATCH, Atoms
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
@@ -61,6 +63,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     >>> codes = coder.transform(X)
     >>> codes.shape, bool((codes >= 0).all())
     ((200, 16), True)
+    >>> sparse = coder.transform(X, sparse_output=True)
+    >>> sparse.format, bool((sparse.toarray() == codes).all())
+    ('csr', True)
     """
 
     objective_: list[float]
@@ -145,12 +150,44 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._learn(samples)
         return self
 
-    def transform(self, X: ArrayLike) -> Array:
-        """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster."""
+    def fit_further(self, X: ArrayLike) -> Self:
+        """A coder that goes on with the samples (n_samples, n_features) where `fit` ended; this one stays as it is.
+
+        They are seen as often as those of `fit` were. What was learned stays, in the atoms and in their statistics, so
+        that a few samples more cost what they cost, and not all of `fit`.
+        """
+        check_is_fitted(
+            self, "_statistics", msg="fit_further goes on from fit; given atoms are improved by partial_fit"
+        )
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        rng = check_random_state(self.random_state)
+        other = copy(self)
+        for _ in self.objective_:
+            other.partial_fit(samples[rng.permutation(len(samples))])
+        return other
+
+    @overload
+    def transform(self, X: ArrayLike, *, sparse_output: Literal[False] = False) -> Array: ...
+
+    @overload
+    def transform(self, X: ArrayLike, *, sparse_output: Literal[True]) -> csr_array: ...
+
+    def transform(self, X: ArrayLike, *, sparse_output: bool = False) -> Array | csr_array:
+        """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster.
+
+        With `sparse_output` they come as a CSR array with the same values. It is made batch by batch: the codes of all
+        samples are dense nowhere, and from a GPU only what is not zero is moved.
+        """
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
         engine = self._engine
-        return engine.numpy(self._atoms.code(engine.array(samples), self.alpha, tol=self.gap_tol))
+        batches = self._atoms.code_batches(samples, self.alpha, tol=self.gap_tol)
+        if sparse_output:
+            return vstack([engine.sparse(batch) for batch in batches], format="csr")
+        codes = np.empty((len(samples), len(self.dictionary_)))
+        for i, batch in enumerate(batches):
+            codes[i * BATCH : (i + 1) * BATCH] = engine.numpy(batch)
+        return codes
 
     def transform_next(self, x: Array, code: Array) -> Array:
         """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as arrays of the engine.
@@ -171,15 +208,25 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         other.dictionary_ = self.dictionary_
         return other
 
-    def inverse_transform(self, codes: ArrayLike) -> Array:
-        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper."""
+    def inverse_transform(self, codes: ArrayLike | csr_array) -> Array:
+        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper.
+
+        The codes may be sparse.
+        """
         check_is_fitted(self)
-        given: Array = check_array(codes, dtype=np.float64)
+        given: Array = check_array(codes, accept_sparse="csr", dtype=np.float64)
         if given.shape[1] != len(self.dictionary_):
             raise ValueError(
                 f"codes have {given.shape[1]} columns, but the dictionary has {len(self.dictionary_)} atoms"
             )
         return given @ self.dictionary_
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__ |= self.__dict__
+        if hasattr(self, "_statistics"):  # what learning changes in place is not shared
+            other.__dict__ |= {"objective_": list(self.objective_), "_statistics": self._statistics.copy()}
+        return other
 
     @property
     def dictionary_(self) -> Array:

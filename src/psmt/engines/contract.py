@@ -145,6 +145,9 @@ class Engine(Protocol):
     def dense(self, values: csr_array) -> Array:
         """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
 
+    def sparse(self, values: Array) -> csr_array:
+        """A sparse array (n, n_columns) on the host with the values of an own one; only what is not zero leaves it."""
+
     def solver_array(self, values: Array) -> Array:
         """The values in the precision that lassos are solved in."""
 

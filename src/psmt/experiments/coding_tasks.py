@@ -86,10 +86,11 @@ def codes_task(patches: Array, dictionary: Array, *, alpha: float, device: str =
 
 def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
     """Packed codes of the patches (time, n_features). One task."""
-    return pack_codes(SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches))
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
+    return pack_codes(coder.transform(patches, sparse_output=True))
 
 
-def pack_codes(codes: Array) -> Result:
+def pack_codes(codes: Array | csr_array) -> Result:
     """Codes (time, n_atoms) as ``values``, ``columns`` and ``offsets``: what is not zero, 1 in 100, is what travels."""
     sparse = csr_array(codes)
     return {

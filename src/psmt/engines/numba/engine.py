@@ -40,6 +40,10 @@ class NumbaEngine:
         """Own array of float64 with the values of a sparse one."""
         return np.asarray(values.toarray())
 
+    def sparse(self, values: Array) -> csr_array:
+        """A sparse array (n, n_columns) with the values of a dense one."""
+        return csr_array(values)
+
     def solver_array(self, values: Array) -> Array:
         """The values in the precision that lassos are solved in."""
         return values
@@ -74,9 +78,14 @@ class NumbaEngine:
         else:
             coef = np.empty((len(targets), len(columns)))
             open_ = np.arange(len(targets))
-        for i in open_:
+        # One target with several penalties is solved along its path: supports grow as penalties fall.
+        last = -1
+        for i in sorted(open_, key=lambda i: -penalties[i]):
             own = Bound(bound.worth, bound.limit[i])
-            coef[i] = self._bounded(columns, targets[i], penalties[i], own, tol, start[i])
+            on_path = len(penalty) > 1 and last >= 0 and np.array_equal(targets[i], targets[last])
+            near = coef[last] if on_path else start[i]
+            coef[i] = self._bounded(columns, targets[i], penalties[i], own, tol, near)
+            last = int(i)
         return coef
 
     @staticmethod

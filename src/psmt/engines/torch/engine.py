@@ -51,6 +51,14 @@ class TorchEngine:
         filled[rows, columns] = self.array(values.data)
         return filled
 
+    def sparse(self, values: Tensor) -> csr_array:
+        """A sparse array (n, n_columns) on the host with the values of an own one; only what is not zero leaves it."""
+        active = values != 0
+        rows, columns = active.nonzero(as_tuple=True)
+        offsets = torch.nn.functional.pad(active.sum(1).cumsum(0), (1, 0))
+        parts = (values[rows, columns], columns.int(), offsets)
+        return csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(values.shape))
+
     def solver_array(self, values: Tensor) -> Tensor:
         """The values in the precision that lassos are solved in."""
         return values.to(self._dtype)

@@ -101,10 +101,10 @@ class _Sharing(PSMT):
         self._learned = learned
         return self
 
-    def fit_coder(self, samples: Array) -> SparseCoder:
-        """The coder that another model has fitted to as many frames, or a fresh one."""
+    def fit_coder(self, samples: Array, learned: SparseCoder | None = None) -> SparseCoder:
+        """The coder that another model has fitted to as many frames, or one of its own."""
         if len(samples) not in self._learned:
-            self._learned[len(samples)] = super().fit_coder(samples)
+            self._learned[len(samples)] = super().fit_coder(samples, learned)
         return self._learned[len(samples)]
 
 
