@@ -168,9 +168,9 @@ def windows_of(film: str, frames: np.ndarray, steps: int) -> list[Window]:
     if size < 6:
         print(f"left out: {film} has {len(frames)} frames, too few for a window and {fewest} steps", flush=True)
         return []
-    # The window's codes have a rank below its size.
+    # The window's codes have a rank below its size, so that f has to be smaller, and no target is set for that.
     few = min(COMPONENTS, size // 2)
-    return [replace(whole, size=size, n_components=few, steps=fewest)]
+    return [replace(whole, size=size, n_components=few, steps=fewest, target=None, worst=None)]
 
 
 def _many(whole: Window) -> list[Window]:
@@ -341,7 +341,9 @@ def check(pace: Pace) -> Checked:
 
 
 def _apart(frame: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(frame - expected) / np.linalg.norm(expected))
+    """Norm of the difference, relative to the expected frame's; 0 where both are nothing."""
+    difference = float(np.linalg.norm(frame - expected))
+    return difference and difference / float(np.linalg.norm(expected))
 
 
 def _closed_form_prediction(
