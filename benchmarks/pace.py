@@ -429,7 +429,7 @@ def measure(windows: Sequence[Window], beside: Sequence[Window], chosen: Sequenc
     if peer:
         parts.append(
             f"The closed form at every step instead, by `scipy.linalg.eigh(S, V)` on the atoms in use of the same "
-            f"windows at M={ATOMS}, coding and recovery not counted: {1 / np.mean(peer):.0f} per second."
+            f"windows at M={ATOMS}, coding and recovery not counted: {1 / np.median(peer):.0f} per second (median)."
         )
     if chosen:
         lines = [choosing(window) for window in chosen]
