@@ -20,7 +20,7 @@ lint: .venv/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-BENCHMARKS := speed prediction frames
+BENCHMARKS := speed pace prediction frames
 
 bench: .venv/ready-bench
 	for name in $(basename $(notdir $(wildcard $(BENCHMARKS:%=benchmarks/%.py)))); do \
