@@ -15,7 +15,7 @@ from psmt.embedding import FollowedEmbedding, solve_closed_form
 from psmt.embedding.closed_form import noise_curvature
 from psmt.extrapolation import make_extrapolation
 from psmt.moments import WindowMoments
-from psmt.numerics.rank import RANK_TOL, moving, rank_threshold
+from psmt.numerics.rank import RANK_TOL, moving, noise_covariance, noise_variance
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 LAMBDA = 0.1
@@ -80,10 +80,10 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
 
 def _lapack(moments: WindowMoments, atoms: np.ndarray) -> float:
     """Seconds of the generalised eigenproblem of the window for some of the atoms, lifted by noise as ours is."""
-    part, floor = np.ix_(atoms, atoms), rank_threshold(moments.variances(), RANK_TOL)
-    covariance, curvature = moments.covariance()[part], moments.second_differences()[part]
-    covariance[np.diag_indices_from(covariance)] += floor
-    curvature[np.diag_indices_from(curvature)] += noise_curvature(len(moments)) * floor
+    part = np.ix_(atoms, atoms)
+    noise = noise_covariance(moments.covariance()[part], float(noise_variance(moments.variances(), RANK_TOL)))
+    covariance = moments.covariance()[part] + noise
+    curvature = moments.second_differences()[part] + noise_curvature(len(moments)) * noise
     begin = time.perf_counter()
     scipy.linalg.eigh(curvature, covariance)
     return time.perf_counter() - begin
