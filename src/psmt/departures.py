@@ -23,7 +23,7 @@ class Departures:
     >>> Departures.literal().told()
     'none: the paper to the letter'
     >>> replace(Departures.literal(), activity_bound=2.0).told()
-    "activity of a predicted code, and move of its picture, up to 2 times the window's"
+    "activity of a predicted code, and its move, up to 2 times the window's"
     """
 
     half_stencils: bool = False
@@ -80,7 +80,7 @@ class Departures:
             f"noise of about {self.rank_tol:g} of the variance where V is not determined" if self.rank_tol else "",
             ""
             if self.activity_bound is None
-            else f"activity of a predicted code, and move of its picture, up to {self.activity_bound:g} times the window's",
+            else f"activity of a predicted code, and its move, up to {self.activity_bound:g} times the window's",
             "parallel columns of P merged" if self.merge_parallel else "",
             "dictionary of a prediction from its whole past" if self.dictionary_from == "past" else "",
             "the code held after a cut" if self.on_cut == "hold" else "",

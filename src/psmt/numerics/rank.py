@@ -23,8 +23,8 @@ from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
-"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. Mixtures of atoms far below it are
-not determined by the window. Predictions of a film are about the same from 1e-9 to 1e-6; below, rounding is seen."""
+"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. Mixtures of atoms far below it
+are not determined by the window. Predictions of a film are about the same from 1e-9 to 1e-6; below, rounding shows."""
 
 NOISE_ROUGHNESS = 1.5
 """Variance of a second difference ``a_t - (a_(t-1) + a_(t+1)) / 2`` of white noise of variance one."""
