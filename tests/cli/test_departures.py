@@ -123,7 +123,9 @@ def test_the_report_tells_them():
     done = Reproduction(n_frames=90, asked=asked, used={}, notes=dict.fromkeys(asked, ""), results={})
     film = FilmRecord(name="film", checksum="0" * 64, n_frames=90)
     facts = {fact.name: fact.value for fact in make_page(done, film, [], {}).facts}
-    assert facts["Departures from the paper"] == ("activity of a predicted code, and its move, up to 3 times the window's")
+    assert (
+        facts["Departures from the paper"] == "activity of a predicted code, and its move, up to 3 times the window's"
+    )
     departures = LITERAL.parameters | {"activity_bound": 3.0}
     summary = json.loads(make_summary(done, film))
     assert all(settings["departures"] == departures for settings in summary["settings"].values())
