@@ -201,7 +201,7 @@ def test_predictions_do_not_depend_on_history():
     """Followed over 2,000 slides with calm stretches and rare atoms, or solved from the same window: one result."""
     n_atoms, f, window = 256, 32, 900
     codes = wandering_codes(window + 2000, n_atoms)
-    moments, followed = WindowMoments.of(codes[:window]), FollowedEmbedding(f)
+    moments, followed = WindowMoments.of(codes[:window]), FollowedEmbedding(f, tol=1e-8)
     followed.update(moments)
     step = make_extrapolation("linear")
     worst = 0.0

@@ -124,7 +124,7 @@ class FollowedEmbedding:
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 1e-8,
+        tol: float = 5e-7,
     ) -> None:
         self.n_components = n_components
         self.centred = centred

@@ -26,7 +26,7 @@ Writes what sweep, topology, reconstruct and predict write, summary.json with al
 that opens with each claim of the paper and whether it holds. What the film is too short for is named. Several films \
 get a sub-folder each. Full size on 10,000 frames: minutes to half an hour on two cores, below 4 GiB of memory."""
 
-DEMO_HELP = """Reproduce the paper, small, on the built-in film, in less than a minute on two cores.
+DEMO_HELP = """Reproduce the paper, small, on the built-in film, in a minute or two on two cores.
 
 Writes what reproduce writes, report.html above all: one page with verdicts, figures, tables and settings."""
 
