@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.embedding.closed_form import Embedding, solve_closed_form
+from psmt.embedding.closed_form import Embedding, embed_window
 from psmt.embedding.pencil import Pencil, diagonal, lifted_covariance, regularised_change, window_noise
 from psmt.engines.contract import Change, Engine, ShiftInvert
 from psmt.engines.window import Sums
@@ -173,11 +173,11 @@ class FollowedEmbedding:
         self.n_solved_ += 1
         self.error_ = 0.0
         with moments.engine.small_work() if moments.n_features < _SMALL else nullcontext():
-            return solve_closed_form(
-                moments.covariance(centred=self.centred),
-                moments.second_differences(half_stencils=self.half_stencils),
+            return embed_window(
+                moments,
                 n_components,
-                n_codes=len(moments),
+                centred=self.centred,
+                half_stencils=self.half_stencils,
                 rank_tol=self.rank_tol,
             )
 

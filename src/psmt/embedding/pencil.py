@@ -70,7 +70,7 @@ class Pencil(Resident):
     ) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
         """As an argument of captured work: the sums stay where they are, and are multiplied as they are."""
         sums = self.sums
-        shifts, matrices = self._resolvent_parts()
+        shifts, matrices, _ = self._captured_resolvent.parts()
         copied = self.constant, self.noise_now, sums.ends, *shifts
         return copied, (sums.products, sums.curvature, sums.total, *matrices), (sums.n, self.centred, self.noise)
 
@@ -81,9 +81,6 @@ class Pencil(Resident):
         sums = Sums(products, curvature, total, ends, self.sums.n)
         resolvent = cast(ShiftInvert, self._captured_resolvent.with_arrays(tuple(shifts), tuple(matrices)))
         return replace(self, sums=sums, constant=constant, noise_now=noise_now, resolvent=resolvent)
-
-    def _resolvent_parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]]:
-        return self._captured_resolvent.parts()[:2]
 
     @property
     def _captured_resolvent(self) -> Resident:

@@ -181,6 +181,19 @@ EmbeddingDepartures = Annotated[EmbeddingFlags, Parameter(name="*")]
 RecoveryDepartures = Annotated[RecoveryFlags, Parameter(name="*")]
 ModelDepartures = Annotated[ModelFlags, Parameter(name="*")]
 
+ChosenComponents = Annotated[
+    Literal["auto"] | int,
+    Parameter(
+        help="f: dimension of the embedding; auto chooses by predicting the end of the past.",
+        metavar="auto|INT",
+        **AUTO,
+    ),
+]
+ChosenLam = Annotated[
+    Literal["auto"] | float,
+    Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
+]
+
 Out = Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")]
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Atoms, Out, PatchOptions, Window
+from psmt.experiments.options import Atoms, ChosenComponents, ChosenLam, Out, PatchOptions, Window
 
 if TYPE_CHECKING:
     from psmt.experiments.changes.settings import ChangesSettings
@@ -19,18 +19,8 @@ class ChangesOptions(PatchOptions):
 
     atoms: Atoms = None
     window: Window = None
-    components: Annotated[
-        Literal["auto"] | int,
-        Parameter(
-            help="f: dimension of the embedding; auto chooses by predicting the end of the past.",
-            metavar="auto|INT",
-            **AUTO,
-        ),
-    ] = "auto"
-    lam: Annotated[
-        Literal["auto"] | float,
-        Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
-    ] = "auto"
+    components: ChosenComponents = "auto"
+    lam: ChosenLam = "auto"
     at: Annotated[
         tuple[int, ...],
         Parameter(

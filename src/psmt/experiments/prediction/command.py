@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from psmt.experiments.contract import Command
 from psmt.experiments.options import (
-    AUTO,
     MODEL_FLAGS,
     Atoms,
+    ChosenComponents,
+    ChosenLam,
     Horizon,
     ModelDepartures,
     NStarts,
@@ -35,18 +34,8 @@ class PredictOptions(PatchOptions):
 
     atoms: Atoms = None
     window: Window = None
-    components: Annotated[
-        Literal["auto"] | int,
-        Parameter(
-            help="f: dimension of the embedding; auto chooses by predicting the end of the past.",
-            metavar="auto|INT",
-            **AUTO,
-        ),
-    ] = "auto"
-    lam: Annotated[
-        Literal["auto"] | float,
-        Parameter(help="λ: price of activity in step 7, recovery; auto as above.", metavar="auto|FLOAT", **AUTO),
-    ] = "auto"
+    components: ChosenComponents = "auto"
+    lam: ChosenLam = "auto"
     solver: Solver = "closed"
     start: Start = ()
     starts: NStarts = None
