@@ -10,16 +10,18 @@ What x has of the directions known before, the wanted ones and some guards besid
 has no pole near the wanted r, so a few fixed shifts tell it for all of them (shift-invert, as in a rational Krylov
 method). A Rayleigh-Ritz step on the known directions and those handful of others then finds the embedding to many
 digits, however far a single direction has turned. The operators at the shifts change by the same outer products
-(Woodbury's formula), and are refactorised, one at a time, when rounding has piled up in them or the eigenvalues have
-moved away from their shifts. They only propose where to look: the step itself works with V and S as they are, and the
-error that it leaves is measured. Where it is too large, further steps go on from the residuals; where these do not
-help, the closed form is solved, and following goes on from there.
+(Woodbury's formula). Their shifts are complex, beside the eigenvalues: an eigenvalue that passed by a real shift would
+leave an operator that is next to singular, and rounding that grows tenfold from slide to slide. They are refactorised,
+one at a time, when the eigenvalues have moved away from their shifts. They only propose where to look: the step itself
+works with V and S as they are, and the error that it leaves is measured. Where it is too large, further steps go on
+from the residuals; where these do not help, the closed form is solved, and following goes on from there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -42,8 +44,9 @@ from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 
-SHIFTS = 5
-"""Operators that are kept. Fewer leave larger errors, more cost time and memory."""
+NODES = (0.08 + 0.1j, 0.5 + 0.12j, 0.92 + 0.1j)
+"""Shifts of the operators, in the range of the wanted eigenvalues. Each tells as much as two real ones: its image has a
+real and an imaginary part. Fewer leave larger errors, more cost time and memory."""
 
 _GUARDS = 0.25
 """Directions that are followed beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
@@ -67,13 +70,20 @@ _REFINEMENTS = 2
 """Of what a slide changes the resolvent by. After one, errors could grow from slide to slide."""
 
 _CORRECTIONS = 3
-"""Further steps, from the residuals, before the closed form is solved."""
+"""Further steps, from the residuals, before the closed form is solved. After the first nothing is taken for known."""
 
-_INACCURATE = 1e-4
+_INACCURATE = 0.1
 """Relative residual of an operator that is too full of rounding to propose well: it is refactorised."""
 
-_MIXTURES = 8
+_MOVED = 0.5
+"""Change of the range of the wanted eigenvalues, as a fraction, from which on an operator is refactorised."""
+
+_MIXTURES = 3
 """Probe vectors, mixtures of residuals, that a further step takes from each operator."""
+
+_DOUBTFUL = 1e-3
+"""Fraction of its variance that a direction has of its own, beside the others of a step, below which rounding shows in
+what is known after it: V and S are then asked for."""
 
 _DEPENDENT = 1e-12
 """Mixtures of unit vectors with less than this fraction of the largest variance among them are mostly rounding, which
@@ -217,6 +227,10 @@ class Track:
         self._engine = engine
         self._random = np.random.default_rng(0)
         self._probes: dict[tuple[int, ...], Array] = {}
+        nodes = np.array(NODES)
+        self._nodes: Array = engine.array(nodes.real) + 1j * engine.array(nodes.imag)
+        self._suspicious = False
+        """Whether the operators proposed too little at the last slide."""
         self._begin(found)
         self._make_resolvent(view)
         shifts = self._good_shifts()
@@ -224,6 +238,7 @@ class Track:
         # What was captured is bound to the operators, so that it ends with them.
         self._regularise, self._propose = engine.capture(regularised_change), engine.capture(propose)
         self._estimate = engine.capture(estimate_error)
+        self._ask = engine.capture(ask)
         self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
 
     def _begin(self, found: Embedding) -> None:
@@ -232,6 +247,10 @@ class Track:
         self.eigenvalues = found.eigenvalues
         self.error = 0.0
         self._matrix: Array | None = None
+        none = array_namespace(self.directions).zeros_like(self.directions[: self.followed])
+        self._exact = none, none
+        self._doubtful = False
+        """Whether V and S of the directions may be others than the unit matrix and the eigenvalues."""
 
     def _make_resolvent(self, view: View) -> None:
         self.noise = float(view.noise)
@@ -264,16 +283,19 @@ class Track:
                 pencil = self._pencil(view)
                 along = self.directions.T @ change.vectors.T
                 (proposed,) = self._propose(along, change, self.directions, self.eigenvalues, self._inverses)
-                changed = (along * change.covariance) @ along.T, (along * change.curvature) @ along.T
+                known = self._known(pencil, lambda exact: exact.changed(along, change))
                 try:
-                    self._rayleigh_ritz(pencil, proposed, Known(self.directions, self.eigenvalues, *changed))
+                    self._rayleigh_ritz(pencil, proposed, known)
                 except lost:
                     self._rayleigh_ritz_afresh(pencil, proposed)
                 self._measure_error(pencil)
-                for _ in range(_CORRECTIONS):
+                suspicious, self._suspicious = self._suspicious, self.error > tol
+                if suspicious and not self._suspicious:  # at a slide that leaves time for it
+                    self._refactorise_worst(pencil)
+                for attempt in range(_CORRECTIONS):
                     if self.error <= tol or self.error == np.inf:
                         break
-                    self._rayleigh_ritz_afresh(pencil, self._corrections(pencil))
+                    self._correct(pencil, afresh=attempt > 0)
                     self._measure_error(pencil)
             except lost:
                 return False
@@ -301,12 +323,9 @@ class Track:
         return Change(*full)
 
     def _good_shifts(self) -> Array:
-        """Where shifts (SHIFTS,) should be now."""
-        # Where polynomials are interpolated best; in the middle between two values, so that no shift is one of them.
-        nodes = 0.5 * self.wanted * (1.0 - np.cos(np.pi * (np.arange(SHIFTS) + 0.5) / SHIFTS))
-        before = nodes.astype(int).tolist()
-        after = [node + 1 for node in before]
-        shifts: Array = 0.5 * (self.eigenvalues[before] + self.eigenvalues[after])
+        """Where shifts (n_shifts,) should be now."""
+        first, last = self.eigenvalues[0], self.eigenvalues[self.wanted]
+        shifts: Array = first + (last - first) * self._nodes
         return shifts
 
     def _probe_vectors(self, *shape: int) -> Array:
@@ -315,37 +334,58 @@ class Track:
             self._probes[shape] = self._engine.array(self._random.standard_normal(shape))
         return self._probes[shape]
 
+    def _correct(self, pencil: Pencil, *, afresh: bool) -> None:
+        """One more Rayleigh-Ritz step, towards what the residuals show."""
+        if afresh:
+            self._refactorise_worst(pencil)
+            self._rayleigh_ritz_afresh(pencil, self._corrections(pencil))
+            return
+        self._rayleigh_ritz(pencil, self._corrections(pencil), self._known(pencil, lambda exact: exact))
+
+    def _known(self, pencil: Pencil, since: Callable[[Known], Known]) -> Known:
+        """What is known of the directions: what the last step made it, and what came since; or V and S are asked."""
+        if not self._engine.captures and not self._doubtful and not self.directions[pencil.constant].any():
+            return since(Known(self.directions, self.eigenvalues, *self._exact))
+        self._doubtful = False
+        return Known(*self._ask(pencil, self.directions, self.eigenvalues))
+
     def _corrections(self, pencil: Pencil) -> Array:
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under operators."""
-        self._refactorise_worst(pencil)
         shifts = self._inverses.shifts
-        xp = array_namespace(shifts)
-        distance = xp.abs(self.eigenvalues[: self.wanted, None] - shifts)
-        nearest = xp.argmin(distance, axis=1)[:, None] == xp.arange(SHIFTS, device=shifts.device)
-        mixing = xp.where(nearest[..., None], self._probe_vectors(self.wanted, SHIFTS, _MIXTURES), 0.0)
-        residuals = _residuals(pencil, self.directions, self.eigenvalues, xp.reshape(mixing, (self.wanted, -1)))
-        mixed = xp.permute_dims(xp.reshape(residuals, (-1, SHIFTS, _MIXTURES)), (1, 0, 2))
-        images = xp.permute_dims(self._inverses.times_each(mixed), (1, 0, 2))
+        xp, n_shifts = array_namespace(shifts), len(shifts)
+        distance = xp.abs(self.eigenvalues[:, None] - shifts)
+        nearest = xp.argmin(distance, axis=1)[:, None] == xp.arange(n_shifts, device=shifts.device)
+        mixing = xp.where(nearest[..., None], self._probe_vectors(self.followed, n_shifts, _MIXTURES), 0.0)
+        residuals = _residuals(pencil, self.directions, self.eigenvalues, xp.reshape(mixing, (self.followed, -1)))
+        mixed = xp.permute_dims(xp.reshape(residuals, (-1, n_shifts, _MIXTURES)), (1, 0, 2))
+        images = xp.permute_dims(real_parts(self._inverses.times_each(mixed)), (1, 0, 2))
         return xp.reshape(images, (len(self.directions), -1))
 
     def _refactorise_worst(self, pencil: Pencil) -> None:
-        """Make that operator afresh, at a new shift, that is fullest of rounding, if it is too full."""
-        shifts = self._inverses.shifts
+        """Make that operator afresh, at a new shift, that serves worst, if it serves badly.
+
+        It is full of rounding, or its shift is far from where it should be.
+        """
+        shifts, fresh = self._inverses.shifts, self._good_shifts()
         xp = array_namespace(shifts)
         probe = self._engine.array(np.random.default_rng(0).standard_normal((len(self.directions), 1)))
-        images = self._inverses.times_each(probe[None])[..., 0].T
-        residuals = xp.linalg.vector_norm(pencil.residuals(images, shifts * images) - probe, axis=0)
-        worst = xp.argmax(xp.where(residuals >= 0, residuals, xp.inf), axis=0)
-        if not bool(residuals[worst] <= _INACCURATE * xp.linalg.vector_norm(probe)):
-            which = xp.arange(SHIFTS, device=shifts.device) == worst
-            fresh = self._good_shifts()
+        images = self._inverses.times_each(probe[None])[..., 0]
+        left = pencil.residuals(real_parts(images).T, real_parts(shifts[:, None] * images).T)
+        left[:, : len(shifts)] -= probe
+        sizes = xp.linalg.vector_norm(xp.reshape(left, (len(left), 2, -1)), axis=(0, 1))
+        rounding = sizes / (_INACCURATE * xp.linalg.vector_norm(probe))
+        moved = xp.abs(shifts - fresh) / (_MOVED * (self.eigenvalues[self.wanted] - self.eigenvalues[0]))
+        badness = xp.where(rounding > moved, rounding, moved)
+        worst = xp.argmax(xp.where(badness >= 0, badness, xp.inf), axis=0)
+        if not bool(badness[worst] <= 1.0):
+            which = xp.arange(len(shifts), device=shifts.device) == worst
             self._inverses.refactorise(which, fresh, pencil.shifted(fresh[which]))
 
     def _rayleigh_ritz(self, pencil: Pencil, proposed: Array, known: Known) -> None:
         """Take the best directions in the span of the known and the proposed ones."""
         if not self._engine.captures:
-            self.eigenvalues, self.directions = rayleigh_ritz(pencil, proposed, known)
-            self._matrix = None
+            self.eigenvalues, self.directions, own = rayleigh_ritz(pencil, proposed, known)
+            self._matrix, self._doubtful = None, own < _DOUBTFUL
             return
         inner, white, proposed = self._reduce(pencil, proposed, known)
         values, vectors = eigh(inner)
@@ -358,17 +398,14 @@ class Track:
 
         So it mends what rounding, step after step, has done to the known directions.
         """
-        xp = array_namespace(proposed)
         images, rough = pencil.times(self.directions)
         values, turn = eigh_generalised(self.directions.T @ rough, self.directions.T @ images)
         directions, images = self.directions @ turn, images @ turn
-        unchanged = xp.zeros_like(turn)
         # What is known already would leave little but rounding of the proposed ones, if it were left in.
         proposed = proposed - directions @ (images.T @ proposed)
-        self.eigenvalues, self.directions = rayleigh_ritz(
-            pencil, proposed, Known(directions, values, unchanged, unchanged)
-        )
-        self._matrix = None
+        known = Known(directions, values, *self._exact)
+        self.eigenvalues, self.directions, own = rayleigh_ritz(pencil, proposed, known)
+        self._matrix, self._doubtful = None, own < _DOUBTFUL
 
     def _measure_error(self, pencil: Pencil) -> None:
         mixing = self._probe_vectors(self.wanted, 2)
@@ -382,9 +419,15 @@ def propose(along: Array, change: Change, directions: Array, eigenvalues: Array,
     `along` (n_directions, n) are the products of the directions known before with the vectors of the change.
     """
     # Less what the known directions have of it: for an eigenvector, known without a product.
-    known = along / (eigenvalues[:, None] - inverses.shifts[:, None, None])
-    proposed = inverses.update(change) - known.mT @ directions.T
+    known = real_parts(along / (eigenvalues[:, None] - inverses.shifts[:, None, None]))
+    proposed = real_parts(inverses.update(change)) - known.mT @ directions.T
     return (array_namespace(along).reshape(proposed, (-1, len(directions))).T,)
+
+
+def real_parts(values: Array) -> Array:
+    """Real and imaginary parts (2 n, ..) of complex numbers (n, ..), one after the other."""
+    xp = array_namespace(values)
+    return xp.concat([xp.real(values), xp.imag(values)])
 
 
 def estimate_error(
@@ -396,36 +439,42 @@ def estimate_error(
     comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
     """
     xp, wanted = array_namespace(directions), len(mixing)
-    errors = inverses.times(-1, _residuals(pencil, directions, eigenvalues, mixing))
-    mixed = directions[:, :wanted] @ mixing
+    errors = real_parts(inverses.times(-1, _residuals(pencil, directions, eigenvalues, mixing)).T).T
+    mixed, n = directions[:, :wanted] @ mixing, errors.shape[1]
     images = pencil.covariance_times(xp.concat([errors, mixed], axis=1))
-    outside = xp.sum(errors * images[:, :2]) - xp.sum((directions.T @ images[:, :2]) ** 2)
+    outside = xp.sum(errors * images[:, :n]) - xp.sum((directions.T @ images[:, :n]) ** 2)
     # The variance of the mixtures themselves is known: a difference is rounding that has piled up.
     size = xp.sum(mixing**2)
-    drift = xp.abs(xp.sum(mixed * images[:, 2:4]) / size - 1.0)
+    drift = xp.abs(xp.sum(mixed * images[:, n:]) / size - 1.0)
     error = xp.sqrt(wanted * xp.where(outside > 0, outside, 0.0) / size) + drift
     return (xp.where(pencil.noise_now == pencil.noise, error, xp.inf),)
 
 
 class Known(NamedTuple):
-    """The directions known before a slide, whose V and S are then taken to be what the last step made them."""
+    """The directions known before a slide: V and S on them are what the last step made them, and the slide's change."""
 
     directions: Array
     """(n_features, n)"""
     eigenvalues: Array
     """(n,): S of the directions, whose V is one."""
-    covariance_change: Array
-    """(n, n): of V by the slide."""
-    curvature_change: Array
-    """(n, n): of S by the slide."""
+    covariance_beyond: Array
+    """(n, n): what V is on them, less the unit matrix."""
+    curvature_beyond: Array
+    """(n, n): what S is on them, less the eigenvalues."""
+
+    def changed(self, along: Array, change: Change) -> Self:
+        """The same after a slide, given the products (n, k) with the vectors of its change."""
+        covariance = self.covariance_beyond + (along * change.covariance) @ along.T
+        curvature = self.curvature_beyond + (along * change.curvature) @ along.T
+        return self._replace(covariance_beyond=covariance, curvature_beyond=curvature)
 
     def bordered(self, proposed: Array, images: Array, rough: Array) -> tuple[Array, Array]:
         """S and V (n + m, n + m) on the known and the proposed directions (n_features, m), given V and S times these.
 
         For the known ones no product is needed, only their change.
         """
-        covariance = self._bordered(1.0, self.covariance_change, proposed, images)
-        return self._bordered(self.eigenvalues, self.curvature_change, proposed, rough), covariance
+        covariance = self._bordered(1.0, self.covariance_beyond, proposed, images)
+        return self._bordered(self.eigenvalues, self.curvature_beyond, proposed, rough), covariance
 
     def _bordered(self, values: Array | float, change: Array, proposed: Array, images: Array) -> Array:
         """A diagonal matrix of values and its change, bordered by products of all directions with the images."""
@@ -437,19 +486,31 @@ class Known(NamedTuple):
         return matrix
 
 
-def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array]:
-    """The lowest eigenvalues and eigenvectors (n_features, n) in the span of the known and the proposed directions."""
+def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array, float]:
+    """The lowest eigenvalues and eigenvectors (n_features, n) in the span of the known and the proposed directions.
+
+    And the least fraction of its variance that one of all these directions has of its own.
+    """
     xp, n = array_namespace(proposed), len(known.eigenvalues)
+    proposed[pencil.constant] = 0.0
     # What one operator proposes differs little from what the next does, and the difference counts: by QR it is found to
     # all digits, where products of the proposed directions would tell half of them.
     proposed, _ = xp.linalg.qr(unit_columns(proposed.T)[0].T)
     images, rough = pencil.times(proposed)
     turn = whitening_mixtures(proposed.T @ images, dependent=_DEPENDENT)
-    values, vectors = eigh_generalised(*known.bordered(proposed @ turn, images @ turn, rough @ turn))
-    proposed = proposed @ turn
-    turned = known.directions @ vectors[:n, :n] + proposed @ vectors[n:, :n]
-    turned[pencil.constant] = 0.0
-    return values[:n], turned
+    curvature, covariance = known.bordered(proposed @ turn, images @ turn, rough @ turn)
+    own = float(xp.min(xp.linalg.diagonal(xp.linalg.cholesky(covariance)))) ** 2
+    values, vectors = eigh_generalised(curvature, covariance)
+    turned = known.directions @ vectors[:n, :n] + (proposed @ turn) @ vectors[n:, :n]
+    return values[:n], turned, own
+
+
+def ask(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[Array, Array, Array, Array]:
+    """The parts of a `Known`, as V and S say."""
+    directions = array_namespace(directions).where(pencil.constant[:, None], 0.0, directions)
+    images, rough = pencil.times(directions)
+    covariance, curvature = add_to_diagonal(directions.T @ images, -1.0), directions.T @ rough
+    return directions, eigenvalues, covariance, add_to_diagonal(curvature, -eigenvalues)
 
 
 # The same for captured work, in two parts around the eigenproblem: arrays keep their shapes and the host is not waited

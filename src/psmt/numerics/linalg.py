@@ -78,12 +78,13 @@ def inverse_positive(matrix: Array) -> Array:
 
 
 def inverse_symmetric(matrix: Array) -> Array:
-    """Inverse (n, n) of a symmetric matrix, in half the time of a general one."""
+    """Inverse (n, n) of a symmetric matrix, real or complex, in less time than that of a general one."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
-    factor, pivots, info = lapack.dsytrf(matrix, lower=1, lwork=64 * len(matrix))
+    factorise, invert = scipy.linalg.get_lapack_funcs(("sytrf", "sytri"), (matrix,))
+    factor, pivots, info = factorise(matrix, lower=1, lwork=64 * len(matrix))
     if not info:
-        inverse, info = lapack.dsytri(factor, pivots, lower=1, overwrite_a=1)
+        inverse, info = invert(factor, pivots, lower=1, overwrite_a=1)
     if info:
         raise scipy.linalg.LinAlgError("the matrix is singular")
     return _mirrored(inverse)

@@ -9,11 +9,8 @@ from psmt.engines.contract import Change
 from psmt.numerics.linalg import inverse_symmetric
 from psmt.types import Array, Mask
 
-_WAITING = 64
+_WAITING = 24
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
-
-_SPARSE = 0.25
-"""Vectors with less than this fraction of entries that are not zero need a few rows of the matrices only."""
 
 
 class LazyShiftInvert:
@@ -23,7 +20,7 @@ class LazyShiftInvert:
         self.shifts = shifts
         self._matrices = np.stack([inverse_symmetric(matrix) for matrix in shifted])
         # Changes that have not been put into the matrices yet: less left' right.
-        self._left = np.empty((len(shifts), _WAITING, self._matrices.shape[-1]))
+        self._left = np.empty((len(shifts), _WAITING, self._matrices.shape[-1]), dtype=self._matrices.dtype)
         self._right = np.empty_like(self._left)
         self._waiting = 0
 
@@ -35,7 +32,7 @@ class LazyShiftInvert:
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
         left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
-        images: Array = self._matrices[which] @ vectors - left.T @ (right @ vectors)
+        images: Array = _times_rows(vectors.T, self._matrices[which]).T - left.T @ (right @ vectors)
         return images
 
     def times_each(self, vectors: Array) -> Array:
@@ -53,12 +50,8 @@ class LazyShiftInvert:
     def images(self, vectors: Array) -> Array:
         """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
         left, right = self._left[:, : self._waiting], self._right[:, : self._waiting]
-        images = (vectors @ right.mT) @ left
-        np.negative(images, out=images)
-        sparse = np.count_nonzero(vectors, axis=1) < _SPARSE * vectors.shape[1]
-        atoms = np.flatnonzero(vectors[sparse].any(axis=0))
-        images[:, sparse] += vectors[sparse][:, atoms] @ self._matrices[:, atoms]
-        images[:, ~sparse] += vectors[~sparse] @ self._matrices
+        images = _times_rows(vectors, self._matrices)
+        images -= (vectors @ right.mT) @ left
         return images
 
     def subtract(self, left: Array, right: Array) -> None:
@@ -73,15 +66,25 @@ class LazyShiftInvert:
     def update(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
         images = self.images(change.vectors)
-        weights: Array = (change.curvature - self.shifts[:, None] * change.covariance)[..., None]
-        inner = np.eye(len(change.vectors)) + weights * (change.vectors @ images.mT)
-        self.subtract(images, np.asarray(np.linalg.solve(inner, weights * images), dtype=np.float64))
+        weights: Array = change.curvature - self.shifts[:, None] * change.covariance
+        inner = np.eye(len(change.vectors)) + weights[..., None] * (images @ change.vectors.T).mT
+        core = np.linalg.solve(inner, weights[..., None] * np.eye(len(change.vectors)))
+        # The operators stay symmetric: what is not would grow from slide to slide.
+        self.subtract(images, (0.5 * (core + core.mT)) @ images)
         return images
 
     def _flush(self) -> None:
+        (gemm,) = scipy.linalg.get_blas_funcs(("gemm",), (self._matrices,))
         for matrix, left, right in zip(self._matrices, self._left, self._right, strict=True):
             waiting = slice(self._waiting)
-            scipy.linalg.blas.dgemm(
-                -1.0, right[waiting].T, left[waiting].T, beta=1.0, c=matrix.T, trans_b=True, overwrite_c=True
-            )
+            gemm(-1.0, right[waiting].T, left[waiting].T, beta=1.0, c=matrix.T, trans_b=True, overwrite_c=True)
         self._waiting = 0
+
+
+def _times_rows(vectors: Array, matrices: Array) -> Array:
+    """Real vectors (n, n_features) times matrices (.., n_features, n_features), real or complex."""
+    if not np.iscomplexobj(matrices):
+        return vectors @ matrices
+    # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
+    images: Array = (vectors @ matrices.view(np.float64)).view(np.complex128)
+    return images

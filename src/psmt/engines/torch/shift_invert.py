@@ -25,11 +25,11 @@ class DenseShiftInvert(Resident):
 
     def times(self, which: int, vectors: Tensor) -> Tensor:
         """One operator times the columns of `vectors` (n_features, n)."""
-        return self.matrices[which] @ vectors
+        return _times_rows(vectors.T, self.matrices[which]).mT
 
     def times_each(self, vectors: Tensor) -> Tensor:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
-        return self.matrices @ vectors
+        return _times_rows(vectors.mT, self.matrices).mT
 
     def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, /) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
@@ -38,7 +38,7 @@ class DenseShiftInvert(Resident):
 
     def images(self, vectors: Tensor) -> Tensor:
         """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
-        return (self.matrices @ vectors.T).mT
+        return _times_rows(vectors, self.matrices)
 
     def subtract(self, left: Tensor, right: Tensor) -> None:
         """Take ``left' right`` from the operators, each (n_shifts, n, n_features)."""
@@ -49,7 +49,7 @@ class DenseShiftInvert(Resident):
         vectors, covariance, curvature = change
         images = self.images(vectors)
         weights = curvature - self.shifts[:, None] * covariance
-        inner = weights[..., None] * (vectors @ images.mT)
+        inner = weights[..., None] * (images @ vectors.to(images.dtype).T).mT
         inner.diagonal(dim1=1, dim2=2).add_(1.0)
         self.subtract(images, torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result @ images)
         return images
@@ -61,3 +61,12 @@ class DenseShiftInvert(Resident):
     def with_arrays(self, copied: tuple[Tensor, ...], resident: tuple[Tensor, ...], /) -> Self:
         """The same of other tensors."""
         return type(self)(*resident, *copied)
+
+
+def _times_rows(vectors: Tensor, matrices: Tensor) -> Tensor:
+    """Real vectors (.., n, n_features) times symmetric matrices (.., n_features, n_features), real or complex."""
+    if not matrices.is_complex():
+        return vectors @ matrices
+    # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
+    images = vectors @ torch.view_as_real(matrices).flatten(-2)
+    return torch.view_as_complex(images.unflatten(-1, (-1, 2)))
