@@ -480,22 +480,22 @@ def _in_threads(work: Callable[[slice], None], size: int) -> None:
     helpers = min(get_num_threads(), len(chunks)) - 1
 
     def take() -> None:
-        while True:
-            try:
-                chunk = chunks.popleft()
-            except IndexError:
-                return
-            work(chunk)
+        with one_blas_thread():
+            while True:
+                try:
+                    chunk = chunks.popleft()
+                except IndexError:
+                    return
+                work(chunk)
 
-    with one_blas_thread():
-        if helpers > 0:
-            with ThreadPoolExecutor(helpers, initializer=one_blas_thread) as pool:
-                others = [pool.submit(take) for _ in range(helpers)]
-                take()
-                for other in others:
-                    other.result()
-        else:
+    if helpers > 0:
+        with ThreadPoolExecutor(helpers) as pool:
+            others = [pool.submit(take) for _ in range(helpers)]
             take()
+            for other in others:
+                other.result()
+    else:
+        take()
 
 
 def _as_rows(values: Array) -> Array:
