@@ -159,9 +159,7 @@ def test_a_library_with_a_number_per_thread_is_set_and_restored_in_each(monkeypa
     from threading import local
 
     numbers = local()
-    library = threads._Library(
-        lambda: getattr(numbers, "value", 5), lambda number: setattr(numbers, "value", number)
-    )
+    library = threads._Library(lambda: getattr(numbers, "value", 5), lambda number: setattr(numbers, "value", number))
     monkeypatch.setattr(threads, "_libraries", lambda: threads._Libraries([], [library]))
 
     def hold():

@@ -43,7 +43,6 @@ from psmt.validation import (
     renamed,
 )
 
-
 Given = ParamSpec("Given")
 Model = TypeVar("Model", bound="PSMT")
 Returned = TypeVar("Returned")

@@ -143,8 +143,8 @@ def one_blas_thread() -> AbstractContextManager[None]:
     """Hold BLAS to one thread until the end of the ``with`` statement; it nests, and many threads may hold it at once.
 
     While any thread holds it, a BLAS whose number of threads belongs to the process has one thread for all of them.
-    Nothing stays changed: not after an error, not in any order of threads, and not in a child that was forked meanwhile.
-    A thread that is started inside holds it for itself, if its work is to be limited on every kind of BLAS.
+    Nothing stays changed: not after an error, not in any order of threads, not in a child that was forked meanwhile. A
+    thread that is started inside holds it for itself, if its work is to be limited on every kind of BLAS.
     """
     return _held
 

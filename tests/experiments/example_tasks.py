@@ -52,3 +52,8 @@ def environment(*, name):
 
 def objects():
     return {"y": np.array([{}])}
+
+
+def sleepy(*, seconds):
+    time.sleep(seconds)
+    return {"y": np.array(seconds)}

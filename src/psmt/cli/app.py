@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from psmt import __version__
+from psmt.cli.process import TerminatedError
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
 from psmt.experiments.options import MODEL_FLAGS, FilmOptions, ModelDepartures
@@ -109,13 +110,18 @@ for _name in EXPERIMENTS:
     app.command(_command(_name, _known.options), name=_known.name, help=_known.help, help_epilogue="")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0, or 2 after a line on stderr that says what is wrong, or 130 when interrupted."""
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return 0, or after a line on stderr that says what is wrong another exit code."""
     try:
-        app(sys.argv[1:] if arguments is None else arguments)
+        app(arguments)
+        # What could not be written is an error of this command, not of the interpreter's end.
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
         return 130
+    except TerminatedError as error:
+        print(f"psmt: ended by {error}; the same command goes on from here", file=sys.stderr)
+        return error.exit_code
     except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
         print(f"psmt: error: {_one_line(error)}", file=sys.stderr)
         return 2

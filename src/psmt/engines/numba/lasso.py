@@ -21,8 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 
+from psmt.compiled import njit
 from psmt.engines.contract import LassoResult
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Mask

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from psmt.compiled import njit
 from psmt.types import Array, Ints
 
 
