@@ -24,7 +24,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Functio
 
     def decorate(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
-        if cache and not numba.config.DISABLE_JIT:
+        if cache and hasattr(kernel, "enable_caching"):  # not so under NUMBA_DISABLE_JIT
             try:
                 kernel.enable_caching()
             except RuntimeError:  # no folder may be written to

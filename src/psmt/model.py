@@ -54,9 +54,9 @@ def _as_small_work(
     """The method of a model, with no more threads than pay from its beginning to its end."""
 
     @wraps(method)
-    def limited(self: Model, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        with self._engine.small_work():
-            return method(self, *args, **kwargs)
+    def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        with model._engine.small_work():
+            return method(model, *args, **kwargs)
 
     return limited
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from psmt.errors import CacheWarning
 
@@ -38,9 +38,13 @@ def settled() -> Iterator[None]:
         # What is ignored, as under nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
-    with warnings.catch_warnings():
-        warnings.showwarning = _show
-        yield
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            _empty(stream)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
@@ -50,7 +54,14 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise TerminatedError(number)
 
 
-def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
     """Tell a warning in a line, without the place in the source if it is meant for users."""
     place = "" if issubclass(category, CacheWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {place}{message}", file=sys.stderr)
@@ -82,6 +93,16 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
     raw = _Enduring(descriptor, "w", closefd=False)
     buffer = io.BufferedWriter(raw)
     return io.TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=descriptor == 2 or raw.isatty())
+
+
+def _empty(stream: Any) -> None:
+    """Write what is left, or throw it away: the end of the interpreter would report it once more, with a traceback."""
+    try:
+        stream.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 class _Enduring(io.FileIO):

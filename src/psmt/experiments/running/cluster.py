@@ -126,7 +126,7 @@ class ClusterExecutor(Executor):
             ) from error
         try:
             client.wait_for_workers(1, timeout=_WORKER_SECONDS)
-            self._n_threads = sum(client.nthreads().values())
+            self._n_threads: int = sum(client.nthreads().values())
         except BaseException as error:
             client.close()
             if not isinstance(error, TimeoutError):
