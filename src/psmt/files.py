@@ -20,6 +20,11 @@ _DAY = 86_400.0
 """Seconds."""
 
 
+def temporary_name(path: Path) -> Path:
+    """The name of a file beside `path` that this process writes; `clear_stale` knows whose it is."""
+    return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Binary file under a temporary name, renamed to `path` at the end; removed if anything goes wrong before.
@@ -27,7 +32,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     An earlier file of that name stays until the new one is complete and on disk.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
         with open(temporary, "wb") as file:
             yield file

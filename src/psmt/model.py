@@ -55,7 +55,7 @@ def _as_small_work(
 
     @wraps(method)
     def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        with model._engine.small_work():
+        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
             return method(model, *args, **kwargs)
 
     return limited

@@ -57,3 +57,8 @@ def objects():
 def sleepy(*, seconds):
     time.sleep(seconds)
     return {"y": np.array(seconds)}
+
+
+def stored_mean(*, x):
+    """Mean row, whether the series is stored or not."""
+    return {"mean": np.asarray(x).mean(axis=0)}

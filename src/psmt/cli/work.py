@@ -127,6 +127,7 @@ def _for_each_film(
     films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)
     with folders.folder(options.out) as out, options.executor(settings) as executor:
+        clear_stale(out, "*")
         for film, name in zip(films, names, strict=True):
             with folders.folder(out / name if len(films) > 1 else out) as target:
                 clear_stale(target, "*")

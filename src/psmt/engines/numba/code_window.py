@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
@@ -45,11 +46,12 @@ def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
 class SparseWindow(CodeWindow):
     """See `psmt.engines.window.CodeWindow`."""
 
-    def __init__(self, codes: Array) -> None:
-        codes = np.array(codes, dtype=np.float64)
+    def __init__(self, codes: Array | csr_array) -> None:
+        if not issparse(codes):
+            codes = np.array(codes, dtype=np.float64)
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
-        self._activity = deque(codes.sum(axis=1).tolist())
+        self._activity = deque(self._codes.sums())
         self.peak = np.zeros(2)
         self.refresh()
 

@@ -51,6 +51,9 @@ class ClusterExecutor(Executor):
         calls that are under way.
     """
 
+    shares_disk = False
+    """Workers may be on other machines: a stored series travels as an array, inside the task."""
+
     def __init__(self, address: str) -> None:
         try:
             import dask
