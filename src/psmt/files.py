@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from typing import BinaryIO
 
 _MARK = "on-"
 """Begins the word for the machine in the name of a temporary file; files of earlier versions have none."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+"""Errors of a disk that takes no more."""
 
 _DAY = 86_400.0
 """Seconds."""
@@ -39,6 +43,11 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        # What fails in writing does not say where.
+        if error.errno in _FULL and error.filename is None:
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -86,7 +86,9 @@ def reproduce(
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
 
-    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions) -> None:
+    without_any = options()
+
+    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions = without_any) -> None:
         from psmt.cli.work import run_alone
 
         run_alone(name, film, given)
@@ -98,7 +100,9 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
             default=Argument.empty if options.default_film is None else options.default_film,
             annotation=Annotated[str, Parameter(help=options.film)],
         ),
-        Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
+        Argument(
+            "given", Argument.KEYWORD_ONLY, default=without_any, annotation=Annotated[options, Parameter(name="*")]
+        ),
     ]
     carry_out.__annotations__ = {part.name: part.annotation for part in parts}
     carry_out.__signature__ = Signature(parts)  # type: ignore[attr-defined]
