@@ -13,6 +13,9 @@ from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
 from psmt.types import Array
 
+_ROWS = 1 << 14
+"""Codes whose products are summed at a time."""
+
 _ENTRY = 15
 """What an entry of a sparse code costs in a product, in entries of a dense matrix."""
 
@@ -108,9 +111,16 @@ class SparseWindow(CodeWindow):
         codes = self._codes.matrix
         self.total = np.asarray(codes.sum(axis=0))
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
-        self.products = (codes.T @ codes).toarray()
-        bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:]) if len(self) >= 3 else codes[:0]
-        self.curvature = (bends.T @ bends).toarray()
+        self.products = np.zeros((self.n_features, self.n_features))
+        self.curvature = np.zeros_like(self.products)
+        # Second differences have three times the entries of codes, and a window may be a whole film.
+        for first in range(0, max(len(self), 1), _ROWS):
+            part = codes[first : first + _ROWS]
+            self.products += (part.T @ part).toarray()
+            part = codes[first : first + _ROWS + 2]
+            if part.shape[0] >= 3:
+                bends = part[1:-1] - 0.5 * (part[:-2] + part[2:])
+                self.curvature += (bends.T @ bends).toarray()
 
     def _count(self, code: Array, sign: int) -> None:
         active = np.flatnonzero(code)
