@@ -85,7 +85,6 @@ def reproduce(
 
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
-
     without_any = options()
 
     def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions = without_any) -> None:
