@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ def _as_os_error() -> Iterator[None]:
     except av.FFmpegError as error:
         if isinstance(error, OSError):
             raise
-        raise OSError(error.errno, error.strerror) from error
+        # What our file object raised inside PyAV comes out as an error without a reason.
+        raise OSError(errno.EIO, f"the film cannot be written ({error.strerror}); is the disk full?") from error
 
 
 def encoder() -> str:
