@@ -190,3 +190,20 @@ def test_products_with_the_matrices(operations, centred, half_stencils, used):
     assert np.allclose(moments.covariance_times(vectors, centred=centred), V @ vectors)
     assert np.allclose(moments.second_differences_times(vectors, half_stencils=half_stencils), S @ vectors)
     assert np.allclose(moments.variances(centred=centred), np.diag(V))
+
+
+def test_a_long_window_is_summed_in_parts_and_may_be_sparse(monkeypatch):
+    from scipy.sparse import csr_array
+
+    from psmt.engines.numba import code_window
+
+    codes = np.random.default_rng(0).random((50, 6)) * (np.random.default_rng(1).random((50, 6)) < 0.4)
+    whole = WindowMoments.of(codes)
+    same = WindowMoments.of(csr_array(codes))
+    for name in ("products", "curvature", "total", "uses", "codes", "peak_activity"):
+        np.testing.assert_array_equal(getattr(same, name), getattr(whole, name))
+    for rows in (1, 2, 7, 49):
+        monkeypatch.setattr(code_window, "_ROWS", rows)
+        parts = WindowMoments.of(csr_array(codes))
+        np.testing.assert_allclose(parts.products, whole.products, atol=1e-14)
+        np.testing.assert_allclose(parts.curvature, whole.curvature, atol=1e-14)

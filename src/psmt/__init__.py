@@ -6,10 +6,15 @@
 plain (time, features) array. `open_frames` and `read_patches` turn films into such arrays.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+# As `typing` has it, which would be the slowest import of all here: who interrupts `psmt` at once would find it.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from psmt.coding import SparseCoder
     from psmt.embedding import TemporalEmbedding
     from psmt.model import PSMT

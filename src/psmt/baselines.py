@@ -5,7 +5,8 @@ The first four work on frames alone, so any series serves. The others share PSMT
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from psmt.last_frames import LastFramesPredictor
 from psmt.model import PSMT
+from psmt.stored import blocks
 from psmt.types import Array
 from psmt.validation import Constraint, allowing, check_frame, check_series, count, real
 
@@ -101,33 +103,42 @@ class RidgeAutoregression(SeriesBaseline):
 
     def learn(self, past: Array) -> None:
         """Learn from the checked past."""
-        inputs, targets = self._pairs(past)
-        if len(inputs) == 0:
+        n = len(past) - self.order
+        if n < 1:
             raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.order + 1}")
         if self.penalty == "auto":
-            split = len(inputs) - max(len(inputs) // 8, 1)
-            errors = [
-                np.mean((targets[split:] - inputs[split:] @ weights) ** 2)
-                for weights in self._solve(inputs[:split], targets[:split], self._PENALTIES)
-            ]
+            split = n - max(n // 8, 1)
+            candidates = self._solve(past[: split + self.order], self._PENALTIES)
+            errors = np.zeros(len(candidates))
+            for inputs, targets in self._pairs(past[split:]):
+                errors += [np.sum((targets - inputs @ weights) ** 2) for weights in candidates]
             self.penalty_ = self._PENALTIES[int(np.argmin(errors))]
         else:
             self.penalty_ = float(self.penalty)
-        (self.weights_,) = self._solve(inputs, targets, (self.penalty_,))
+        (self.weights_,) = self._solve(past, (self.penalty_,))
 
-    def _pairs(self, past: Array) -> tuple[Array, Array]:
-        """Return inputs (n, order * n_features) and the changes (n, n_features) that followed them."""
-        n = len(past) - self.order
-        inputs = np.hstack([past[i : i + n] for i in range(self.order)])
-        return inputs, past[self.order :] - past[self.order - 1 : -1]
+    def _pairs(self, past: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield inputs (n, order * n_features) and the changes (n, n_features) that followed them, block by block."""
+        held = np.empty((0, past.shape[1]))
+        for block in blocks(past):
+            rows = np.concatenate([held, block]) if len(held) else block
+            n = len(rows) - self.order
+            if n > 0:
+                inputs = np.hstack([rows[i : i + n] for i in range(self.order)])
+                yield inputs, rows[self.order :] - rows[self.order - 1 : -1]
+            held = rows[max(n, 0) :]
 
-    @staticmethod
-    def _solve(inputs: Array, targets: Array, penalties: tuple[float, ...]) -> list[Array]:
+    def _solve(self, past: Array, penalties: tuple[float, ...]) -> list[Array]:
         """Ridge weights (order * n_features, n_features) for each penalty, by one eigendecomposition."""
-        gram = inputs.T @ inputs
+        gram: Any = 0.0
+        cross: Any = 0.0
+        for inputs, targets in self._pairs(past):
+            gram, cross = gram + inputs.T @ inputs, cross + inputs.T @ targets
+        if np.ndim(gram) == 0:  # nothing to learn from
+            return [np.zeros((self.order * past.shape[1], past.shape[1]))] * len(penalties)
         scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
         values, vectors = scipy.linalg.eigh(gram)
-        turned = vectors.T @ (inputs.T @ targets)
+        turned = vectors.T @ cross
         return [vectors @ (turned / (np.maximum(values, 0) + p * scale)[:, None]) for p in penalties]
 
     def next_frame(self, last: Array) -> Array:

@@ -1,6 +1,13 @@
 """What psmt raises when something outside the program is at fault."""
 
-__all__ = ["FrameSourceError", "MissingSourceError", "ModelFileError", "NotEnoughFramesError", "PSMTError"]
+__all__ = [
+    "CacheWarning",
+    "FrameSourceError",
+    "MissingSourceError",
+    "ModelFileError",
+    "NotEnoughFramesError",
+    "PSMTError",
+]
 
 
 class PSMTError(Exception):
@@ -25,3 +32,7 @@ class ModelFileError(PSMTError, ValueError):
 
 class DeviceError(PSMTError, ValueError):
     """A device to compute on that is unknown, not there, or lacks its software."""
+
+
+class CacheWarning(RuntimeWarning):
+    """Compiled code that cannot be kept: everything works, and starts more slowly."""

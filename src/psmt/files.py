@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from platform import node
+from time import time
 from typing import BinaryIO
+
+_MARK = "on-"
+"""Begins the word for the machine in the name of a temporary file; files of earlier versions have none."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+"""Errors of a disk that takes no more."""
+
+_DAY = 86_400.0
+"""Seconds."""
+
+
+def temporary_name(path: Path) -> Path:
+    """The name of a file beside `path` that this process writes; `clear_stale` knows whose it is."""
+    return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
 
 
 @contextmanager
@@ -17,13 +36,18 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     An earlier file of that name stays until the new one is complete and on disk.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
         with open(temporary, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        # What fails in writing does not say where.
+        if error.errno in _FULL and error.filename is None:
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -31,15 +55,27 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
     """Remove what killed runs left half written in `folder`: temporary files for names like `pattern`.
 
-    Those of runs that are still alive stay. On a folder that machines share, nobody can tell whether a process of
-    another machine lives: there a writer may lose its file, and writes it again.
+    Those of runs of this machine that are still alive stay. Nobody can tell whether a process of another machine lives,
+    where folders are shared: its files stay until nothing was written to them for a day.
     """
     for path in Path(folder).glob(f".{pattern}.*.tmp"):
-        pid = path.name.split(".")[-2]
-        if pid.isdecimal() and (int(pid) == os.getpid() or not _alive(int(pid))):
-            # Windows keeps files that are open.
-            with suppress(OSError):
+        *_, machine, pid, _ = path.name.split(".")
+        # Windows keeps files that are open; somebody else may be clearing too.
+        with suppress(OSError):
+            if pid.isdecimal() and _is_stale(path, machine, int(pid)):
                 path.unlink()
+
+
+def _is_stale(path: Path, machine: str, pid: int) -> bool:
+    if machine.startswith(_MARK) and machine != _machine():
+        return time() - path.stat().st_mtime > _DAY
+    return pid == os.getpid() or not _alive(pid)
+
+
+@cache
+def _machine() -> str:
+    """A short word for this machine, which has no dots as its name may have."""
+    return _MARK + sha256(node().encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def _alive(pid: int) -> bool:

@@ -30,7 +30,7 @@ class LastFramesPredictor(BaseEstimator, ABC):
         past = self.check_past(X)
         self.shape_ = past.shape[1:]
         self.learn(past)
-        self._last = past[-self.n_last :].copy()
+        self._last = np.array(past[-self.n_last :])
         return self
 
     def update(self, x: ArrayLike) -> Self:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +42,23 @@ from psmt.validation import (
     real,
     renamed,
 )
+
+Given = ParamSpec("Given")
+Model = TypeVar("Model", bound="PSMT")
+Returned = TypeVar("Returned")
+
+
+def _as_small_work(
+    method: Callable[Concatenate[Model, Given], Returned],
+) -> Callable[Concatenate[Model, Given], Returned]:
+    """The method of a model, with no more threads than pay from its beginning to its end."""
+
+    @wraps(method)
+    def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
+            return method(model, *args, **kwargs)
+
+    return limited
 
 
 class PSMT(BaseEstimator):
@@ -227,6 +245,7 @@ class PSMT(BaseEstimator):
 
     # Learning from the past
 
+    @_as_small_work
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters."""
         self._check_parameters()
@@ -304,6 +323,7 @@ class PSMT(BaseEstimator):
 
     # Steps 1 to 5: receive
 
+    @_as_small_work
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
@@ -389,6 +409,7 @@ class PSMT(BaseEstimator):
 
     # Steps 6 to 8: predict
 
+    @_as_small_work
     def predict(self, horizon: int | None = None) -> Array:
         """The next frame (n_features,), or with a `horizon` the next frames (horizon, n_features).
 
@@ -399,6 +420,7 @@ class PSMT(BaseEstimator):
         frames = self._engine.numpy(self.coder_.decode(codes) + self._residual)
         return frames[0] if horizon is None else frames
 
+    @_as_small_work
     def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
         return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]

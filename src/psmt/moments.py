@@ -8,9 +8,10 @@ An engine keeps the sums up; what they mean is here.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Change, Engine, Slide
@@ -97,6 +98,7 @@ class WindowMoments:
     Examples
     --------
     >>> import numpy as np
+    from scipy.sparse import issparse
     >>> codes = np.abs(np.random.default_rng(0).standard_normal((50, 4)))
     >>> moments = WindowMoments.of(codes[:40])
     >>> for code in codes[40:]:
@@ -111,10 +113,15 @@ class WindowMoments:
         self._begin(self.engine.array(np.empty((0, n_features))))
 
     @classmethod
-    def of(cls, codes: Array, engine: Engine | None = None) -> Self:
-        """Moments of a whole window of codes (time, n_features) at once."""
+    def of(cls, codes: Any, engine: Engine | None = None) -> Self:
+        """Moments of a whole window of codes (time, n_features) at once; they may be sparse."""
         moments = cls(0, engine)
-        moments._begin(moments.engine.array(codes))
+        own = moments.engine
+        if not issparse(codes):
+            codes = own.array(codes)
+        elif own.device != "cpu":  # which alone keeps codes by what is not zero
+            codes = own.dense(codes)
+        moments._begin(codes)
         return moments
 
     def _begin(self, codes: Array) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +16,15 @@ from scipy.sparse import csr_array
 from psmt.errors import FrameSourceError
 from psmt.sources import SeriesSource, Spec, open_frames, open_source
 from psmt.sources.contract import check_stop
+from psmt.stored import IN_MEMORY, StoredSeries
 from psmt.types import Array
 from psmt.validation import Constraint, allowing, check_count, check_finite, check_parameters, check_real, count
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
+
+
+_PART = 1 << 12
+"""Patches that are standardised at a time where they are not held."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,29 +253,8 @@ def read_patches(
     >>> patches.values.shape
     (15, 256)
     """
-    check_count("start", start, minimum=0)
-    check_stop(stop)
-    if stop is not None and stop <= start:
-        raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
     cutter = PatchCutter(frame_size=frame_size, patch_size=patch_size, position=position)
-    frames = open_frames(source, stop=stop)
-    end = frames.n_frames if stop is None else stop
-    total = None if end is None else max(end - start, 0)
-    values = []
-    seen = 0
-    for frame in frames:
-        seen += 1
-        if seen <= start:
-            continue
-        values.append(_cut_finite(cutter, frame, seen - 1))
-        if progress is not None:
-            progress(len(values), total)
-    if seen <= start or (stop is not None and seen < stop):
-        wanted = f"start={start}" if seen <= start else f"stop={stop}"
-        raise FrameSourceError(
-            f"{frames.name} has {seen} frames, too few for {wanted}; use start < {seen} and stop <= {seen}"
-        )
-    return standardise(np.array(values), flat=flat)
+    return standardise(np.array(list(_cut_all(source, cutter, start, stop, progress))), flat=flat)
 
 
 def read_values(
@@ -279,6 +265,7 @@ def read_values(
     position: tuple[int, int] | None = None,
     stop: int | None = None,
     progress: Callable[[int, int | None], object] | None = None,
+    store: Path | None = None,
 ) -> Array:
     """Return what a model learns from, ``(time, features)``: standardised patches of frames, or a series as it stands.
 
@@ -292,6 +279,9 @@ def read_values(
         Frames up to but without this one; None is the end of the source.
     progress : callable, optional
         As for `read_patches`; a series is read in one step.
+    store : path, optional
+        A file for patches that memory should not hold (see `psmt.stored`): they are then a `StoredSeries`, which is
+        sliced as an array is. The file goes when nobody holds it.
 
     Raises
     ------
@@ -307,15 +297,57 @@ def read_values(
     """
     opened = open_source(source, stop=stop)
     if not isinstance(opened, SeriesSource):
-        return read_patches(
-            opened, frame_size=frame_size, patch_size=patch_size, position=position, stop=stop, progress=progress
-        ).values
+        cutter = PatchCutter(frame_size=frame_size, patch_size=patch_size, position=position)
+        patches = _cut_all(opened, cutter, 0, stop, progress)
+        held = np.array(list(islice(patches, None if store is None else IN_MEMORY // (8 * patch_size**2))))
+        following = next(patches, None)
+        if following is None or store is None:
+            return standardise(held).values
+        return cast(Array, StoredSeries.write(store, _standardised_parts(held, chain([following], patches))))
     n_frames = opened.n_frames
     if stop is not None and n_frames < stop:
         raise FrameSourceError(f"{opened.name} has {n_frames} frames, too few for stop={stop}; use stop <= {n_frames}")
     if progress is not None:
         progress(n_frames, n_frames)
     return opened.values
+
+
+def _cut_all(
+    source: Spec,
+    cutter: PatchCutter,
+    start: int,
+    stop: int | None,
+    progress: Callable[[int, int | None], object] | None,
+) -> Iterator[Array]:
+    """Yield the patch (patch_size**2,) of each of the frames ``start`` to ``stop``; see `read_patches`."""
+    check_count("start", start, minimum=0)
+    check_stop(stop)
+    if stop is not None and stop <= start:
+        raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
+    frames = open_frames(source, stop=stop)
+    end = frames.n_frames if stop is None else stop
+    total = None if end is None else max(end - start, 0)
+    seen = 0
+    for frame in frames:
+        seen += 1
+        if seen <= start:
+            continue
+        yield _cut_finite(cutter, frame, seen - 1)
+        if progress is not None:
+            progress(seen - start, total)
+    if seen <= start or (stop is not None and seen < stop):
+        wanted = f"start={start}" if seen <= start else f"stop={stop}"
+        raise FrameSourceError(
+            f"{frames.name} has {seen} frames, too few for {wanted}; use start < {seen} and stop <= {seen}"
+        )
+
+
+def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
+    """Yield all patches (n, features) standardised, some at a time."""
+    part = first
+    while len(part):
+        yield standardise(part).values
+        part = np.array(list(islice(patches, _PART)))
 
 
 def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:

@@ -96,7 +96,10 @@ def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
         return None
     last = len(series) - LONGEST_LAG - POOLED
     times = np.unique(np.linspace(0, last, n_samples).astype(int))
-    patches = series.reshape(-1, side, side)
+    # All that is looked at, and no more: a film may be long.
+    needed = np.unique(times[:, None] + np.arange(LONGEST_LAG + POOLED))
+    patches = np.asarray(series[needed]).reshape(-1, side, side)
+    times = np.searchsorted(needed, times)
     if not _is_picture(patches[times]):
         return None
     speeds, steps, weights = _motion(patches, times)

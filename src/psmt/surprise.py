@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.robust import robust_peak
+from psmt.stored import mean_of
 from psmt.types import Array
 
 
@@ -135,9 +136,9 @@ class FrameWatch:
 
     def __init__(self, past: Array, window: int) -> None:
         self._detector = CutDetector(unlike=self._UNLIKE, n_recent=self._LEARNED)
-        self._centre = past.mean(axis=0)
-        self._norms = np.linalg.norm(past[-window:], axis=1)
-        recent = past[-self._LEARNED :]
+        self._centre = mean_of(past)
+        self._norms = np.linalg.norm(np.asarray(past[-window:]), axis=1)
+        recent = np.asarray(past[-self._LEARNED :])
         self.scene_length = len(past) - len(recent) + 1
         self._last = recent[[0, 0]]
         for frame in recent[1:]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import NotEnoughFramesError
+from psmt.stored import StoredSeries
 
 T = TypeVar("T")
 
@@ -117,8 +118,8 @@ def warn_renamed(former: str, name: str) -> None:
 def check_series(
     values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
 ) -> NDArray[np.float64]:
-    """`values` as a finite float64 array (time, features) with at least `minimum` rows."""
-    array = np.asarray(values)
+    """`values` as a finite float64 array (time, features) with at least `minimum` rows; a stored series stays one."""
+    array: Any = values if isinstance(values, StoredSeries) else np.asarray(values)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row")
     if array.dtype.kind not in "buif":
@@ -129,12 +130,20 @@ def check_series(
         raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
     if len(array) < minimum:
         raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
+    if isinstance(array, StoredSeries):  # who wrote it has seen to the rest
+        return cast(NDArray[np.float64], array)
     array = array.astype(np.float64, copy=False)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
         raise ValueError(f"{name} has a NaN or infinite value in frame {bad}; remove or fill such frames")
-    return array
+    return cast(NDArray[np.float64], array)
+
+
+def check_film(values: ArrayLike) -> NDArray[np.float64]:
+    """A film's patches, or a series, (time, features) for an experiment: a contiguous array, or a stored series."""
+    film = check_series(values, name="patches")
+    return film if isinstance(film, StoredSeries) else np.ascontiguousarray(film)
 
 
 def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:

@@ -52,3 +52,13 @@ def environment(*, name):
 
 def objects():
     return {"y": np.array([{}])}
+
+
+def sleepy(*, seconds):
+    time.sleep(seconds)
+    return {"y": np.array(seconds)}
+
+
+def stored_mean(*, x):
+    """Mean row, whether the series is stored or not."""
+    return {"mean": np.asarray(x).mean(axis=0)}

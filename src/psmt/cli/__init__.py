@@ -3,6 +3,26 @@
 Heavy modules are imported where they are used, so that help and mistakes are answered at once.
 """
 
-from psmt.cli.app import app, main
+import sys
+from collections.abc import Sequence
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/reliability.md).
+
+    Without arguments, those of the process; then its signals and streams are settled too.
+    """
+    try:
+        # Here, and not above: somebody who interrupts at once is answered in the same way.
+        from psmt.cli import process
+        from psmt.cli.app import run
+
+        if arguments is not None:
+            return run(arguments)
+        with process.settled():
+            return run(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("psmt: interrupted", file=sys.stderr)
+        return 130

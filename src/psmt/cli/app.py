@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from psmt import __version__
+from psmt.cli.process import TerminatedError
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
 from psmt.experiments.options import MODEL_FLAGS, FilmOptions, ModelDepartures
@@ -84,8 +85,9 @@ def reproduce(
 
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
+    without_any = options()
 
-    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions) -> None:
+    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions = without_any) -> None:
         from psmt.cli.work import run_alone
 
         run_alone(name, film, given)
@@ -97,7 +99,9 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
             default=Argument.empty if options.default_film is None else options.default_film,
             annotation=Annotated[str, Parameter(help=options.film)],
         ),
-        Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
+        Argument(
+            "given", Argument.KEYWORD_ONLY, default=without_any, annotation=Annotated[options, Parameter(name="*")]
+        ),
     ]
     carry_out.__annotations__ = {part.name: part.annotation for part in parts}
     carry_out.__signature__ = Signature(parts)  # type: ignore[attr-defined]
@@ -109,13 +113,18 @@ for _name in EXPERIMENTS:
     app.command(_command(_name, _known.options), name=_known.name, help=_known.help, help_epilogue="")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0, or 2 after a line on stderr that says what is wrong, or 130 when interrupted."""
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return 0, or after a line on stderr that says what is wrong another exit code."""
     try:
-        app(sys.argv[1:] if arguments is None else arguments)
+        app(arguments)
+        # What could not be written is an error of this command, not of the interpreter's end.
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
         return 130
+    except TerminatedError as error:
+        print(f"psmt: ended by {error}; the same command goes on from here", file=sys.stderr)
+        return error.exit_code
     except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
         print(f"psmt: error: {_one_line(error)}", file=sys.stderr)
         return 2

@@ -56,7 +56,6 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
     from psmt.experiments.reproduce.page import FilmRecord, all_claims, make_page, make_sections, make_summary
     from psmt.experiments.reproduce.run import chapters, reproduce, run_key
     from psmt.experiments.running.timings import StageClock
-    from psmt.files import clear_stale
     from psmt.report import render
     from psmt.sources import SeriesSource
 
@@ -66,7 +65,6 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
         began = perf_counter()
         values = options.read(source, run.progress)
         read = perf_counter() - began
-        clear_stale(run.folder, "*")
         clock = StageClock(run.folder / "timings.json", run_key(values, settings), run.progress)
         clock.add("read frames", read)
         done = reproduce(values, settings, replace(run, progress=clock))
@@ -124,12 +122,15 @@ def _for_each_film(
 ) -> None:
     """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
     from psmt.experiments.running.context import Run
+    from psmt.files import clear_stale
 
     films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)
     with folders.folder(options.out) as out, options.executor(settings) as executor:
+        clear_stale(out, "*")
         for film, name in zip(films, names, strict=True):
             with folders.folder(out / name if len(films) > 1 else out) as target:
+                clear_stale(target, "*")
                 if options.force:
                     folders.start_over(target)
                 with Bars() as progress:

@@ -58,7 +58,7 @@ class Atoms:
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
         """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`."""
         for first in range(0, len(samples), BATCH):
-            yield self.code(self._engine.array(samples[first : first + BATCH]), alpha, tol=tol)
+            yield self.code(self._engine.array(np.asarray(samples[first : first + BATCH])), alpha, tol=tol)
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""

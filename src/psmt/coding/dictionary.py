@@ -13,6 +13,7 @@ import numpy as np
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.numerics.namespace import array_namespace
+from psmt.stored import blocks
 from psmt.types import Array
 
 FADING = 2.0
@@ -27,10 +28,10 @@ PATIENCE = 4
 
 def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Unit-norm atoms (n_atoms, n_features) to start from: samples, slightly blurred so that none are equal."""
-    useful = samples[np.linalg.norm(samples, axis=1) > 0]
+    useful = np.flatnonzero(np.concatenate([np.linalg.norm(block, axis=1) > 0 for block in blocks(samples)]))
     atoms: Array = rng.standard_normal((n_atoms, samples.shape[1]))
     if len(useful):
-        picked = useful[rng.choice(len(useful), n_atoms, replace=len(useful) < n_atoms)]
+        picked = samples[useful[rng.choice(len(useful), n_atoms, replace=len(useful) < n_atoms)]]
         atoms = picked + 0.01 * np.sqrt(np.mean(picked**2)) * atoms
     return unit_columns(atoms)[0]
 

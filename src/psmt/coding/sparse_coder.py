@@ -17,9 +17,10 @@ from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
+from psmt.stored import StoredSeries
 from psmt.threads import one_blas_thread
-from psmt.types import Array
-from psmt.validation import Constraint, check_parameters, count, real
+from psmt.types import Array, Ints
+from psmt.validation import Constraint, check_parameters, check_series, count, real
 
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -125,12 +126,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one."""
         self._check_parameters()
-        samples: Array = validate_data(self, X, dtype=np.float64)
+        samples = self._samples(X, reset=True)
         rng = check_random_state(self.random_state)
         self._start(samples, rng)
         for _ in range(self.max_epochs):
-            order = rng.permutation(len(samples))
-            self._learn(samples[order])
+            self._learn(samples, rng.permutation(len(samples)))
             if len(self.objective_) > 1:
                 before, after = self.objective_[-2:]
                 if before - after <= self.tol * before:
@@ -141,13 +141,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Go on learning from the samples (n_samples, n_features); the first call starts the dictionary."""
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
-        samples: Array = validate_data(self, X, dtype=np.float64, reset=first)
+        samples = self._samples(X, reset=first)
         if first:
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
             self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
-        self._learn(samples)
+        self._learn(samples, np.arange(len(samples)))
         return self
 
     def fit_further(self, X: ArrayLike) -> Self:
@@ -159,7 +159,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(
             self, "_statistics", msg="fit_further goes on from fit; given atoms are improved by partial_fit"
         )
-        samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        samples = self._samples(X, reset=False)
         rng = check_random_state(self.random_state)
         other = copy(self)
         for _ in self.objective_:
@@ -179,7 +179,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         samples are dense nowhere, and from a GPU only what is not zero is moved.
         """
         check_is_fitted(self)
-        samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        samples = self._samples(X, reset=False)
         engine = self._engine
         batches = self._atoms.code_batches(samples, self.alpha, tol=self.gap_tol)
         if sparse_output:
@@ -254,13 +254,25 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.objective_ = []
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
-    def _learn(self, X: Array) -> None:
-        """Improve the dictionary by the samples, once, and note their mean objective meanwhile."""
+    def _samples(self, X: ArrayLike, *, reset: bool) -> Array:
+        """The samples (n_samples, n_features), checked; what is stored on disk stays there."""
+        if isinstance(X, StoredSeries):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            return check_series(X, n_features=self.n_features_in_)
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=reset)
+        return samples
+
+    def _learn(self, X: Array, order: Ints) -> None:
+        """Improve the dictionary by the samples, once, in this order, and note their mean objective meanwhile."""
         engine = self._engine
-        atoms, samples, total = engine.array(self.dictionary_.copy()), engine.array(X), 0.0
+        atoms, total = engine.array(self.dictionary_.copy()), 0.0
+        # What lies in memory is moved to a device in one go.
+        moved = None if isinstance(X, StoredSeries) else engine.array(X[order])
         with one_blas_thread():  # more would be in the way of those that code
             for start in range(0, len(X), self.batch_size):
-                batch = samples[start : start + self.batch_size]
+                part = slice(start, start + self.batch_size)
+                batch = engine.array(X[order[part]]) if moved is None else moved[part]
                 codes = engine.solve_many(engine.solver_array(atoms), batch, self.alpha, tol=self.gap_tol)
                 residuals = batch - codes @ atoms
                 total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()

@@ -45,13 +45,15 @@ def embed_window(
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
     """The closed form of a window's embedding; parameters as in `TemporalEmbedding`."""
-    return solve_closed_form(
-        moments.covariance(centred=centred),
-        moments.second_differences(half_stencils=half_stencils),
-        n_components,
-        n_codes=len(moments),
-        rank_tol=rank_tol,
-    )
+    # At any size: beside other work, threads of BLAS that wait for each other cost far more than they save alone.
+    with moments.engine.small_work():
+        return solve_closed_form(
+            moments.covariance(centred=centred),
+            moments.second_differences(half_stencils=half_stencils),
+            n_components,
+            n_codes=len(moments),
+            rank_tol=rank_tol,
+        )
 
 
 def solve_closed_form(

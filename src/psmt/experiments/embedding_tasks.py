@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.coding.atoms import BATCH
 from psmt.departures import OURS, Departures
 from psmt.embedding import solve_window
 from psmt.engines import engine_for
@@ -54,49 +55,74 @@ def reconstruct_window(
     """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back.
 
     Their packed codes come with them, see `psmt.experiments.coding_tasks`. Of several `lam`, each gives a row;
-    departures are those of `through_embedding`.
+    departures are those of `PSMT`.
     """
-    codes = engine_for(device).dense(unpack_codes(values, columns, offsets, len(dictionary)))
-    given: dict[str, Any] = {"n_components": n_components, "lam": lam, "solver": solver, "device": device}
-    return {"mse": mse(through_embedding(codes, dictionary, **given, **departures), patches)}
+    codes = unpack_codes(values, columns, offsets, len(dictionary))
+    back = _WayBack(codes, dictionary, n_components=n_components, lam=lam, solver=solver, device=device, **departures)
+    dense = engine_for(device).dense
+    errors = []
+    # Codes are dense, and frames there, a batch at a time: a window may be a whole film.
+    for first in range(0, len(patches), BATCH):
+        part = dense(codes[first : first + BATCH])
+        errors.append(mse(back(part, part), np.asarray(patches[first : first + BATCH])))
+    return {"mse": np.concatenate(errors, axis=-1)}
 
 
 def through_embedding(
     codes: Any,
     dictionary: Array,
     *,
-    n_components: int | None,
     lam: float | Sequence[float],
-    centred: bool = OURS.centred,
-    half_stencils: bool = OURS.half_stencils,
-    rank_tol: float = OURS.rank_tol,
-    activity_bound: float | None = OURS.activity_bound,
-    merge_parallel: bool = OURS.merge_parallel,
-    solver: str = "closed",
     n_window: int | None = None,
     device: str = "cpu",
+    **given: Any,
 ) -> Array:
     """What the codes (time, n_atoms) stand for after the embedding of a window and recovery.
 
     The window is the first `n_window` codes, or all of them. What comes after it is recovered as in a prediction: an
     atom that did not move in the window keeps the activity that it had there, whatever it does later. Of several `lam`
     each gives frames of its own, through one embedding. The codes may be an array of the engine; the frames
-    (.., time, n_features) are those of the dictionary's atoms. The rest is as in `PSMT`.
+    (.., time, n_features) are those of the dictionary's atoms. What is not named here is as in `PSMT`.
     """
-    engine = engine_for(device)
-    own = engine.array(codes)
+    own = engine_for(device).array(codes)
     xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
-    moments = WindowMoments.of(own[:n_window], engine)
-    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
-    matrix = solve_window(moments, n_components, solver=solver, **how).matrix
-    asked: dict[str, Any] = {"activity": activity_limit(activity_bound, moments.peak_activity), "engine": engine}
-    del moments  # as large as the codes several times over
+    back = _WayBack(own[:n_window], dictionary, lam=lam, device=device, **given)
     later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
-    points, currents = own @ matrix.T, xp.concat([own[:n_window], later])
-    atoms = engine.array(dictionary)
-    # One price after another: all together would hold as many codes of the window at once.
-    frames = [
-        engine.numpy(Recovery(matrix, price, merge_parallel=merge_parallel, **asked).many(points, currents) @ atoms)
-        for price in np.ravel(lam).tolist()
-    ]
-    return np.reshape(frames, (*np.shape(lam), *frames[0].shape))
+    return back(own, xp.concat([own[:n_window], later]))
+
+
+class _WayBack:
+    """The embedding of a window's codes (window, n_atoms), which may be sparse, and the way through it and back."""
+
+    def __init__(
+        self,
+        codes: Any,
+        dictionary: Array,
+        *,
+        n_components: int | None,
+        lam: float | Sequence[float],
+        centred: bool = OURS.centred,
+        half_stencils: bool = OURS.half_stencils,
+        rank_tol: float = OURS.rank_tol,
+        activity_bound: float | None = OURS.activity_bound,
+        merge_parallel: bool = OURS.merge_parallel,
+        solver: str = "closed",
+        device: str = "cpu",
+    ) -> None:
+        engine = engine_for(device)
+        moments = WindowMoments.of(codes, engine)
+        how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+        self._matrix = solve_window(moments, n_components, solver=solver, **how).matrix
+        activity = activity_limit(activity_bound, moments.peak_activity)
+        self._engine, self._atoms, self._shape = engine, engine.array(dictionary), np.shape(lam)
+        self._recoveries = [
+            Recovery(self._matrix, price, merge_parallel=merge_parallel, activity=activity, engine=engine)
+            for price in np.ravel(lam).tolist()
+        ]
+
+    def __call__(self, codes: Array, currents: Array) -> Array:
+        """Frames (.., time, n_features) of codes (time, n_atoms), given those that each is recovered from."""
+        points = codes @ self._matrix.T
+        # One price after another: all together would hold as many codes of the window at once.
+        frames = [self._engine.numpy(recover.many(points, currents) @ self._atoms) for recover in self._recoveries]
+        return np.reshape(frames, (*self._shape, *frames[0].shape))

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -197,6 +198,10 @@ ChosenLam = Annotated[
 Out = Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")]
 
 
+_reading = count()
+"""Tells the films of one command apart."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions(ABC):
     """What all commands take: layer 1, the seed, the device, how much of the film, and where results go."""
@@ -360,7 +365,11 @@ class PatchOptions(FilmOptions):
         return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
 
     def read(self, source: "Film | SeriesSource", progress: "Progress") -> "Array":
-        """Standardised patches of a film, or a series as it is: (time, n_features)."""
+        """Standardised patches of a film, or a series as it is: (time, n_features).
+
+        Those of a long film lie in a file in the folder of results until the end.
+        """
+        from psmt.files import temporary_name
         from psmt.patches import read_values
 
         values = read_values(
@@ -369,6 +378,7 @@ class PatchOptions(FilmOptions):
             patch_size=self.patch,
             position=self.position,
             progress=lambda done, total: progress("read frames", done, max(total or 0, done + 1)),
+            store=temporary_name(self.out / f"patches-{next(_reading)}") if self.out.is_dir() else None,
         )
         progress("read frames", len(values), len(values))
         return values

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
+from psmt.stored import blocks, spread_of
 from psmt.types import Array
 
 Search = Literal["segment", "film"]
@@ -101,8 +102,11 @@ def frame_motion(frames: Array) -> Array:
     >>> frame_motion(np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.0]])).tolist()
     [0.0, 0.0, 2.0]
     """
-    spread = float(frames.std())
-    changes = np.abs(np.diff(frames, axis=0, prepend=frames[:1])).mean(axis=1)
+    spread, parts, last = spread_of(frames), [], np.asarray(frames[:1])
+    for block in blocks(frames):
+        parts.append(np.abs(np.diff(block, axis=0, prepend=last)).mean(axis=1))
+        last = block[-1:]
+    changes = np.concatenate(parts)
     motion: Array = changes / spread if spread > 0 else np.zeros(len(frames))
     return motion
 

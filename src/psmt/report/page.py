@@ -82,4 +82,4 @@ def render(page: Page) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.jinja").render(page=page).encode()
+    return environment.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")

@@ -17,4 +17,4 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    return text.getvalue().encode()
+    return text.getvalue().encode(errors="surrogateescape")

@@ -183,7 +183,7 @@ def file_checksum(*paths: Path, names: bool = False) -> str:
     for path in paths:
         if names:
             # The length keeps one file's end and the next one's name apart.
-            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode(errors="surrogateescape"))
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)

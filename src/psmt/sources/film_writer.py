@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)
     # PyAV would write under the final name; a file object is written under a temporary one.
-    with writing(Path(path)) as file, av.open(file, mode="w", format="mp4") as container:
+    with writing(Path(path)) as file, _as_os_error(), av.open(file, mode="w", format="mp4") as container:
         stream = cast(av.VideoStream, container.add_stream(name, rate=rate, options=_ENCODERS[name]))
         stream.pix_fmt = "yuv420p"
         begun = False
@@ -61,6 +62,18 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
         if begun:
             for packet in stream.encode():
                 container.mux(packet)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise what PyAV makes of a disk that is full as what it is."""
+    try:
+        yield
+    except av.FFmpegError as error:
+        if isinstance(error, OSError):
+            raise
+        # What our file object raised inside PyAV comes out as an error without a reason.
+        raise OSError(errno.EIO, f"the film cannot be written ({error.strerror}); is the disk full?") from error
 
 
 def encoder() -> str:
@@ -84,7 +97,7 @@ def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterat
     # Packets are decoded before they are shown, by as much as the part needs that needs most.
     lead = max(map(_lead, parts))
     with writing(path) as file:
-        with av.open(file, mode="w", format="mp4") as joined:
+        with _as_os_error(), av.open(file, mode="w", format="mp4") as joined:
             stream: av.VideoStream | None = None
             shift = 0
             for part in parts:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.fft import irfft2
 from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
+from psmt.compiled import njit
 from psmt.errors import FrameSourceError
 from psmt.sources.contract import Film, Opener, check_stop
 from psmt.sources.pixels import Frame, channels

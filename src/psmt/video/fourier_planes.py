@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.fft
-from numba import njit
 from numpy.typing import NDArray
 
+from psmt.compiled import njit
 from psmt.types import Levels
 from psmt.video.tiling import Tiling
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from psmt.compiled import njit
 from psmt.types import Levels
 
 CELL = 8

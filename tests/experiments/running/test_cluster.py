@@ -11,7 +11,7 @@ import pytest
 
 from experiments import example_tasks as example
 from psmt import read_patches
-from psmt.experiments.running import executors
+from psmt.experiments.running import cluster as running_cluster
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.executors import ClusterError, open_executor, worker_count
 from psmt.experiments.running.tasks import Task, TaskError, run_tasks
@@ -70,7 +70,7 @@ def test_a_failing_cell_is_named(tmp_path, cluster):
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(running_cluster, "_CONNECT_SECONDS", 0.5)
     begin = time.monotonic()
     for address in ("tcp://127.0.0.1:9", "nonsense"):
         with pytest.raises(ClusterError, match=f"no Dask scheduler answers.*{address}"), open_executor(cluster=address):
@@ -79,7 +79,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 
 
 def test_a_scheduler_without_workers(monkeypatch):
-    monkeypatch.setattr(executors, "_WORKER_SECONDS", 0.5)
+    monkeypatch.setattr(running_cluster, "_WORKER_SECONDS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=True) as empty,
         pytest.raises(ClusterError, match=r"dask worker tcp://.* --nthreads 1"),

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
 from psmt.types import Array
+
+_ROWS = 1 << 14
+"""Codes whose products are summed at a time."""
 
 _ENTRY = 15
 """What an entry of a sparse code costs in a product, in entries of a dense matrix."""
@@ -45,11 +49,12 @@ def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
 class SparseWindow(CodeWindow):
     """See `psmt.engines.window.CodeWindow`."""
 
-    def __init__(self, codes: Array) -> None:
-        codes = np.array(codes, dtype=np.float64)
+    def __init__(self, codes: Array | csr_array) -> None:
+        if not issparse(codes):
+            codes = np.array(codes, dtype=np.float64)
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
-        self._activity = deque(codes.sum(axis=1).tolist())
+        self._activity = deque(self._codes.sums())
         self.peak = np.zeros(2)
         self.refresh()
 
@@ -106,9 +111,16 @@ class SparseWindow(CodeWindow):
         codes = self._codes.matrix
         self.total = np.asarray(codes.sum(axis=0))
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
-        self.products = (codes.T @ codes).toarray()
-        bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:]) if len(self) >= 3 else codes[:0]
-        self.curvature = (bends.T @ bends).toarray()
+        self.products = np.zeros((self.n_features, self.n_features))
+        self.curvature = np.zeros_like(self.products)
+        # Second differences have three times the entries of codes, and a window may be a whole film.
+        for first in range(0, max(len(self), 1), _ROWS):
+            part = codes[first : first + _ROWS]
+            self.products += (part.T @ part).toarray()
+            part = codes[first : first + _ROWS + 2]
+            if part.shape[0] >= 3:
+                bends = part[1:-1] - 0.5 * (part[:-2] + part[2:])
+                self.curvature += (bends.T @ bends).toarray()
 
     def _count(self, code: Array, sign: int) -> None:
         active = np.flatnonzero(code)

@@ -21,8 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 
+from psmt.compiled import njit
 from psmt.engines.contract import LassoResult
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Mask
@@ -480,22 +481,22 @@ def _in_threads(work: Callable[[slice], None], size: int) -> None:
     helpers = min(get_num_threads(), len(chunks)) - 1
 
     def take() -> None:
-        while True:
-            try:
-                chunk = chunks.popleft()
-            except IndexError:
-                return
-            work(chunk)
+        with one_blas_thread():
+            while True:
+                try:
+                    chunk = chunks.popleft()
+                except IndexError:
+                    return
+                work(chunk)
 
-    with one_blas_thread():
-        if helpers > 0:
-            with ThreadPoolExecutor(helpers, initializer=one_blas_thread) as pool:
-                others = [pool.submit(take) for _ in range(helpers)]
-                take()
-                for other in others:
-                    other.result()
-        else:
+    if helpers > 0:
+        with ThreadPoolExecutor(helpers) as pool:
+            others = [pool.submit(take) for _ in range(helpers)]
             take()
+            for other in others:
+                other.result()
+    else:
+        take()
 
 
 def _as_rows(values: Array) -> Array:

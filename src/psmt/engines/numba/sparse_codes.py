@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from psmt.compiled import njit
 from psmt.types import Array, Ints
+
+_DENSE = 1 << 12
+"""Codes that are dense at one time."""
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -58,11 +62,11 @@ class SparseCodes:
         self._first = self._last = 0
 
     @classmethod
-    def of(cls, codes: Array) -> Self:
-        """Codes (n, n_features) at once."""
+    def of(cls, codes: Array | csr_array) -> Self:
+        """Codes (n, n_features) at once; they may be sparse."""
         own, given = cls(codes.shape[1]), csr_array(codes)
         own._atoms, own._values = given.indices.astype(np.int32), given.data
-        own._bounds, own._last = given.indptr.astype(np.int64), len(codes)
+        own._bounds, own._last = given.indptr.astype(np.int64), codes.shape[0]
         return own
 
     def __len__(self) -> int:
@@ -99,6 +103,12 @@ class SparseCodes:
         vectors = np.zeros((self.n_features, rows.shape[1]))
         _transposed_times(self._held, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
         return vectors
+
+    def sums(self) -> Iterator[float]:
+        """Sum of each code, oldest first, in the order in which the sum of a dense one adds."""
+        codes = self.matrix
+        for first in range(0, len(self), _DENSE):
+            yield from codes[first : first + _DENSE].toarray().sum(axis=1).tolist()
 
     @property
     def n_entries(self) -> int:

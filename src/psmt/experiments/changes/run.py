@@ -16,8 +16,9 @@ from psmt.experiments.changes.settings import KINDS, ChangesSettings
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.model import PSMT
+from psmt.stored import mean_of, spread_of
 from psmt.types import Array, Predictor, Result
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 class PastMean(SeriesBaseline):
@@ -28,7 +29,7 @@ class PastMean(SeriesBaseline):
 
     def learn(self, past: Array) -> None:
         """Learn from the checked past."""
-        self.mean_ = past.mean(axis=0)
+        self.mean_ = mean_of(past)
 
     def next_frame(self, _last: Array) -> Array:
         """Return the frame after the last few."""
@@ -37,7 +38,7 @@ class PastMean(SeriesBaseline):
 
 def changes(values: ArrayLike, settings: ChangesSettings, run: Run) -> ChangesResult:
     """Errors of all methods around each kind of change, in a film's patches or a series (time, n_features)."""
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="changes")
     places = settings.chosen_places(len(film))
@@ -67,7 +68,7 @@ def predict_changes(
     kind of change.
     """
     start = place - before
-    past, calm = patches[:start], patches[start:place]
+    past, calm = patches[:start], np.asarray(patches[start:place])
     methods = fit_methods(past, seed=seed, **model)
     first = [_watch(method, calm) for method in methods.values()]
     errors, surprise, cut = [], [], []
@@ -92,9 +93,9 @@ def changed(patches: Array, place: int, kind: str, *, horizon: int, flash: float
     elif kind == "cut":
         rng = np.random.default_rng([seed, place])
         start = int(rng.integers(place + horizon, len(patches) - horizon, endpoint=True))
-    frames = patches[start : start + horizon].copy()
+    frames = np.array(patches[start : start + horizon])
     if kind == "flash":
-        frames[0] += flash * patches[:place].std()
+        frames[0] += flash * spread_of(patches[:place])
     return frames
 
 

@@ -23,7 +23,7 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.model import PSMT
 from psmt.types import Array, Ints, Result
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 MADE_UP = {"window": 288, "n_components": 16, "alpha": 0.1}
 """H and f of the made-up series, and their price of activity in layer 1: a tenth of a bump."""
@@ -31,7 +31,7 @@ MADE_UP = {"window": 288, "n_components": 16, "alpha": 0.1}
 
 def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> LocalityResult:
     """How local each solution is and what it predicts, on made-up series and on a film's values (time, n_features)."""
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="locality")
     learned = dictionary_task(

@@ -155,7 +155,7 @@ def predict_phase(
     dictionary, n_components and lam. All that have layers depart from the paper alike.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
-    past, delayed = patches[: phase.start], patches[phase.start : phase.start + horizon + 1]
+    past, delayed = patches[: phase.start], np.asarray(patches[phase.start : phase.start + horizon + 1])
     asked: dict[str, Any] = {
         "n_atoms": n_atoms,
         "window": window,

@@ -18,7 +18,7 @@ from psmt.experiments.prediction.starts import NULLS, choose_null_starts, choose
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def predict(
 
     Without starts in the settings, phases are found by `errors` (time,), the MSE of each reconstructed frame.
     """
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     phases = choose_phases(settings, errors)
     starts = choose_starts(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
 from psmt.experiments.phases import Phase
+from psmt.experiments.prediction.stored_nulls import store_noise, store_shuffled
+from psmt.stored import StoredSeries
 from psmt.types import Array
 
 
@@ -32,6 +35,8 @@ def choose_null_starts(starts: Sequence[Phase], n_null: int) -> list[Phase]:
 
 def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
     """The frames (time, n_features) in another order: each is as it was, and none foretells the next."""
+    if isinstance(film, StoredSeries):
+        return cast(Array, store_shuffled(film, rng))
     return rng.permutation(film, axis=0)
 
 
@@ -41,6 +46,8 @@ def draw_noise(film: Array, rng: np.random.Generator) -> Array:
     Gaussian, with the film's covariance between features, so with its spectrum in space; then each feature takes the
     film's own values in the order of the noise, so that it has the same distribution.
     """
+    if isinstance(film, StoredSeries):
+        return cast(Array, store_noise(film, rng))
     variances, directions = np.linalg.eigh(np.cov(film, rowvar=False).reshape(film.shape[1], -1))
     drawn = rng.standard_normal(film.shape) @ (directions * np.sqrt(np.maximum(variances, 0.0))).T
     ranks = drawn.argsort(axis=0).argsort(axis=0)

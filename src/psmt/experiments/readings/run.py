@@ -16,7 +16,7 @@ from psmt.experiments.readings.tasks import predict_start, reconstruct_frames
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 class _Learned(NamedTuple):
@@ -35,7 +35,7 @@ def read_paper(values: ArrayLike, settings: ReadingsSettings, run: Run) -> Readi
     NotEnoughFramesError
         When the film is too short for a window of some combination.
     """
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     work = _Work(film, settings, replace(run, name="readings"))
     return ReadingsResult(settings=settings, n_frames=len(film), tables=work.tables(), predictions=work.predictions())

@@ -15,7 +15,7 @@ from psmt.experiments.phases import Phase, Stretch, find_phases, frame_motion, l
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.running.context import Run
 from psmt.types import Array
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class ReconstructionResult:
 
 def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -> ReconstructionResult:
     """MSE of a film's patches, or of a series, (time, n_features) through the embedding of all of them and back."""
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="reconstruction")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)

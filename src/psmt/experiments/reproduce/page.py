@@ -101,7 +101,10 @@ def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
         name: chapter.summary(done.results[name]) if name in done.results else None
         for name, chapter in chapters().items()
     }
-    return json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+    return (
+        json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False).encode(errors="backslashreplace")
+        + b"\n"
+    )
 
 
 def _still(still: Still, film: FilmRecord) -> Picture:

@@ -14,9 +14,10 @@ from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Chapter
 from psmt.experiments.options import FilmOptions
 from psmt.experiments.running.context import Run
+from psmt.stored import blocks
 from psmt.threads import one_blas_thread
 from psmt.types import Array
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 AllSettings = Mapping[str, Any]
 """`PaperSettings` by experiment."""
@@ -67,7 +68,7 @@ def fit_settings(asked: AllSettings, n_frames: int) -> tuple[dict[str, Any], dic
 
 def reproduce(values: ArrayLike, settings: AllSettings, run: Run) -> Reproduction:
     """Results of the experiments in `settings` on patches or a series (time, n_features)."""
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     used, notes = fit_settings(settings, len(film))
     results: dict[str, Any] = {}
     # What is computed between tasks must not depend on the number of this machine's cores either.
@@ -81,4 +82,8 @@ def reproduce(values: ArrayLike, settings: AllSettings, run: Run) -> Reproductio
 def run_key(values: Array, settings: AllSettings) -> str:
     """Short hash of the values and the settings."""
     described = repr({name: asdict(own) for name, own in settings.items()})
-    return sha256(np.ascontiguousarray(values).tobytes() + described.encode()).hexdigest()[:16]
+    digest = sha256()
+    for block in blocks(values):
+        digest.update(np.ascontiguousarray(block).data)
+    digest.update(described.encode())
+    return digest.hexdigest()[:16]

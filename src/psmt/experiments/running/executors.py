@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -18,7 +19,8 @@ from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
-from psmt.errors import PSMTError
+from psmt.errors import CacheWarning
+from psmt.experiments.running.cluster import ClusterError, ClusterExecutor
 from psmt.validation import check_count
 
 __all__ = [
@@ -36,16 +38,6 @@ THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"
 
 _ATTEMPTS = 2
 """How often a call is tried when the process that it runs in dies."""
-
-_CONNECT_SECONDS = 5.0
-"""How long a scheduler may take to answer."""
-
-_WORKER_SECONDS = 30.0
-"""How long a scheduler may be without any worker."""
-
-
-class ClusterError(PSMTError, OSError):
-    """A cluster that cannot be used: not installed, not there, or without workers."""
 
 
 @contextmanager
@@ -196,59 +188,6 @@ class ProcessExecutor(Executor):
             outer.set_exception(error)
 
 
-class ClusterExecutor(Executor):
-    """Runs calls on the workers of a Dask cluster, which by itself runs those again whose worker died."""
-
-    def __init__(self, address: str) -> None:
-        try:
-            import dask
-            import distributed
-        except ImportError as error:
-            raise ClusterError(
-                f"cluster={address!r} needs dask.distributed, which is not installed; pip install 'psmt[cluster]'"
-            ) from error
-        client: Any = distributed.Client  # which is not typed
-        try:
-            self._client = client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            raise ClusterError(
-                f"no Dask scheduler answers at cluster={address!r} within {_CONNECT_SECONDS:.0f} s; start one with "
-                "'dask scheduler' and give the address that it prints, such as tcp://host:8786"
-            ) from error
-        try:
-            self._client.wait_for_workers(1, timeout=_WORKER_SECONDS)
-        except TimeoutError as error:
-            self._client.close()
-            raise ClusterError(
-                f"the scheduler at cluster={address!r} has had no worker for {_WORKER_SECONDS:.0f} s; "
-                f"start some with 'dask worker {address} --nthreads 1'"
-            ) from error
-        # Inputs travel inside the task, so that it can be sent again when a worker dies. Dask would warn of their size.
-        self._quiet: Any = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
-        # Not pure: tasks have names of their own, and Dask need not hash their inputs once more.
-        self._executor = self._client.get_executor(pure=False)
-
-    @property
-    def workers(self) -> int:
-        """Threads of all workers that are there now."""
-        return max(1, int(sum(self._client.nthreads().values())))
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Future of the call."""
-        future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which goes on."""
-        self._executor.shutdown(wait=wait and not cancel_futures)
-        self._client.close()
-        self._quiet.__exit__(None, None, None)
-
-    def stop(self) -> None:
-        """Leave at once: what has not begun is cancelled."""
-        self.shutdown(wait=False)
-
-
 class _PinnedProcess(SpawnProcess):
     """Process whose numerical libraries find one thread each when they are imported."""
 
@@ -288,8 +227,9 @@ class _PinnedContext(SpawnContext):
 
 
 def _settle_in() -> None:
-    """Make a worker leave Ctrl-C to its parent, and follow it when it is gone."""
+    """Make a worker leave Ctrl-C to its parent, as well as what was said once, and follow it when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", category=CacheWarning)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()

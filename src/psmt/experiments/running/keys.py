@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from psmt.stored import StoredSeries, blocks
+
 _PACKAGE = Path(__file__).parents[2]
 
 _COMMENT = re.compile(r"#.*")
@@ -44,11 +46,15 @@ def _feed(digest: Any, value: object, where: str) -> None:
     """Feed a value to a hash so that different values never give the same bytes: kind, size, content."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, StoredSeries):
+        # As the array that it stands for.
+        _describe(digest, value.dtype, value.shape)
+        for block in blocks(value):
+            digest.update(block.reshape(-1).view(np.uint8))
+    elif isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             raise TypeError(f"{where} is an array of objects; tasks take arrays of numbers")
-        described = f"{np.lib.format.dtype_to_descr(value.dtype)!r}{value.shape}".encode()
-        digest.update(b"a" + struct.pack("<q", len(described)) + described)
+        _describe(digest, value.dtype, value.shape)
         digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8) if value.size else b"")
     elif isinstance(value, list | tuple):
         digest.update(b"l" + struct.pack("<q", len(value)))
@@ -65,6 +71,11 @@ def _feed(digest: Any, value: object, where: str) -> None:
         digest.update(b"p" + struct.pack("<q", len(content)) + content)
     else:
         raise TypeError(f"{where} is a {type(value).__name__}; tasks take arrays and plain values")
+
+
+def _describe(digest: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    described = f"{np.lib.format.dtype_to_descr(dtype)!r}{shape}".encode()
+    digest.update(b"a" + struct.pack("<q", len(described)) + described)
 
 
 def hash_code(function: Callable[..., object]) -> str:

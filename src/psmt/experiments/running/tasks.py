@@ -25,6 +25,7 @@ from psmt.experiments.running.executors import SerialExecutor, worker_count
 from psmt.experiments.running.keys import hash_code, hash_values
 from psmt.experiments.running.store import load_result, save_result
 from psmt.files import clear_stale
+from psmt.stored import StoredSeries, in_memory
 from psmt.threads import one_thread
 from psmt.types import Progress, Result, silent
 
@@ -51,8 +52,9 @@ class Task:
         A function at the top level of an importable module. Called with the inputs as keywords, on arrays of its own,
         it returns a dict of arrays that depends on nothing else.
     inputs : mapping
-        Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing:
-        many tasks may share one film.
+        Arrays, stored series and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views
+        cost nothing: many tasks may share one film. A stored series that fits into memory comes to `compute` as an
+        array.
 
     """
 
@@ -180,7 +182,10 @@ class _Run:
         flight = _Flight(task.name, task.key, path, [index])
         try:
             made_by = _version(), hash_code(task.compute)
-            future = self.executor.submit(_evaluate, task.compute, dict(task.inputs), *made_by)
+            inputs = dict(task.inputs)
+            if not getattr(self.executor, "shares_disk", True):
+                inputs = {name: np.asarray(x) if isinstance(x, StoredSeries) else x for name, x in inputs.items()}
+            future = self.executor.submit(_evaluate, task.compute, inputs, *made_by)
             room = _IN_FLIGHT * worker_count(self.executor)
         except Exception as error:
             self.failure = self.failure or (task.name, error)
@@ -232,7 +237,8 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
         )
     # Arrays of its own: wherever it runs, a task may write into them, and finds them laid out alike.
     private = {
-        name: np.array(value, order="C") if isinstance(value, np.ndarray) else value for name, value in inputs.items()
+        name: np.array(value, order="C") if isinstance(value, np.ndarray) else in_memory(value)
+        for name, value in inputs.items()
     }
     with one_thread():
         result = compute(**private)

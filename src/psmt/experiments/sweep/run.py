@@ -15,8 +15,9 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.stored import blocks
 from psmt.types import Array
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
@@ -29,7 +30,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     NotEnoughFramesError
         When the film is too short for every combination. Where it is too short for some, the table says so.
     """
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="sweep")
     sizes = [size for size in settings.n_atoms if min(settings.windows(size)) <= len(film)]
@@ -41,10 +42,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     grouped: dict[tuple[int, int], list[Array]] = {}
     for (combination, _), result in zip(tasks, results, strict=True):
         grouped.setdefault(combination, []).append(result["mse"])
-    alone = {
-        len(dictionary): mse(unpack_codes(**codes, n_atoms=len(dictionary)) @ dictionary, film)
-        for dictionary, codes in coded
-    }
+    alone = {len(one.dictionary): _coding_errors(one, film) for one in coded}
     order = [
         (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
     ]
@@ -61,6 +59,15 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
             for size, window in order
         },
     )
+
+
+def _coding_errors(coded: Coded, film: Array) -> Array:
+    """MSE (time,) of layer 1 alone on the film (time, n_features)."""
+    codes, errors, first = unpack_codes(**coded.codes, n_atoms=len(coded.dictionary)), [], 0
+    for block in blocks(film):
+        errors.append(mse(codes[first : first + len(block)] @ coded.dictionary, block))
+        first += len(block)
+    return np.concatenate(errors)
 
 
 def window_tasks(

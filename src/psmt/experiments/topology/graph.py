@@ -30,7 +30,7 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
     half stencils.
     """
     if run is None:
-        return solve_window(WindowMoments.of(engine.dense(codes), engine), n_components, **how).matrix
+        return solve_window(WindowMoments.of(codes, engine), n_components, **how).matrix
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
     differences = codes[inner] - 0.5 * (codes[inner - 1] + codes[inner + 1])

@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import isqrt
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film, slice_codes
@@ -22,7 +21,7 @@ from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.types import Array, Ints, Result
-from psmt.validation import check_series
+from psmt.validation import check_film
 
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
@@ -33,7 +32,7 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
     NotEnoughFramesError
         When the film is too short for two windows.
     """
-    film = np.ascontiguousarray(check_series(values, name="patches"))
+    film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="topology")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from psmt.compiled import njit
 from psmt.types import Levels
 from psmt.validation import Constraint, count
 from psmt.video.baselines.base import FrameBaseline
