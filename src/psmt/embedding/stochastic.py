@@ -33,6 +33,7 @@ from psmt.embedding.closed_form import ALL_NOISE, Embedding
 from psmt.engines.window import half_stencil, second_difference
 from psmt.moments import WindowMoments
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
+from psmt.schema import Field
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2
@@ -238,6 +239,15 @@ class StochasticEmbedding:
         matrix = np.zeros((0, 0)) if self._matrix is None else self._matrix
         counts = np.array([self.seed, self.n_windows_, self.n_epochs_])
         return {"matrix": matrix, "counts": counts, "error": np.array(self.error_)}
+
+    @staticmethod
+    def schema() -> dict[str, Field]:
+        """What `state` holds; a matrix without entries where no window came yet."""
+        return {
+            "matrix": Field(("n_directions", "n_descended"), may_be_empty=True),
+            "counts": Field((3,), "int64", 0, (2**32 - 1, 2**53, 2**53)),
+            "error": Field((), low=0.0, high=np.inf),
+        }
 
     @state.setter
     def state(self, state: dict[str, Array]) -> None:

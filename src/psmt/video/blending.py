@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.coding import SparseCoder
+from psmt.schema import MOMENT, Field
 from psmt.types import Array, Levels
 from psmt.video.grid import CELL, Grid, pooled
 from psmt.video.tiling import Tiling
@@ -41,6 +42,12 @@ class WeightedLeastSquares:
     def get_state(self) -> dict[str, Levels]:
         """Return copies of the moments."""
         return {"gram": self.gram.copy(), "match": self.match.copy()}
+
+    @staticmethod
+    def schema(groups: tuple[int, ...], n_candidates: int) -> dict[str, Field]:
+        """What `get_state` gives, for parameters as of the constructor."""
+        match = Field((*groups, n_candidates), "float32")
+        return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
 
     def set_state(self, state: dict[str, Levels]) -> None:
         """Go on from the moments that `get_state` gave."""
