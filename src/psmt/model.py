@@ -588,7 +588,10 @@ class PSMT(BaseEstimator):
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
         if isinstance(self.followed_, StochasticEmbedding):
-            self.followed_.state = part(arrays, "descent.")
+            descent = part(arrays, "descent.")
+            if descent["matrix"].size and descent["matrix"].shape[1] != len(coder.dictionary_):
+                raise ValueError(f"descent.matrix has shape {descent['matrix'].shape}: not a column for each atom")
+            self.followed_.state = descent
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""

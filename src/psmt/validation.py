@@ -14,6 +14,9 @@ from psmt.errors import NotEnoughFramesError
 
 T = TypeVar("T")
 
+_LARGEST = 1e100
+"""No parameter is larger: squares of it are finite, and so is what is computed with it."""
+
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """`value` as an int, which must be a whole number of at least `minimum`."""
@@ -25,7 +28,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
-    """`value` as a finite float, which must be at least (`open_bound`: above) `minimum`."""
+    """`value` as a float below 1e100, which must be at least (`open_bound`: above) `minimum`."""
     sign = ">" if open_bound else ">="
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")
@@ -33,7 +36,7 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = np.inf
-    if not np.isfinite(number) or number < minimum or (open_bound and number == minimum):
+    if not number <= _LARGEST or number < minimum or (open_bound and number == minimum):
         raise ValueError(f"{name}={value} is out of range; use a finite {name} {sign} {minimum}")
     return number
 

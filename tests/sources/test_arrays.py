@@ -121,7 +121,7 @@ def test_cut_files_are_refused(tmp_path, moving):
         open_frames(tmp_path / "cut.npy")
     with zipfile.ZipFile(tmp_path / "cut.npz", "w") as archive:
         archive.writestr("frames.npy", whole[: len(whole) // 2])
-    with pytest.raises(FrameSourceError, match=r"the array ends in frame 19 of 40"):
+    with pytest.raises(FrameSourceError, match=r"cut\.npz cannot be read .* cannot hold more than 61,504 of it"):
         list(open_frames(tmp_path / "cut.npz"))
 
 

@@ -152,7 +152,9 @@ class StochasticEmbedding:
         problem = WhiteProblem.of(
             moments, centred=self.centred, half_stencils=self.half_stencils, rank_tol=self.rank_tol
         )
-        wanted = problem.rank if self.n_components is None else min(self.n_components, problem.rank)
+        # Where the threshold of the rank is so high that all is noise, nothing is shown.
+        rank = min(problem.rank, problem.n_white)
+        wanted = rank if self.n_components is None else min(self.n_components, rank)
         rng = np.random.default_rng([self.seed, self.n_windows_])
         self.n_windows_ += 1
         if wanted == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from psmt.coding import SparseCoder
@@ -34,6 +36,8 @@ class WeightedLeastSquares:
         Frames after which old ones have faded to 1/e.
     """
 
+    _RIDGE: ClassVar[float]
+
     def __init__(self, groups: tuple[int, ...], n_candidates: int, *, memory: float) -> None:
         self._kept = float(np.exp(-1.0 / memory))
         self.gram: Levels = np.zeros((*groups, n_candidates, n_candidates), np.float32)
@@ -52,6 +56,16 @@ class WeightedLeastSquares:
     def set_state(self, state: dict[str, Levels]) -> None:
         """Go on from the moments that `get_state` gave."""
         self.gram, self.match = state["gram"].copy(), state["match"].copy()
+
+    def largest_weight(self) -> float:
+        """The largest weight that the moments give; not finite where they give none."""
+        n = self.match.shape[-1]
+        with np.errstate(all="ignore"):
+            try:
+                by_group, _ = shrunk_weights(self.gram.reshape(-1, n, n), self.match.reshape(-1, n), self._RIDGE)
+            except np.linalg.LinAlgError:
+                return np.inf
+        return float(np.abs(by_group).max())
 
     def forget(self, kept: float) -> None:
         """Let what was learned count for a fraction of what it did."""

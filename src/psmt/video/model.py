@@ -21,7 +21,7 @@ from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels
 from psmt.validation import Constraint, check_count, check_parameters, choice, count, each, mapping, real, seed
-from psmt.video.blending import CodeBlend, PlaceBlend, fit_tile_coder, tile_coder_of
+from psmt.video.blending import CodeBlend, PlaceBlend, WeightedLeastSquares, fit_tile_coder, tile_coder_of
 from psmt.video.candidates import NEIGHBOURS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
 from psmt.video.gating import LocalGain, restrained
@@ -54,6 +54,10 @@ _FLOOR = 1e-6
 
 _OLDER_HEADER: dict[str, Constraint] = {"scale": real(open_bound=True), "shape": each(count())}
 """What headers of psmt 0.1.0 have besides."""
+
+
+_LARGEST_WEIGHT = 1e6
+"""No candidate of a saved model weighs more. Those of films weigh a few units."""
 
 
 class _Outlook(NamedTuple):
@@ -331,6 +335,10 @@ class FramePSMT(BaseEstimator):
         self._assemble(Grid((height, width)), coder, scale, state["current"])
         for name, part in self._parts.items():
             part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
+            if isinstance(part, WeightedLeastSquares) and not part.largest_weight() < _LARGEST_WEIGHT:
+                raise ValueError(
+                    f"{name}.match does not fit {name}.gram: the weights that they give are beyond measure"
+                )
         self._low, self._high = low, high
         self._scene = self._candidates.from_state(state)
         if state["looks_ahead"] and coder is not None:
