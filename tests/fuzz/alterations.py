@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,21 +110,24 @@ ARRAY_WAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """An array in another way; what cannot be made of it is skipped."""
 
 
-def altered_arrays(parts: Arrays) -> Iterator[tuple[str, Arrays]]:
-    """Yield what was done, and the parts with one of them altered, missing, doubled or made up."""
+def altered_arrays(parts: Arrays) -> Iterator[tuple[str, Callable[[], Arrays]]]:
+    """Yield what is done, and a function that gives the parts with one of them altered, missing, or made up.
+
+    Not everything can be made of every array: the function raises TypeError, ValueError or OverflowError then.
+    """
     for name, array in parts.items():
-        yield f"{name}: missing", {key: value for key, value in parts.items() if key != name}
-        yield f"{name}: renamed", {key + "_" * (key == name): value for key, value in parts.items()}
-        for other in ("zeros of another", "of another"):
-            partner = parts[next(key for key in [*parts, *parts] if key != name)]
-            yield f"{name}: {other}", parts | {name: 0 * partner if other.startswith("zeros") else partner}
+        other = parts[next(key for key in [*parts, *parts] if key != name)]
+        yield f"{name}: missing", partial(_without, parts, (name,))
+        yield f"{name}: renamed", lambda name=name: {key + "_" * (key == name): value for key, value in parts.items()}
+        yield f"{name}: another", lambda name=name, other=other: parts | {name: other}
+        yield f"{name}: zeros of another", lambda name=name, other=other: parts | {name: 0 * other}
         for way, change in ARRAY_WAYS.items():
-            try:
-                yield f"{name}: {way}", parts | {name: change(array)}
-            except (TypeError, ValueError, OverflowError):
-                continue
-    yield "one part more", parts | {"colour": np.ones(3)}
-    yield "nothing", {}
+            yield (
+                f"{name}: {way}",
+                lambda name=name, array=array, change=change: parts | {name: change(array)},
+            )
+    yield "one part more", lambda: parts | {"colour": np.ones(3)}
+    yield "nothing", dict
 
 
 VALUES: dict[str, Any] = {
