@@ -51,7 +51,7 @@ class ArrayLayout(NamedTuple):
 
 @contextmanager
 def trouble_named(what: str) -> Iterator[None]:
-    """Whatever goes wrong inside becomes an `ArchiveError` that names `what`; a file that may not be opened stays so."""
+    """Whatever goes wrong inside becomes an `ArchiveError` that names `what`, unless the file may not be opened."""
     try:
         yield
     except (ArchiveError, FileNotFoundError, PermissionError):

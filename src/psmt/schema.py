@@ -1,8 +1,8 @@
-"""What a saved state must look like: a declaration beside each state, and the one function that holds it against a file.
+"""What a saved state must look like: a declaration beside each state, and one function that holds it against a file.
 
 A `Schema` names every array of a state with its dtype, its shape and the range of its numbers. Sizes that the
-parameters do not tell are names: the first array that has one says how long it is, and all others must agree. So names, dtypes
-and shapes are known to fit together before a number is read, and numbers before anything is computed from them.
+parameters do not tell are names: the first array that has one says how long it is, and all others must agree. So names,
+dtypes and shapes are known to fit together before a number is read, and numbers before anything is computed from them.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 from fuzz import corpus
 from fuzz.damage import damaged
 from psmt.cli import main
+from psmt.errors import PSMTError
 
 COMMANDS = ("sweep", "topology", "reconstruct", "predict", "predict-video")
 """Those that need a film; on one of a few frames none of them takes long."""
@@ -94,7 +95,7 @@ def _source(rng: np.random.Generator, folder: Path) -> str:
 
 
 def carry_out(arguments: list[str]) -> None:
-    """Run a command; raise AssertionError unless it ends as promised."""
+    """Run a command; raise `PSMTError` where it says what is wrong, AssertionError unless it ends as promised."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as stderr:
         code = main(arguments)
     said = stderr.getvalue()
@@ -103,3 +104,4 @@ def carry_out(arguments: list[str]) -> None:
         lines = [line for line in said.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("psmt: error: ")]
         assert len(errors) == 1 and lines[-1] == errors[0] and "Traceback" not in said, f"not one line: {said}"
+        raise PSMTError(errors[0])

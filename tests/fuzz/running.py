@@ -32,7 +32,7 @@ class Attack(AbstractContextManager["Attack"]):
     """
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:
-        one_thread = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")}
+        one_thread = dict.fromkeys(("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         paths = [str(_TESTS), str(_TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
         self._environment = os.environ | one_thread | {"PYTHONPATH": os.pathsep.join(paths)} | (environment or {})
         self._worker: subprocess.Popen[str] | None = None

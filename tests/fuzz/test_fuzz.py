@@ -1,4 +1,4 @@
-"""A few hundred of the cases that `make fuzz` has thousands of; whatever is neither healthy nor refused is a failure."""
+"""A few hundred of the cases that `make fuzz` has thousands of: each ends healthy or refused, or it is a failure."""
 
 import pytest
 

@@ -133,7 +133,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
         """The fitted coder whose parameters, but for the place, and atoms (n_atoms, n_features) a file has."""
         cls.check_stored("coder", values)
-        return cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
+        coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
+        return coder
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one."""

@@ -242,6 +242,12 @@ class StochasticEmbedding:
         counts = np.array([self.seed, self.n_windows_, self.n_epochs_])
         return {"matrix": matrix, "counts": counts, "error": np.array(self.error_)}
 
+    @state.setter
+    def state(self, state: dict[str, Array]) -> None:
+        self._matrix = state["matrix"] if state["matrix"].size else None
+        self.seed, self.n_windows_, self.n_epochs_ = map(int, state["counts"])
+        self.error_ = float(state["error"])
+
     @staticmethod
     def schema() -> dict[str, Field]:
         """What `state` holds; a matrix without entries where no window came yet."""
@@ -250,12 +256,6 @@ class StochasticEmbedding:
             "counts": Field((3,), "int64", 0, (2**32 - 1, 2**53, 2**53)),
             "error": Field((), low=0.0, high=np.inf),
         }
-
-    @state.setter
-    def state(self, state: dict[str, Array]) -> None:
-        self._matrix = state["matrix"] if state["matrix"].size else None
-        self.seed, self.n_windows_, self.n_epochs_ = map(int, state["counts"])
-        self.error_ = float(state["error"])
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,7 @@ class FramePSMT(BaseEstimator):
         if rule.share is None:
             learned = {
                 "dictionary": Field((self.n_atoms, 4 * CELL**2)),
-                "scale": Field((), low=np.finfo(np.float32).tiny, high=LARGEST_SINGLE),
+                "scale": Field((), low=float(np.finfo(np.float32).tiny), high=LARGEST_SINGLE),
                 **under("content.", CodeBlend.schema((self.n_atoms,), n_moving)),
             }
         return {
