@@ -50,15 +50,18 @@ class ArrayLayout(NamedTuple):
 
 
 @contextmanager
-def trouble_named(what: str) -> Iterator[None]:
-    """Whatever goes wrong inside becomes an `ArchiveError` that names `what`, unless the file may not be opened."""
+def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
+    """Whatever goes wrong inside becomes an error of one `kind` and one line, which begins with `what`.
+
+    That a file is not there, or may not be opened, stays what it is.
+    """
     try:
         yield
-    except (ArchiveError, FileNotFoundError, PermissionError):
+    except (kind, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
         cause = " ".join(str(error).split()) or type(error).__name__
-        raise ArchiveError(f"{what}: {cause}") from error
+        raise kind(f"{what}: {cause}") from error
 
 
 def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:

@@ -40,7 +40,8 @@ def main() -> int:
                 outcomes[outcome["ended"]] += 1
                 slowest = max(slowest, outcome["seconds"])
                 if outcome["ended"] == "failed" or asked.only is not None:
-                    print(f"{target} {outcome['number']} ({outcome['case']}): {outcome['ended']}\n{outcome['why']}\n")
+                    case = f"{target} {outcome['number']} ({outcome['case']})"
+                    print(f"{case}: {outcome['ended']}\n{outcome['why']}\n", flush=True)
             failed += outcomes["failed"]
             print(f"{target}: {told(outcomes)}; the slowest took {slowest:.1f} s", flush=True)
     return 1 if failed else 0

@@ -132,8 +132,9 @@ def _member(archive: Archive, path: Path) -> str:
     names = archive.names
     called = names if len(names) == 1 else [name for name in names if name in _NAMES]
     if len(called) != 1:
+        found = ", ".join(names) or "none"
         raise FrameSourceError(
-            f"{path} has {len(names)} arrays ({', '.join(names) or 'none'}) and {'more than one' if called else 'none'} is "
+            f"{path} has {len(names)} arrays ({found}) and {'more than one' if called else 'none'} is "
             "called 'frames' or 'series'; save the one to read alone, or as np.savez(path, frames=...) or "
             "np.savez(path, series=...)"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from psmt.archives import trouble_named
 from psmt.errors import FrameSourceError
 from psmt.sources.contract import Film, Opener, file_checksum, has_suffix
 from psmt.sources.pixels import Frame, channels, scaled
@@ -94,7 +95,7 @@ class TiffStack(Film):
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         with opened(self.path) as image:
             for page in count():
-                with trouble_named(f"{self.path}: page {page}"):
+                with _trouble_named(f"{self.path}: page {page}"):
                     try:
                         image.seek(page)
                     except EOFError:
@@ -127,25 +128,18 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 def opened(file: Path) -> Iterator[Image.Image]:
     """Give the image in a file, not yet decoded."""
     with ExitStack() as stack:
-        with trouble_named(str(file)):
+        with _trouble_named(file):
             image = stack.enter_context(Image.open(file))
         yield image
 
 
-@contextmanager
-def trouble_named(where: str) -> Iterator[None]:
-    """Whatever goes wrong inside is the fault of the image: Pillow has a plugin, and an error, for each kind of file."""
-    try:
-        yield
-    except FrameSourceError:
-        raise
-    except Exception as error:
-        cause = " ".join(str(error).split()) or type(error).__name__
-        raise FrameSourceError(f"{where} cannot be read as an image ({cause}); replace or remove it") from error
+def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
+    """Pillow has a plugin, and errors of its own, for each kind of file; here they are one."""
+    return trouble_named(f"{where} cannot be read as an image; replace or remove it", FrameSourceError)
 
 
 def _count_pages(image: Image.Image, file: Path) -> int:
-    with trouble_named(str(file)):
+    with _trouble_named(file):
         return int(getattr(image, "n_frames", 1))
 
 
@@ -166,7 +160,7 @@ def _pixels(image: Image.Image, where: str) -> Frame:
         raise FrameSourceError(
             f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,} in all; make the image smaller"
         )
-    with trouble_named(where):
+    with _trouble_named(where):
         if image.mode == "F" or image.mode.startswith("I"):
             pixels = np.asarray(image)
             if image.mode == "I" and (pixels.min() >= 0 and pixels.max() <= 65535):
