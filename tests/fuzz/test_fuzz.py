@@ -3,9 +3,9 @@
 import pytest
 
 from fuzz.running import Attack
-from fuzz.targets import TARGETS, n_alterations
+from fuzz.targets import TARGETS
 
-CASES = {"models": 60, "arrays": 120, "tables": 60, "images": 60, "films": 40, "cells": 40, "commands": 16}
+CASES = {"models": 60, "arrays": 120, "tables": 60, "images": 60, "films": 40, "cells": 40, "commands": 12}
 SEED = 0
 
 
@@ -25,7 +25,7 @@ def failures(outcomes):
 
 def test_fields_of_models_are_refused_or_harmless(attack):
     """A part of all alterations, spread over all models and fields; `make fuzz` does every one."""
-    numbers = range(SEED, n_alterations(), 67)
+    numbers = range(SEED, 30_000, 89)  # a prime, so that it meets all models
     outcomes = list(attack.run(("alterations", number) for number in numbers))
     assert not failures(outcomes)
     ends = [found["ended"] for found in outcomes]
