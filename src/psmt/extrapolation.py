@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.schema import LARGEST_SQUARE, Field, Size
 from psmt.types import Array
 from psmt.validation import check_choice
 
@@ -55,6 +56,11 @@ class Extrapolation(ABC):
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         pass
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        return {}
 
 
 class Linear(Extrapolation):
@@ -137,6 +143,11 @@ class Gain(Extrapolation):
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         self._common, self._own = state["common"], state["own"]
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        return {"common": _sums_of(1), "own": _sums_of("n_gains")}
 
 
 class Phase(Extrapolation):
@@ -242,6 +253,13 @@ class Phase(Extrapolation):
         self._line.state = {key: state[f"line_{key}"] for key in self._line.state}
         self._planes = {}
 
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        lagged = Field(("n_lagged", "n_lagged"), low=-LARGEST_SQUARE, high=LARGEST_SQUARE, may_be_empty=True)
+        line = {f"line_{key}": field for key, field in Gain.schema().items()}
+        return {"lagged": lagged, "common": _sums_of(1), "own": _sums_of("n_planes"), **line}
+
 
 def _steps(triple: Array) -> tuple[Array, Array]:
     """Product of the two steps between three points (3, n), and their mean energy, each (n,)."""
@@ -252,6 +270,18 @@ def _steps(triple: Array) -> tuple[Array, Array]:
 def _sums(product: Array, energy: Array) -> Array:
     """What is faded and summed (3, n) of products and energies (n,)."""
     return np.array([product, energy, energy**2])
+
+
+def _sums_of(n: Size) -> Field:
+    """Declaration of what `_sums` gives, faded and added up."""
+    high = np.finfo(float).max
+    return Field((3, n), low=-high, high=high, may_be_empty=True, check=(_are_sums, "has correlations beyond 1"))
+
+
+def _are_sums(sums: Array) -> bool:
+    """Whether energies are not negative, and no product is larger than its energy."""
+    product, energy, squared = sums
+    return bool((energy >= 0).all() and (squared >= 0).all() and (np.abs(product) <= (1.0 + 1e-6) * energy).all())
 
 
 def _widened(sums: Array, width: int) -> Array:

@@ -18,6 +18,7 @@ from psmt.extrapolation import Extrapolation
 from psmt.moments import WindowMoments
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array
+from psmt.validation import allowing, count, each, mapping, real
 
 Auto = Literal["auto"]
 
@@ -45,11 +46,24 @@ class Choice:
         """Plain values."""
         return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
 
+    @staticmethod
+    def check_stored(name: str, values: object) -> None:
+        """Raise unless `values`, which errors call `name`, are what `to_json` gives."""
+        size = allowing(None, count())
+        mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
+
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """The choice that `to_json` was taken from."""
         scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
         return cls(stored["n_components"], float(stored["lam"]), scores)
+
+
+def _check_score(name: str, value: object) -> None:
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], float):
+        raise TypeError(f"{name} has {value!r}, which is no list of n_components, lam and error")
+    allowing(None, count())(name, value[0])
+    real()(name, value[1])
 
 
 def held_out(window: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -115,6 +116,8 @@ for _name in EXPERIMENTS:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return 0, or after a line on stderr that says what is wrong another exit code."""
+    # What Pillow thinks of damaged metadata is no line of ours; whether the image can be read is told below.
+    warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
     try:
         app(arguments)
         # What could not be written is an error of this command, not of the interpreter's end.
