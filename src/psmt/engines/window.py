@@ -126,7 +126,8 @@ class CodeWindow(ABC):
     def bends_kept(self) -> Mask:
         """Which interior second differences (n - 2,) lie within one series."""
         begins = np.array(self.begins, dtype=bool)
-        return ~(begins[1:-1] | begins[2:])
+        kept: Mask = ~(begins[1:-1] | begins[2:])
+        return kept
 
     def bends_at(self, first: int) -> bool:
         """Whether the three codes from this one on lie within one series; it counts from the end if negative."""
@@ -206,9 +207,7 @@ class CodeWindow(ABC):
         """Make all sums from the codes, in place."""
 
 
-def slide_vectors(
-    oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True
-) -> Array:
+def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
     """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before.
 
     With which second difference `arrives` and `leaves`: one across a seam does neither.
