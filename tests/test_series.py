@@ -45,7 +45,7 @@ def test_no_second_difference_reaches_across_a_seam(n_atoms):
 def test_seams_slide_through_the_window():
     codes, begins = codes_of(90), first_frames([25, 30, 35])
     moments = WindowMoments.of(codes[:40], begins=begins[:40])
-    S = moments.second_differences()
+    S = moments.second_differences().copy()
     for t in range(40, 90):
         since = moments.changes
         moments.slide(codes[t], begins=bool(begins[t]))
