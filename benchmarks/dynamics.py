@@ -111,7 +111,10 @@ def main(paths):
             series.append(series_table(path))
             show(path.name, series[-1])
     if series:
-        show(f"mean of {len(series)} series", {name: np.mean([one[name] for one in series], axis=0) for name in series[0]})
+        show(
+            f"mean of {len(series)} series",
+            {name: np.mean([one[name] for one in series], axis=0) for name in series[0]},
+        )
 
 
 def show(title, table):

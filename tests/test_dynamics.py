@@ -136,9 +136,9 @@ def test_many_features_are_continued_along_their_axes():
 
 
 def test_a_cut_is_a_seam_to_the_dynamics(rotating):
-    model = PSMT(
-        n_atoms=20, window=300, alpha="auto", lam=0.01, extrapolation="dynamics", random_state=0
-    ).fit(rotating[:400])
+    model = PSMT(n_atoms=20, window=300, alpha="auto", lam=0.01, extrapolation="dynamics", random_state=0).fit(
+        rotating[:400]
+    )
     model.update(rotating[400] + 300.0)
     assert model.cut_
     assert np.array_equal(np.flatnonzero(model._extrapolation._begins), [299])

@@ -32,7 +32,9 @@ def test_predictions_are_those_of_the_cpu(engine, film, extrapolation):
 @pytest.mark.parametrize("extrapolation", ["gain", "dynamics"])
 def test_several_series_are_those_of_the_cpu(engine, film, extrapolation):
     given = GIVEN | {"extrapolation": extrapolation, "standardise": True}
-    own, reference = (PSMT(**given, device=device).fit(film[:80], lengths=[30, 50]) for device in (engine.device, "cpu"))
+    own, reference = (
+        PSMT(**given, device=device).fit(film[:80], lengths=[30, 50]) for device in (engine.device, "cpu")
+    )
     for model in (own, reference):
         for x in film[80:98]:  # the seam moves through the window
             model.update(x)
