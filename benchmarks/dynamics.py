@@ -2,8 +2,8 @@
 
     python -m benchmarks.dynamics ../shared/data/*.mp4 ../shared/data/brain/*.npz
 
-Films: patches of 16 x 16 at three places and two starts each, 40 frames ahead one by one. Series: raw, all defaults, the
-last quarter, one, three and five steps ahead. Error / variance of the scored part; all is learned from what lies before.
+Films: patches of 16 x 16 at three places and two starts each, 40 frames one by one. Series: raw, all defaults, the last
+quarter. One, three and five steps ahead; error / variance of the scored part; all is learned from what lies before.
 Ridge autoregression has its order and price chosen on the past, and is asked for each horizon by itself.
 """
 
@@ -45,7 +45,7 @@ def scored(foretold, values, start, horizon):
 
 
 def ridge_ahead(values, start):
-    """Error / variance of a ridge regression for each horizon, of order 1 or 2 and with its price chosen on the past."""
+    """Error / variance of a ridge regression for each horizon; order 1 or 2 and price are chosen on the past."""
     mean, scale = values[:start].mean(axis=0), values[:start].std(axis=0)
     scale[scale == 0] = 1.0
     rows, errors = (values - mean) / scale, []

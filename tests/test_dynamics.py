@@ -1,5 +1,7 @@
 """A linear dynamics: systems whose matrix is known are found again, and real ones are not made up."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -74,7 +76,7 @@ def test_noise_is_predicted_by_its_mean():
     """There is nothing to foretell: the error is that of the mean, up to what choosing costs."""
     noise = np.random.default_rng(0).standard_normal((700, 8))
     rule = Dynamics().fit(noise[:500], noise[:500])
-    foretold = np.array([rule.advance(a, b) for a, b in zip(noise[499:-2], noise[500:-1], strict=True)])
+    foretold = np.array([rule.advance(a, b) for a, b in pairwise(noise[499:-1])])
     assert np.mean((foretold - noise[501:]) ** 2) < 1.03 * noise.var()
 
 
@@ -122,7 +124,7 @@ def test_others_help_a_series_that_is_short(rotating):
     both = PSMT.for_series(n_atoms=30, random_state=0).fit(X, lengths=lengths)
     alone = PSMT.for_series(n_atoms=30, random_state=0).fit(rest[:70])
     errors = {"both": 0.0, "alone": 0.0}
-    for x, y in zip(rest[70:-1], rest[71:], strict=True):
+    for x, y in pairwise(rest[70:]):
         errors["both"] += np.mean((both.update(x).predict() - y) ** 2)
         errors["alone"] += np.mean((alone.update(x).predict() - y) ** 2)
     assert errors["both"] < errors["alone"]

@@ -148,7 +148,7 @@ def test_matlab_files_that_cannot_be_read_say_so(tmp_path):
     from scipy.io import savemat
 
     savemat(tmp_path / "two.mat", {"a": np.ones((4, 4)), "b": np.ones((4, 4))})
-    with pytest.raises(FrameSourceError, match="has 2 matrices .* none is called 'series'"):
+    with pytest.raises(FrameSourceError, match=r"has 2 matrices .* none is called 'series'"):
         open_series(tmp_path / "two.mat")
     savemat(tmp_path / "text.mat", {"a": "words"})
     with pytest.raises(FrameSourceError, match="has 0 matrices"):

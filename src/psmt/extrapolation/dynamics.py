@@ -11,9 +11,10 @@ import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
+from psmt.schema import LARGEST, Field
 from psmt.types import Array, Ints, Mask
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4)
 """Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
@@ -24,6 +25,10 @@ MOST_AXES = 128
 
 ANCHORS = ("mean", "last", "others")
 """What the matrix is drawn to: rows return to their mean, stay as they are, or go on as those of other series."""
+
+CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
+"""By how much, relatively, an anchor must do better than another: rows that are said to stay never return to their
+mean, which a short past does not show."""
 
 FEWEST = 32
 """Frames of its own that a series needs before a matrix is learned from it alone."""
@@ -92,7 +97,7 @@ class Dynamics(Extrapolation):
 
         `sizes` are the numbers of points to try; `begins` (time,) marks the first frames of series.
         """
-        errors: dict[tuple[int, str, float], float] = {}
+        errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
                 trial = Dynamics()
@@ -106,11 +111,16 @@ class Dynamics(Extrapolation):
                 truth = np.stack([rows[at + h, :n] for h in range(1, HORIZON + 1)])
                 for anchor, penalty in product(ANCHORS if others else ANCHORS[:2], PENALTIES):
                     weights = _drawn(own, others, anchor, penalty)
-                    wrong = float(np.mean((rollout(states[at], weights, HORIZON)[..., :n] - truth) ** 2))
+                    wrong = np.mean((rollout(states[at], weights, HORIZON)[..., :n] - truth) ** 2, axis=(1, 2))
                     key = size, anchor, penalty
-                    errors[key] = errors.get(key, 0.0) + wrong
+                    errors[key] = errors.get(key, np.zeros(HORIZON)) + wrong
         if errors:
-            self.n_points, self.anchor, self.penalty = min(errors, key=lambda key: errors[key])
+            # By the geometric mean over horizons: what is far ahead has larger errors, but does not count for more.
+            means = {
+                key: float(np.log(wrong + np.finfo(float).tiny).mean()) + CAUTION[key[1]]
+                for key, wrong in errors.items()
+            }
+            self.n_points, self.anchor, self.penalty = min(means, key=lambda key: means[key])
 
     def learn(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
         """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and stand at its end."""
@@ -249,6 +259,24 @@ class Dynamics(Extrapolation):
             raise ValueError(f"rows of {n} numbers, but a matrix of shape {self._weights.shape}")
         if self._frames.shape != (len(self._begins), len(self._frame_mean)):
             raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        most = float(len(ANCHORS) - 1)
+        vector, frames = Field(("n_features",)), Field(("n_frames", "n_features"))
+        return {
+            "figures": Field((6,), low=0.0, high=(1e6, 1e6, most, LARGEST, 1.0, 1e15)),
+            "frames": frames,
+            "begins": Field(("n_frames",), "int8", 0, 1),
+            "embedding": Field(("n_points", "n_atoms"), may_be_empty=True),
+            "axes": Field(("n_axes", "n_features"), may_be_empty=True),
+            "frame_mean": vector,
+            "point_mean": Field(("n_points",), may_be_empty=True),
+            "rest": vector,
+            "weights": Field(("n_inputs", "n_rows")),
+            "row_states": Field(("n_inputs",)),
+        }
 
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:

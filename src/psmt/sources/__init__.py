@@ -17,7 +17,7 @@ from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
-from psmt.sources.images import IMAGES, ImageFolder
+from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
 from psmt.sources.matlab import MAT
 from psmt.sources.pixels import Frame
 from psmt.sources.series import DATA_FRAME, TEXT, SeriesSource
@@ -38,6 +38,7 @@ __all__ = [
     "NpzFrames",
     "SeriesSource",
     "Spec",
+    "TiffStack",
     "VideoFilm",
     "open_frames",
     "open_repeatable",
@@ -64,6 +65,7 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     URL,
     ITERATOR,
     IMAGES,
+    TIFF,
     NPY,
     NPZ,
     TEXT,
@@ -80,6 +82,7 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     source : path, str, array, iterator, FrameSource or SeriesSource
         - a video in any container that libav opens (mp4, mov, mkv, avi, webm, ...);
         - a folder of images, taken in natural order (``img2`` before ``img10``);
+        - a ``.tif`` or ``.tiff`` file, whose pages are the frames;
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
         - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
