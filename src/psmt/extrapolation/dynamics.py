@@ -172,7 +172,8 @@ class Dynamics(Extrapolation):
             self._axes = np.ascontiguousarray(vectors[:, ::-1][:, :MOST_AXES].T)
             rest = deviations - (deviations @ self._axes.T) @ self._axes
             energy = float(np.sum(rest[known][:-1] ** 2))
-            if energy > 0:
+            self._rest_share = 1.0  # what the window has never shown stays until more is known of it
+            if energy > 1e-6 * float(np.sum(deviations[known] ** 2)):
                 self._rest_share = float(np.clip(np.sum(rest[known][1:] * rest[known][:-1]) / energy, 0.0, 1.0))
             self._rest = rest[-1]
         return np.hstack([self._seen(deviations), self._point_scale * (points - self._point_mean)])
