@@ -7,6 +7,7 @@ __all__ = [
     "ModelFileError",
     "NotEnoughFramesError",
     "PSMTError",
+    "SilentCodesError",
 ]
 
 
@@ -24,6 +25,10 @@ class MissingSourceError(FrameSourceError, FileNotFoundError):
 
 class NotEnoughFramesError(PSMTError, ValueError):
     """A series is shorter than what was asked of it."""
+
+
+class SilentCodesError(PSMTError, ValueError):
+    """All codes are zero: the penalty outweighs the frames, and a model would predict nothing but zeros."""
 
 
 class ModelFileError(PSMTError, ValueError):

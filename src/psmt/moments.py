@@ -19,7 +19,7 @@ from psmt.engines.window import Sums, half_stencil
 from psmt.numerics.linalg import subtract_outer
 from psmt.numerics.namespace import array_namespace
 from psmt.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.types import Array, Ints
+from psmt.types import Array, Ints, Mask
 
 ROUNDING = 1e-6
 """Sums that went along with the window may differ by this fraction from those made afresh."""
@@ -117,20 +117,23 @@ class WindowMoments:
         self._begin(self.engine.array(np.empty((0, n_features))))
 
     @classmethod
-    def of(cls, codes: Any, engine: Engine | None = None) -> Self:
-        """Moments of a whole window of codes (time, n_features) at once; they may be sparse."""
+    def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
+        """Moments of a whole window of codes (time, n_features) at once; they may be sparse.
+
+        `begins` (time,) marks the first code of a series: second differences do not reach across the seam before it.
+        """
         moments = cls(0, engine)
         own = moments.engine
         if not issparse(codes):
             codes = own.array(codes)
         elif own.device != "cpu":  # which alone keeps codes by what is not zero
             codes = own.dense(codes)
-        moments._begin(codes)
+        moments._begin(codes, begins)
         return moments
 
-    def _begin(self, codes: Array) -> None:
+    def _begin(self, codes: Array, begins: Mask | None = None) -> None:
         self.n_features = codes.shape[1]
-        self._window = self.engine.code_window(codes)
+        self._window = self.engine.code_window(codes, begins)
         self._slide: Slide | None = None
         self._weights: dict[tuple[int, bool, bool], tuple[Array, Array]] = {}
 
@@ -139,11 +142,11 @@ class WindowMoments:
 
     # Changing it
 
-    def update(self, code: Array) -> None:
-        """Take in the code (n_features,) that follows the youngest."""
+    def update(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
         self._slide = None
         self.changes += 1
-        self._window.append(code)
+        self._window.append(code, begins=begins)
 
     def revert(self) -> None:
         """Let go of the oldest code."""
@@ -153,9 +156,12 @@ class WindowMoments:
         self.changes += 1
         self._window.popleft()
 
-    def slide(self, code: Array) -> None:
-        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
-        self._slide = self._window.slide(code)
+    def slide(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept.
+
+        A code that `begins` another series has a seam before it.
+        """
+        self._slide = self._window.slide(code, begins=begins)
         self.changes += 1
 
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> Change | None:
@@ -184,6 +190,15 @@ class WindowMoments:
     def codes(self) -> Array:
         """The window (time, n_features), oldest first."""
         return self._window.codes
+
+    @property
+    def begins(self) -> Mask:
+        """Whether each code (time,) is the first of its series, oldest first."""
+        return np.array(self._window.begins, dtype=bool)
+
+    def bends_kept(self) -> Mask:
+        """Which interior second differences (time - 2,) lie within one series."""
+        return self._window.bends_kept()
 
     def latest(self, count: int) -> Array:
         """The youngest codes (count, n_features), oldest first."""
@@ -252,7 +267,7 @@ class WindowMoments:
             "total": numpy(window.total),
             "peak": numpy(window.peak),
             "reverted": np.array(window.reverted),
-        }
+        } | ({"begins": self.begins.astype(np.int8)} if self.begins.any() else {})
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
@@ -265,6 +280,7 @@ class WindowMoments:
             "total": Field((n_features,)),
             "peak": Field((2,), low=0.0, high=LARGEST_SQUARE),
             "reverted": counter(),
+            "begins": Field((n_codes,), "int8", 0, 1, group="seams"),
         }
 
     @classmethod
@@ -276,7 +292,7 @@ class WindowMoments:
 
     def _restore(self, state: dict[str, Array]) -> None:
         """Take the codes, and set the sums to what they were, rounding included."""
-        self._begin(self.engine.array(state["codes"]))
+        self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
         made = self.state
         for name in ("products", "curvature", "total"):
             size = np.abs(made["products" if name == "curvature" else name]).max(initial=0.0)

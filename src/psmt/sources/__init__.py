@@ -18,8 +18,9 @@ from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
+from psmt.sources.matlab import MAT
 from psmt.sources.pixels import Frame
-from psmt.sources.series import TEXT, SeriesSource
+from psmt.sources.series import DATA_FRAME, TEXT, SeriesSource
 from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
 from psmt.sources.video_files import VIDEO, VideoFilm
 
@@ -58,6 +59,7 @@ _OPENED: Opener[FrameSource | SeriesSource] = Opener(
 _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
+    DATA_FRAME,
     BUILTIN,
     CAMERA,
     URL,
@@ -67,6 +69,7 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     NPY,
     NPZ,
     TEXT,
+    MAT,
     VIDEO,
 )
 
@@ -81,7 +84,7 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a folder of images, taken in natural order (``img2`` before ``img10``);
         - a ``.tif`` or ``.tiff`` file, whose pages are the frames;
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
-        - a ``.csv`` or ``.tsv`` file: a series;
+        - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
-from psmt.types import Array
+from psmt.types import Array, Mask
 
 _ROWS = 1 << 14
 """Codes whose products are summed at a time."""
@@ -25,6 +25,8 @@ class SparseSums(Sums):
     """Sums that are multiplied by way of the codes: for where that costs less than the dense sums do."""
 
     codes: SparseCodes
+    kept: Mask
+    """Which interior second differences (n - 2,) lie within one series."""
 
     def products_times(self, vectors: Array) -> Array:
         """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
@@ -33,6 +35,7 @@ class SparseSums(Sums):
     def second_differences_times(self, vectors: Array) -> Array:
         """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
         bends = _second_differences(self.codes.times(vectors), half_stencils=len(self.ends) > 0)
+        bends[1:-1][~self.kept] = 0.0
         # D is symmetric, so that its transpose has the half stencils in any case.
         return self.codes.transposed_times(_second_differences(bends, half_stencils=True))
 
@@ -49,9 +52,10 @@ def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
 class SparseWindow(CodeWindow):
     """See `psmt.engines.window.CodeWindow`."""
 
-    def __init__(self, codes: Array | csr_array) -> None:
+    def __init__(self, codes: Array | csr_array, begins: Mask | None = None) -> None:
         if not issparse(codes):
             codes = np.array(codes, dtype=np.float64)
+        self.begins = deque(np.zeros(codes.shape[0], bool).tolist() if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
         self._activity = deque(self._codes.sums())
@@ -84,7 +88,7 @@ class SparseWindow(CodeWindow):
         ends = self.ends() if half_stencils else np.empty((0, self.n_features))
         dense = self.products, self.curvature, self.total, ends, len(self)
         if len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2:
-            return SparseSums(*dense, self._codes)
+            return SparseSums(*dense, self._codes, self.bends_kept())
         return Sums(*dense)
 
     def _store(self, code: Array) -> None:
@@ -98,11 +102,11 @@ class SparseWindow(CodeWindow):
 
     def _add(self, code: Array) -> None:
         self._count(code, 1)
-        if len(self) >= 3:
+        if len(self) >= 3 and self.bends_at(-3):
             self._curve(-3, 1.0)
 
     def _subtract(self) -> None:
-        if len(self) >= 3:
+        if len(self) >= 3 and self.bends_at(0):
             self._curve(0, -1.0)
         self._count(self._codes[0], -1)
 
@@ -113,6 +117,7 @@ class SparseWindow(CodeWindow):
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
         self.products = np.zeros((self.n_features, self.n_features))
         self.curvature = np.zeros_like(self.products)
+        kept = self.bends_kept() if self.seams and len(self) >= 3 else None
         # Second differences have three times the entries of codes, and a window may be a whole film.
         for first in range(0, max(len(self), 1), _ROWS):
             part = codes[first : first + _ROWS]
@@ -120,6 +125,8 @@ class SparseWindow(CodeWindow):
             part = codes[first : first + _ROWS + 2]
             if part.shape[0] >= 3:
                 bends = part[1:-1] - 0.5 * (part[:-2] + part[2:])
+                if kept is not None:
+                    bends = bends[np.flatnonzero(kept[first : first + _ROWS])]
                 self.curvature += (bends.T @ bends).toarray()
 
     def _count(self, code: Array, sign: int) -> None:

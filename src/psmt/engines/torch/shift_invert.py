@@ -5,7 +5,7 @@ On a GPU a pass over a matrix costs less than the launches that would save it.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, cast
 
 import torch
 from torch import Tensor
@@ -49,9 +49,11 @@ class DenseShiftInvert(Resident):
         vectors, covariance, curvature = change
         images = self.images(vectors)
         weights = curvature - self.shifts[:, None] * covariance
-        inner = weights[..., None] * (images @ vectors.to(images.dtype).T).mT
+        inner = weights[..., None] * (images @ cast(Tensor, vectors).to(images.dtype).T).mT
         inner.diagonal(dim1=1, dim2=2).add_(1.0)
-        self.subtract(images, torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result @ images)
+        core = torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result
+        # The operators stay symmetric: what is not would grow from slide to slide.
+        self.subtract(images, (0.5 * (core + core.mT)) @ images)
         return images
 
     def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
