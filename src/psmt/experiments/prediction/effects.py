@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from psmt.evaluation import Interval, mean_interval
+from psmt.evaluation import Interval, difference_interval, mean_interval
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
 from psmt.report import Outcome, all_hold, judged
 from psmt.types import Array
@@ -26,6 +26,13 @@ Truth = Literal["code", "frame"]
 """What errors are against: the patch that the true code stands for, or the frame."""
 
 
+BETTER: dict[Truth, str] = {
+    "code": "the better of the last code and the mean code",
+    "frame": "the better of the last frame and the mean frame",
+}
+"""What knows nothing of motion, by what errors are against."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Paired differences of mean log errors: negative where the method is better than the best of the others."""
@@ -41,7 +48,7 @@ class Comparison:
     @property
     def name(self) -> str:
         """The comparison in words."""
-        others = METHODS[self.others[0]] if len(self.others) == 1 else "the better of copying and the mean"
+        others = METHODS[self.others[0]] if len(self.others) == 1 else BETTER[self.truth]
         return f"{METHODS[self.method]} against {others}, vs {self.truth}"
 
     @property
@@ -65,10 +72,8 @@ class Comparison:
         return judged(self.effect, margin=MARGIN)
 
     def beyond(self, null: str) -> Outcome:
-        """Whether it is better on the film by more than on a null, beyond both intervals."""
-        own, chance = self.effect, self.null_effects[null]
-        excess = Interval(own.mean - chance.mean, own.low - chance.high, own.high - chance.low)
-        return judged(excess, margin=MARGIN)
+        """Whether it is better on the film by more than on a null."""
+        return judged(difference_interval(self.effect, self.null_effects[null]), margin=MARGIN)
 
     @property
     def outcome(self) -> Outcome:
