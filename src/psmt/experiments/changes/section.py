@@ -66,6 +66,7 @@ def changes_facts(result: ChangesResult) -> list[Fact]:
             f"M = {settings.n_atoms:,}, H = {settings.window:,}, f = {settings.n_components}, "
             f"α = {settings.alpha:g}, λ = {settings.lam}, seed {settings.seed}",
         ),
+        Fact("Departures from the paper", settings.departures.told()),
         Fact("Places", ", ".join(f"{place:,}" for place in result.places)),
         Fact("Version", f"psmt {psmt.__version__}"),
     ]

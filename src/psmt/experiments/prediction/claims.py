@@ -77,9 +77,7 @@ def comparisons(result: PredictionResult) -> dict[str, tuple[Comparison, ...]]:
             # The mean is best of all on a null, so that there is nothing to be beyond.
             compare(film, {}, "psmt", ("mean_code",), "code"),
         ),
-        **{
-            key: (compare(film, nulls, method, _TRIVIAL[truth], truth),) for key, (method, truth) in _COPYING.items()
-        },
+        **{key: (compare(film, nulls, method, _TRIVIAL[truth], truth),) for key, (method, truth) in _COPYING.items()},
     }
 
 

@@ -34,8 +34,9 @@ def prediction_sections(result: PredictionResult, pictures: Sequence[bytes], eff
             text=[
                 f"Predicted are {len(found.frames)} frames after frame {found.phase.start:,}, each one step ahead. "
                 f"All that was learned before comes from earlier frames. {motion}",
-                f"Layer 1 alone has an MSE of {error(float(np.mean(mse(found.estimates, found.frames))))} vs frame: what "
-                "the code of the true frame does not show. Every method that predicts codes carries about that much.",
+                f"Layer 1 alone has an MSE of {error(float(np.mean(mse(found.estimates, found.frames))))} vs frame: "
+                "what the code of the true frame does not show. Every method that predicts codes carries about that "
+                "much.",
             ],
             pictures=[
                 Picture(

@@ -17,9 +17,9 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         title="Reconstruction with all frames",
         text=[
             f"Every frame goes through one embedding of all frames, with {result.settings.n_atoms:,} atoms, and back "
-            f"(the original sparse manifold transform, V not centred): mean MSE {error(float(np.mean(errors)))}, median "
-            f"{error(float(np.median(errors)))}. The segment of least mean error is {segment.start:,} to {segment.stop:,} "
-            f"(MSE {error(segment.mse)}), as 8,448 to 9,984 is in the paper.",
+            f"(the original sparse manifold transform, V not centred): mean MSE {error(float(np.mean(errors)))}, "
+            f"median {error(float(np.median(errors)))}. The segment of least mean error is {segment.start:,} to "
+            f"{segment.stop:,} (MSE {error(segment.mse)}), as 8,448 to 9,984 is in the paper.",
             *_phases(result),
         ],
         pictures=[Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")],

@@ -73,7 +73,7 @@ class ReconstructionSettings:
     @classmethod
     def demo(cls) -> Self:
         """For the built-in film."""
-        return cls(n_atoms=320, window=960)
+        return cls(n_atoms=128, window=384)
 
     @property
     def components(self) -> int:

@@ -30,7 +30,7 @@ DEMO_HELP = """Reproduce the paper, small, on the built-in film, in a minute or 
 
 Writes what reproduce writes, report.html above all: one page with verdicts, figures, tables and settings."""
 
-DEMO_FILM = "builtin:glide?frames=3000"
+DEMO_FILM = "builtin:glide?frames=4500"
 
 
 @dataclass(frozen=True, kw_only=True)

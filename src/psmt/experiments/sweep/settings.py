@@ -84,8 +84,8 @@ class SweepSettings:
 
     @classmethod
     def demo(cls) -> Self:
-        """For the built-in film: windows short enough that there are many of them."""
-        return cls(n_atoms=(64, 128, 256))
+        """For the built-in film: windows short enough that there are many, and half of each is new."""
+        return cls(n_atoms=(64, 128, 256), steps_per_window=2)
 
     @property
     def largest(self) -> int:

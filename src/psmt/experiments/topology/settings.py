@@ -114,8 +114,8 @@ class TopologySettings:
 
     @classmethod
     def demo(cls) -> Self:
-        """For the built-in film: two and more windows without common frames."""
-        return cls(n_atoms=320, window=960, overlap=31 / 32)
+        """For the built-in film: nine frames per atom, where three leave links that do not come again."""
+        return cls(n_atoms=128, window=1152, overlap=31 / 32, n_nulls=59)
 
     @property
     def largest(self) -> int:
