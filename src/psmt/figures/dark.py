@@ -78,4 +78,5 @@ def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
     lightness = (given.max(axis=1, keepdims=True) + given.min(axis=1, keepdims=True)) / 2
     paper = np.array(PAPER) / 255
     turned = np.clip(given + 1 - 2 * lightness, 0, 1)
-    return 255 * (paper + (1 - paper) * turned)
+    swapped: Array = 255 * (paper + (1 - paper) * turned)
+    return swapped

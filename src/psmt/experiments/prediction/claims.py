@@ -119,8 +119,8 @@ def _size(parts: Sequence[Comparison]) -> str:
     if not parts:
         return ""
     hardest = max(parts, key=lambda part: part.effect.mean)
-    others = METHODS[hardest.others[0]] if len(hardest.others) == 1 else "theirs"
-    return f"{ratio(float(np.exp(hardest.effect.mean)))} × {'its error' if others == 'theirs' else others}"
+    others = METHODS[hardest.others[0]] if len(hardest.others) == 1 else "copying"
+    return f"{ratio(float(np.exp(hardest.effect.mean)))} × the error of {others}"
 
 
 def _line(part: Comparison) -> str:

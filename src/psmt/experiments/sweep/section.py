@@ -90,14 +90,14 @@ def table_1(result: SweepResult, lam: float) -> Table:
 
 def paper_table() -> Table:
     """The paper's own Table 1."""
-    sizes, ratios = (sorted({key[k] for key in PAPER}) for k in (0, 1))
+    sizes, ratios = sorted({size for size, _ in PAPER}), sorted({ratio for _, ratio in PAPER})
     best = {size: min(PAPER[size, ratio] for ratio in ratios) for size in sizes}
     return Table(
         "The paper's Table 1, of its own film, with prices and an embedding dimension that it does not give",
         _grid_heads(ratios),
         [
             [
-                Cell(f"{size:,.0f}"),
+                Cell(f"{size:,}"),
                 *(
                     Cell(_mean_and_spread(*PAPER[size, ratio]), "best" if PAPER[size, ratio] == best[size] else "")
                     for ratio in ratios

@@ -97,8 +97,12 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         f"{percent(float(np.mean(lasting.shuffled.null)))} with their frames in random order: "
         f"{_points(lasting.shuffled)} beyond it"
     )
-    times = f"is {ratio(lasting.share / by_chance)} times" if by_chance > 0 else "stands against"
-    atoms = f"{percent(lasting.share)} {times} the {percent(by_chance)} that they share with their atoms permuted"
+    atoms = (
+        f"{percent(lasting.share)} is {ratio(lasting.share / by_chance)} times the {percent(by_chance)} that they share "
+        "with their atoms permuted"
+        if by_chance > 0
+        else f"with their atoms permuted they share no link, as is they share {percent(lasting.share)}"
+    )
     lines: list[tuple[Outcome, str]] = [
         (exceeds(lasting.shuffled, LEAST), order),
         (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), atoms),
