@@ -26,8 +26,8 @@ Writes what sweep, topology, reconstruct and predict write, summary.json with al
 that opens with each claim of the paper and whether it holds. What the film is too short for is named. Several films \
 get a sub-folder each. Full size on 10,000 frames: seven to twenty minutes on two cores, below 4 GiB of memory."""
 
-DEMO_HELP = """Reproduce the paper, small, on the built-in film: about a minute on two cores, more the first time, when \
-kernels are compiled.
+DEMO_HELP = """Reproduce the paper, small, on the built-in film: about a minute on two cores, and more the first time, \
+when kernels are compiled.
 
 Writes what reproduce writes, report.html above all: one page with verdicts, figures, tables and settings."""
 

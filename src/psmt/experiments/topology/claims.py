@@ -98,8 +98,8 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         f"{_points(lasting.shuffled)} beyond it"
     )
     atoms = (
-        f"{percent(lasting.share)} is {ratio(lasting.share / by_chance)} times the {percent(by_chance)} that they share "
-        "with their atoms permuted"
+        f"{percent(lasting.share)} is {ratio(lasting.share / by_chance)} times the {percent(by_chance)} that they "
+        "share with their atoms permuted"
         if by_chance > 0
         else f"with their atoms permuted they share no link, as is they share {percent(lasting.share)}"
     )

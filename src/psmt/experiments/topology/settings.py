@@ -118,7 +118,7 @@ class TopologySettings:
 
         With three, two sets of frames of the same time share next to no links, and nothing can be told of them.
         """
-        return cls(n_atoms=128, window=720, overlap=31 / 32, n_nulls=59)
+        return cls(n_atoms=128, window=720, overlap=15 / 16, n_nulls=59)
 
     @property
     def largest(self) -> int:
