@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.prediction.effects import BETTER, BLOCK, MARGIN, Comparison, Truth, compare, mean_log_error
+from psmt.experiments.prediction.effects import BLOCK, MARGIN, Comparison, Truth, compare, mean_log_error
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
 from psmt.experiments.prediction.run import PredictionResult
 from psmt.experiments.prediction.starts import NULL_NAMES
@@ -56,7 +56,8 @@ def prediction_claims(result: PredictionResult | None, note: str = "") -> list[C
             _claim(
                 key,
                 f"{METHODS[method]}, beats copying the last {truth}".replace("PSMT, beats", "PSMT beats"),
-                f"its mean log MSE vs {truth} is lower than that of {BETTER[truth]}, {_SAME}",
+                f"its mean log MSE vs {truth} is lower than that of the better of the last {truth} and the mean "
+                f"{truth}, {_SAME}",
                 groups[key],
                 shown=(method, *_TRIVIAL[truth]),
                 paper=False,

@@ -26,13 +26,6 @@ Truth = Literal["code", "frame"]
 """What errors are against: the patch that the true code stands for, or the frame."""
 
 
-BETTER: dict[Truth, str] = {
-    "code": "the better of the last code and the mean code",
-    "frame": "the better of the last frame and the mean frame",
-}
-"""What knows nothing of motion, by what errors are against."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Paired differences of mean log errors: negative where the method is better than the best of the others."""
@@ -48,7 +41,7 @@ class Comparison:
     @property
     def name(self) -> str:
         """The comparison in words."""
-        others = METHODS[self.others[0]] if len(self.others) == 1 else BETTER[self.truth]
+        others = METHODS[self.others[0]] if len(self.others) == 1 else "the better of copying and the mean"
         return f"{METHODS[self.method]} against {others}, vs {self.truth}"
 
     @property
