@@ -31,8 +31,11 @@ class CutDetector:
         A frame begins something new only if it differs from the one before by this much of the picture's variance: what
         a jolt, a stutter or one step of a fade leaves of a picture is more like it than that.
     n_recent : int
-        How many of the last errors the prediction must have failed worse than, by the factor of `_LEAP`: for frames of
+        How many of the last errors the prediction must have failed worse than, by the factor of `worst`: for frames of
         few features, whose errors scatter so much that a mean does not tell what is usual. Cuts are not among them.
+    worst : float
+        By how much worse, for a frame that has nothing in common with the one before. The more like it it is, the
+        larger: this, over the share of the picture's variance by which the two differ.
     """
 
     _MEMORY = 30.0
@@ -54,8 +57,9 @@ class CutDetector:
     _FORGOTTEN = 0.1
     """Frames that a record counts for after a sharp change: the next errors decide what is usual."""
 
-    def __init__(self, *, unlike: float = 0.2, n_recent: int = 0) -> None:
+    def __init__(self, *, unlike: float = 0.2, n_recent: int = 0, worst: float = 1.0) -> None:
         self.unlike = unlike
+        self.worst = worst
         self.recent = np.zeros(n_recent)
         self.surprise = 1.0
         self.cut = False
@@ -89,10 +93,11 @@ class CutDetector:
         scale, copy_scale = np.maximum(self.usual, self._FLOOR * contrast)
         known = self.frames > 0 and scale > 0
         self.surprise = error / float(scale) if known else 1.0
+        limit = self.worst * self.recent.max(initial=0.0)
         self.cut = bool(
             known
             and self.surprise > self._CUT
-            and error > self._LEAP * self.recent.max(initial=0.0)
+            and error * min(contrast, copy_error) > limit * contrast
             and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
@@ -142,8 +147,13 @@ class FrameWatch:
     """Frames of equal energy that correlate by less than 0.85 are unlike. A patch holds less of a scene than a picture
     does: what moves leaves it within a few frames, and these are no cuts."""
 
+    _WORST, _SCATTER, _WORST_OF_FEW = 1.2, 1.5, 2.0
+    """A cut is worse than all recent frames by the first factor, and by so much more the fewer features there are, as
+    the mean of n squares scatters by 1 / sqrt(n) of itself; but by no more than the last."""
+
     def __init__(self, past: Array, window: int) -> None:
-        self._detector = CutDetector(unlike=self._UNLIKE, n_recent=self._LEARNED)
+        worst = min(self._WORST + self._SCATTER / np.sqrt(past.shape[1]), self._WORST_OF_FEW)
+        self._detector = CutDetector(unlike=self._UNLIKE, n_recent=self._LEARNED, worst=worst)
         self._centre = mean_of(past)
         self._norms = np.linalg.norm(np.asarray(past[-window:]), axis=1)
         recent = np.asarray(past[-self._LEARNED :])

@@ -4,6 +4,7 @@ import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
 
+import numpy as np
 import pytest
 
 from psmt import PSMT
@@ -11,6 +12,7 @@ from psmt.cli import main
 from psmt.cli.app import app
 from psmt.departures import OURS, Departures
 from psmt.experiments import embedding_tasks
+from psmt.experiments.changes.run import fit_methods
 from psmt.experiments.reproduce.page import FilmRecord, make_page, make_summary
 from psmt.experiments.reproduce.run import Reproduction
 from psmt.experiments.topology import graph
@@ -34,7 +36,7 @@ def asked(command, *flags):
     return [own.departures for own in (settings.values() if isinstance(settings, dict) else [settings])]
 
 
-@pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce"])
+@pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "changes", "regimes"])
 def test_the_letter_and_what_overrules_it(command):
     assert set(asked(command)) == {OURS}
     assert set(asked(command, "--literal")) == {LITERAL}
@@ -71,6 +73,20 @@ def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
     assert code == 2
     assert message in stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--literal"]])
+def test_models_of_changes_get_them(flags):
+    (departures,) = asked("changes", *flags)
+    past = np.random.default_rng(0).standard_normal((40, 9))
+    given = {"n_atoms": 8, "window": 24, "n_components": 3, "alpha": 0.1, "lam": 0.1, "seed": 0}
+    methods = fit_methods(past, **given, departures=departures.parameters)
+    layered = {name: method for name, method in methods.items() if isinstance(method, PSMT)}
+    assert len(layered) == 7
+    for name, method in layered.items():
+        expected = departures.parameters | ({"on_cut": "ignore"} if name == "psmt_ignore" else {})
+        assert {name: method.get_params()[name] for name in expected} == expected
+    assert layered["psmt_gain"].coder_ is layered["psmt"].coder_  # learned once
 
 
 @pytest.mark.parametrize("flags", [[], ["--literal"]])

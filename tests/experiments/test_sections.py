@@ -4,7 +4,7 @@ import pytest
 
 from psmt.experiments.prediction.phase import METHODS
 from psmt.experiments.prediction.section import prediction_sections
-from psmt.experiments.sweep.section import table_1
+from psmt.experiments.sweep.section import details_table, paper_table, table_1
 from psmt.experiments.table_1 import PAPER
 from psmt.report import Cell
 
@@ -40,19 +40,23 @@ def test_all_starts_and_nulls_have_a_section(make_prediction):
     assert best["mean code"] == ["", "best", "best"]
 
 
-def test_table_1_stands_beside_the_papers_and_names_what_is_missing(make_sweep):
-    table = table_1(make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024)), 0.1)
-    cells = [[cell.text for cell in row] for row in table.rows]
-    assert [row[0] for row in cells] == [
-        "512, 1,024",
-        "512, 1,280",
-        "512, 1,536",
-        "1,024, 2,048",
-        "1,024, 2,560",
-        "1,024, 3,072",
+def test_table_1_is_the_papers_grid_and_names_what_is_missing(make_sweep):
+    result = make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024))
+    table = table_1(result, 0.1)
+    assert table.columns == paper_table().columns == ("M / H", "2 × M", "2.5 × M", "3 × M")
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["512", "0.200 ± 0.000", "0.100 ± 0.000", "film too short"],
+        ["1,024", *3 * ["film too short"]],
     ]
-    assert cells[0][2:4] == ["0.2000 ± 0.0000", "0.2000 ± 0.0000"]
-    assert table.rows[1][2].mark == "best"
-    assert [row[-1] for row in cells[:2]] == ["0.925 ± 0.129", "0.734 ± 0.125"]
-    assert [row[2] for row in cells[2:]] == 4 * ["film too short"]
-    assert sum(mean for mean, _ in PAPER.values()) == pytest.approx(4.052)  # the nine means of the paper's Table 1
+    assert [cell.mark for cell in table.rows[0]] == ["", "", "best", "missing"]
+    assert [[cell.text for cell in row[:3]] for row in details_table(result).rows] == [
+        ["0.1, 512, 1,024", "36", "0.200"],
+        ["0.1, 512, 1,280", "28", "0.100"],
+    ]
+
+
+def test_the_papers_own_table_1():
+    rows = paper_table().rows
+    assert [cell.text for cell in rows[0]] == ["512", "0.925 ± 0.129", "0.734 ± 0.125", "0.425 ± 0.106"]
+    assert [[cell.mark for cell in row[1:]] for row in rows] == [["", "", "best"]] * 3
+    assert sum(mean for mean, _ in PAPER.values()) == pytest.approx(4.052)

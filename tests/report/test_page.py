@@ -3,6 +3,9 @@
 import re
 from html.parser import HTMLParser
 
+from matplotlib.figure import Figure
+
+from psmt.figures import png
 from psmt.report import Cell, Claim, Fact, Page, Picture, Section, Table, render
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -16,7 +19,7 @@ class Outline(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "img", "br"):
+        if tag not in ("meta", "img", "br", "source"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -52,3 +55,22 @@ def test_page_is_whole_escaped_and_loads_nothing():
     assert re.findall(r'src="([^"]{22})', html) == ["data:image/png;base64,"]
     for feature in ("prefers-color-scheme: dark", "@media print", 'name="viewport"'):
         assert feature in html
+
+
+def test_the_first_screen_has_contents_and_the_size_of_each_effect():
+    claim = Claim(key="k", text="it helps", rule="so", outcome="holds", size="0.37 × the error")
+    sections = [Section(title="First"), Section(title="Second")]
+    html = render(Page(title="T", lead="L", claims=[claim], sections=sections, facts=[Fact("a", "b")])).decode()
+    links = re.findall(r'<a href="#([\w-]+)">([^<]+)</a>', html)
+    assert [title for _, title in links] == ["First", "Second", "How this page was made"]
+    assert [target for target, _ in links] == re.findall(r'<h2 id="([\w-]+)">', html)
+    assert re.search(r'holds</span>\s*<div class="size">0.37 × the error</div>', html)
+    assert claim.summary()["size"] == "0.37 × the error"
+
+
+def test_figures_have_a_dark_side_and_photographs_do_not():
+    figure = png(Figure(figsize=(1, 1)))
+    section = Section(title="S", pictures=[Picture(figure, alt="a"), Picture(PNG, alt="b")])
+    html = render(Page(title="T", lead="L", claims=[], sections=[section])).decode()
+    assert len(re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="data:image/png', html)) == 1
+    assert len(re.findall("<img ", html)) == 2

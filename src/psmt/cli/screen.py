@@ -40,11 +40,12 @@ def show_table(table: Table) -> None:
 
 
 def show_claim(claim: Claim) -> None:
-    """Print a claim in one line."""
+    """Print a claim in one line, with the size of its effect."""
     from rich.console import Console
 
     colour = {"holds": "green", "does not hold": "red"}.get(claim.outcome, "yellow")
-    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.outcome:29}[/] {claim.text}")
+    size = f" [dim]({claim.size})[/]" if claim.size else ""
+    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.outcome:15}[/] {claim.text}{size}")
 
 
 def _marked(text: str, mark: str) -> str:

@@ -1,6 +1,6 @@
 """Progressive scoring, of series and of whole frames, and the metrics. What is scored is any `psmt.types.Predictor`."""
 
-from psmt.evaluation.intervals import Interval, mean_interval
+from psmt.evaluation.intervals import Interval, difference_interval, mean_interval
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim
 from psmt.evaluation.progressive import Score, free_running, teacher_forced
 from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, score_stream
@@ -13,6 +13,7 @@ __all__ = [
     "RolloutRow",
     "Score",
     "Step",
+    "difference_interval",
     "error_ratio",
     "free_running",
     "log_mse",

@@ -30,6 +30,8 @@ class Claim:
     outcome: Outcome
     paper: bool = True
     """Whether the paper makes it."""
+    size: str = ""
+    """How large the effect is, in a few words; empty where it was not measured."""
     support: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -43,6 +45,7 @@ class Claim:
             "claim": self.text,
             "of": "the paper" if self.paper else "ours",
             "verdict": self.outcome,
+            "size": self.size,
             "rule": self.rule,
             "for": list(self.support),
             "against": list(self.against),

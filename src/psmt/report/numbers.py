@@ -14,6 +14,18 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
+def error(value: float) -> str:
+    """An error in three digits.
+
+    >>> [error(value) for value in (0.6594, 0.1, 0.000114, 7.45e-8)]
+    ['0.659', '0.100', '0.000114', '7.45e−8']
+    """
+    if not abs(value) < 1e-4 or value == 0:
+        return f"{value:#.3g}".rstrip(".")
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits}e{int(exponent)}".replace("-", "−")
+
+
 def ratio(value: float) -> str:
     """A ratio in three digits, with more of them close to 1, where they decide.
 

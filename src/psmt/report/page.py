@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from psmt.figures.dark import darkened
 from psmt.report.claim import Claim
 
 
@@ -23,7 +24,13 @@ class Picture:
     @property
     def uri(self) -> str:
         """The picture as an address that holds it."""
-        return "data:image/png;base64," + b64encode(self.png).decode()
+        return _address(self.png)
+
+    @property
+    def dark_uri(self) -> str:
+        """The same for a dark page; empty for a photograph, which looks the same on any page."""
+        dark = darkened(self.png)
+        return "" if dark is None else _address(dark)
 
 
 class Cell(NamedTuple):
@@ -83,3 +90,7 @@ def render(page: Page) -> bytes:
         lstrip_blocks=True,
     )
     return environment.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
+
+
+def _address(png: bytes) -> str:
+    return "data:image/png;base64," + b64encode(png).decode()

@@ -216,8 +216,8 @@ def test_size_with_the_embedding(truth):
         }[truth]()
         found.append(p_values(codes, settings, seed, links))
     change, order, atoms = np.mean(np.array(found) <= 0.05, axis=0)
-    # Blocks of clusters that stay are not quite exchangeable (15 of 100 here): the verdict asks for a least effect too.
-    assert change <= (0.20 if truth == "stay" else 0.11)
+    # Of 100 p-values 5 +- 2.2 lie at or below 0.05.
+    assert change <= 0.10
     assert (order <= 0.11, atoms <= 0.11) == (truth != "stay", truth != "stay")
 
 
@@ -235,6 +235,7 @@ def test_parts_have_no_frame_in_common_and_sets_take_blocks_in_turn():
     np.testing.assert_array_equal(design.sets[1, :32], [*range(16, 32), *range(48, 64)])
     (dealt,), (shuffled,) = design.dealt(1, 0), design.shuffled(1, 0)
     np.testing.assert_array_equal(np.sort(dealt, axis=None), np.sort(design.sets, axis=None))
+    np.testing.assert_array_equal(dealt[1::2], dealt[::2] + 16)  # neighbours stay together, one in each set of a part
     assert (np.diff(dealt.reshape(-1, 16), axis=1) == 1).all()
     np.testing.assert_array_equal(np.sort(shuffled, axis=1), design.windows)
     assert (np.diff(shuffled, axis=1) != 1).mean() > 0.9

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import Atoms, ChosenComponents, ChosenLam, Out, PatchOptions, Window
+from psmt.experiments.options import (
+    MODEL_FLAGS,
+    Atoms,
+    ChosenComponents,
+    ChosenLam,
+    ModelDepartures,
+    Out,
+    PatchOptions,
+    Window,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.changes.settings import ChangesSettings
@@ -41,6 +50,7 @@ class ChangesOptions(PatchOptions):
     horizon: Annotated[int, Parameter(help="Frames that are predicted from each change on.")] = 60
     flash: Annotated[float, Parameter(help="Brightness of the flash, in standard deviations of the film.")] = 3.0
     jump: Annotated[int, Parameter(help="Frames that the jump leaves out.")] = 25
+    departures: ModelDepartures = MODEL_FLAGS
     out: Out = Path("psmt-changes")
 
     def settings(self) -> "ChangesSettings":
@@ -61,6 +71,7 @@ class ChangesOptions(PatchOptions):
             flash=self.flash,
             jump=self.jump,
             seed=self.seed,
+            departures=self.departures.settings(),
         )
 
 

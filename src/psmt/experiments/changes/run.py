@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast, RidgeAutoregression, SeriesBaseline
+from psmt.coding import SparseCoder
 from psmt.evaluation import mse
 from psmt.experiments.changes.result import ChangesResult
 from psmt.experiments.changes.settings import KINDS, ChangesSettings
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
+from psmt.experiments.sharing import SharingPSMT
 from psmt.model import PSMT
 from psmt.stored import mean_of, spread_of
 from psmt.types import Array, Predictor, Result
@@ -42,7 +46,8 @@ def changes(values: ArrayLike, settings: ChangesSettings, run: Run) -> ChangesRe
     settings.check(len(film))
     run = replace(run, name="changes")
     places = settings.chosen_places(len(film))
-    given = {name: value for name, value in asdict(settings).items() if name not in ("at", "places")}
+    given = {name: value for name, value in asdict(settings).items() if name not in ("at", "places", "departures")}
+    given |= {"departures": settings.departures.parameters}
     tasks = [
         Task(
             f"changes-{place:06d}-M{settings.n_atoms:04d}-H{settings.window:05d}",
@@ -99,17 +104,33 @@ def changed(patches: Array, place: int, kind: str, *, horizon: int, flash: float
     return frames
 
 
-def fit_methods(past: Array, *, n_atoms: int, window: int, seed: int, **given: Any) -> dict[str, Predictor]:
+def fit_methods(
+    past: Array,
+    *,
+    n_atoms: int,
+    window: int,
+    seed: int,
+    departures: Mapping[str, Any] = MappingProxyType({}),
+    **given: Any,
+) -> dict[str, Predictor]:
     """All that is compared, by name, fitted to the past (time, n_features); layers are shared where they can be."""
     place = {"device": given.get("device", "cpu")}
-    psmt = PSMT(n_atoms=n_atoms, window=window, random_state=seed, **given).fit(past)
-    chosen: dict[str, Any] = {"window": window, "n_components": psmt.n_components_, "lam": psmt.lam_, **place}
+    learned: dict[int, SparseCoder] = {}
+    psmt = SharingPSMT(n_atoms=n_atoms, window=window, random_state=seed, **given, **departures)
+    psmt.share(learned).fit(past)
+    chosen: dict[str, Any] = {
+        "window": window,
+        "n_components": psmt.n_components_,
+        "lam": psmt.lam_,
+        **departures,
+        **place,
+    }
     shared = {**chosen, "coder": psmt.coder_}
-    # Gains are learned from codes of frames that the dictionary has not seen, so it is not the one that is there.
-    gain = PSMT(n_atoms=n_atoms, alpha=given["alpha"], random_state=seed, extrapolation="gain", **chosen)
+    # Gains are learned from codes of frames that the dictionary has not seen: by the one that f and λ were chosen with.
+    gain = SharingPSMT(n_atoms=n_atoms, alpha=given["alpha"], random_state=seed, extrapolation="gain", **chosen)
     others: dict[str, Predictor] = {
-        "psmt_ignore": PSMT(on_cut="ignore", **shared),
-        "psmt_gain": gain,
+        "psmt_ignore": PSMT(**shared | {"on_cut": "ignore"}),
+        "psmt_gain": gain.share(learned),
         "psmt_hold": PSMT(extrapolation="hold", **shared),
         "baseline1": Baseline1(**shared),
         "baseline2": Baseline2(**shared),

@@ -9,7 +9,7 @@ from psmt.experiments.changes.claims import changes_claims
 from psmt.experiments.changes.result import BACK, METHODS, STEADY, ChangesResult, Median, Summary
 from psmt.experiments.changes.settings import KINDS
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
-from psmt.report.numbers import percent
+from psmt.report.numbers import error, percent
 
 COLUMNS = ("method", "MSE before", "MSE after", "95% interval", "frames to recover", "95% interval", "not back")
 
@@ -66,6 +66,7 @@ def changes_facts(result: ChangesResult) -> list[Fact]:
             f"M = {settings.n_atoms:,}, H = {settings.window:,}, f = {settings.n_components}, "
             f"α = {settings.alpha:g}, λ = {settings.lam}, seed {settings.seed}",
         ),
+        Fact("Departures from the paper", settings.departures.told()),
         Fact("Places", ", ".join(f"{place:,}" for place in result.places)),
         Fact("Version", f"psmt {psmt.__version__}"),
     ]
@@ -78,12 +79,12 @@ def _rows(summaries: list[Summary], horizon: int) -> list[list[Cell]]:
 
 
 def _row(summary: Summary, copied: float, least: float, horizon: int) -> list[Cell]:
-    after = Cell(f"{summary.after.median:.3g}", "loses" if summary.after.median > (1 + TIE) * copied else "")
+    after = Cell(error(summary.after.median), "loses" if summary.after.median > (1 + TIE) * copied else "")
     return [
         Cell(METHODS[summary.method]),
-        Cell(f"{summary.level.median:.3g}"),
+        Cell(error(summary.level.median)),
         after._replace(mark="best") if summary.after.median == least else after,
-        Cell(_ends(summary.after, "{:.3g}".format)),
+        Cell(_ends(summary.after, error)),
         Cell(_frames(summary.recovery.median, horizon)),
         Cell(_ends(summary.recovery, lambda value: _frames(value, horizon))),
         Cell(percent(summary.lost)),

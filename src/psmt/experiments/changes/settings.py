@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.validation import Constraint, allowing, check_parameters, count, real
@@ -46,6 +47,8 @@ class ChangesSettings:
         Frames that a jump leaves out.
     seed : int
         Of the dictionary, and of the frames that a cut leads to.
+    departures : Departures
+        From the paper, by all that have layers.
     """
 
     n_atoms: int = 512
@@ -60,6 +63,7 @@ class ChangesSettings:
     flash: float = 3.0
     jump: int = 25
     seed: int = 0
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),

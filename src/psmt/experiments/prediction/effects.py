@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from psmt.evaluation import Interval, mean_interval
+from psmt.evaluation import Interval, difference_interval, mean_interval
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
 from psmt.report import Outcome, all_hold, judged
 from psmt.types import Array
@@ -65,10 +65,8 @@ class Comparison:
         return judged(self.effect, margin=MARGIN)
 
     def beyond(self, null: str) -> Outcome:
-        """Whether it is better on the film by more than on a null, beyond both intervals."""
-        own, chance = self.effect, self.null_effects[null]
-        excess = Interval(own.mean - chance.mean, own.low - chance.high, own.high - chance.low)
-        return judged(excess, margin=MARGIN)
+        """Whether it is better on the film by more than on a null."""
+        return judged(difference_interval(self.effect, self.null_effects[null]), margin=MARGIN)
 
     @property
     def outcome(self) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from psmt.departures import OURS
 from psmt.evaluation import Score, free_running, log_mse, teacher_forced
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
+from psmt.experiments.sharing import SharingPSMT
 from psmt.model import PSMT
 from psmt.types import Array, Predictor
 
@@ -93,21 +94,6 @@ class Summary(NamedTuple):
     """mse_vs_code divided by that of copying the last code."""
 
 
-class _Sharing(PSMT):
-    """PSMT that learns no dictionary that another one has learned from the same film before it."""
-
-    def share(self, learned: dict[int, SparseCoder]) -> Self:
-        """Look for a coder here, and leave it here: by the number of frames, from the first on, that it has learned."""
-        self._learned = learned
-        return self
-
-    def fit_coder(self, samples: Array, learned: SparseCoder | None = None) -> SparseCoder:
-        """The coder that another model has fitted to as many frames, or one of its own."""
-        if len(samples) not in self._learned:
-            self._learned[len(samples)] = super().fit_coder(samples, learned)
-        return self._learned[len(samples)]
-
-
 def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
     """All that is compared, by name: PSMT, which is fitted, and what is not yet; baselines with layers share PSMT's."""
     shared: dict[str, Any] = {
@@ -168,8 +154,8 @@ def predict_phase(
         **departures,
     }
     learned: dict[int, SparseCoder] = {}
-    psmt = _Sharing(**asked).share(learned).fit(past)
-    methods = methods_of(psmt, _Sharing(extrapolation="gain", **asked).share(learned))
+    psmt = SharingPSMT(**asked).share(learned).fit(past)
+    methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **asked).share(learned))
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}

@@ -14,7 +14,7 @@ from psmt.experiments.prediction.phase import METHODS, Mode, PhaseResult, Summar
 from psmt.experiments.prediction.run import PredictionResult
 from psmt.experiments.prediction.starts import NULLS
 from psmt.report import TIE, Cell, Fact, Picture, Section, Table
-from psmt.report.numbers import ratio, signed
+from psmt.report.numbers import error, ratio, signed
 
 COLUMNS = ("method", "log MSE vs code", "MSE vs code", "÷ copying", "MSE vs frame", "÷ copying")
 """Heads of the table of methods."""
@@ -34,8 +34,9 @@ def prediction_sections(result: PredictionResult, pictures: Sequence[bytes], eff
             text=[
                 f"Predicted are {len(found.frames)} frames after frame {found.phase.start:,}, each one step ahead. "
                 f"All that was learned before comes from earlier frames. {motion}",
-                f"Layer 1 alone has an MSE of {np.mean(mse(found.estimates, found.frames)):.3g} vs frame: what "
-                "the code of the true frame does not show. Every method that predicts codes carries about that much.",
+                f"Layer 1 alone has an MSE of {error(float(np.mean(mse(found.estimates, found.frames))))} vs frame: "
+                "what the code of the true frame does not show. Every method that predicts codes carries about that "
+                "much.",
             ],
             pictures=[
                 Picture(
@@ -168,8 +169,8 @@ def methods_row(summary: Summary, summaries: Sequence[Summary]) -> list[Cell]:
     return [
         Cell(METHODS[summary.method]),
         best("log_mse_vs_code", signed(summary.log_mse_vs_code)),
-        best("mse_vs_code", f"{summary.mse_vs_code:.3g}"),
+        best("mse_vs_code", error(summary.mse_vs_code)),
         against(summary.vs_copy_code, "copy_code"),
-        best("mse_vs_frame", f"{summary.mse_vs_frame:.3g}"),
+        best("mse_vs_frame", error(summary.mse_vs_frame)),
         against(summary.vs_copy, "copy"),
     ]

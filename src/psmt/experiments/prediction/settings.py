@@ -79,8 +79,11 @@ class PredictionSettings:
 
     @classmethod
     def demo(cls) -> Self:
-        """For the built-in film."""
-        return cls(n_atoms=320, window=960, n_starts=8, n_null=4)
+        """For the built-in film: a small model, so that there is time for many starts.
+
+        A segment of its window's length is either calm or lively, so that phases are looked for in the whole film.
+        """
+        return cls(n_atoms=128, window=384, n_starts=18, n_null=6, search="film")
 
     @property
     def largest(self) -> int:

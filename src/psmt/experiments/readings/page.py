@@ -7,7 +7,7 @@ from psmt.experiments.readings.claims import readings_claims
 from psmt.experiments.readings.result import PAPER_LOGS, Found, ReadingsResult
 from psmt.experiments.table_1 import PAPER_SIZE
 from psmt.report import UNTOLD, Cell, Fact, Outcome, Page, Picture, Section, Table
-from psmt.report.numbers import listed, signed
+from psmt.report.numbers import error, listed, signed
 
 _WORD: dict[Outcome, str] = {"holds": "yes", "does not hold": "no", UNTOLD: "?"}
 
@@ -88,7 +88,7 @@ def table_1_table(result: ReadingsResult) -> Table:
         [
             [
                 Cell(found.reading.name),
-                *(Cell(f"{mean:.3g}") for mean in found.means.values()),
+                *(Cell(error(mean)) for mean in found.means.values()),
                 _verdict(found.more_atoms),
                 _verdict(found.more_frames),
                 Cell("yes" if found.table_size else "no"),

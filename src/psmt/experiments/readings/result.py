@@ -11,7 +11,7 @@ from psmt.evaluation import Interval, log_mse, mean_interval
 from psmt.experiments.readings.reading import Reading
 from psmt.experiments.readings.settings import ReadingsSettings
 from psmt.experiments.readings.tasks import METHODS
-from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare, mean_by_frame, trimmed
+from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare, trimmed
 from psmt.report import Outcome, all_hold, judged
 from psmt.types import Array
 
@@ -137,10 +137,9 @@ class ReadingsResult:
         sizes, ratios = self.settings.n_atoms, self.settings.ratios
         ends, (before, after) = self.settings.ends(self.n_frames), self._scored(reading)
         places = [(end - before, end + after) for end in ends]
-        logs = {size: mean_by_frame(log_mse(errors), places, self.n_frames) for size, errors in table.items()}
 
         def change(first: tuple[int, int], last: tuple[int, int]) -> Interval:
-            return compare(logs[first], logs[last], window=max(first[1], last[1]))
+            return compare(table[first], places, table[last], places, n_frames=self.n_frames)
 
         windows = {size: self.settings.windows(size) for size in sizes}
         few, many = sizes[0], sizes[-1]

@@ -7,6 +7,7 @@ import numpy as np
 from psmt.experiments.phases import told_motion
 from psmt.experiments.reconstruction.run import ReconstructionResult
 from psmt.report import Fact, Picture, Section
+from psmt.report.numbers import error
 
 
 def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Section:
@@ -16,9 +17,9 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         title="Reconstruction with all frames",
         text=[
             f"Every frame goes through one embedding of all frames, with {result.settings.n_atoms:,} atoms, and back "
-            f"(the original sparse manifold transform, V not centred): mean MSE {np.mean(errors):.3g}, median "
-            f"{np.median(errors):.3g}. The segment of least mean error is {segment.start:,} to {segment.stop:,} "
-            f"(MSE {segment.mse:.3g}), as 8,448 to 9,984 is in the paper.",
+            f"(the original sparse manifold transform, V not centred): mean MSE {error(float(np.mean(errors)))}, "
+            f"median {error(float(np.median(errors)))}. The segment of least mean error is {segment.start:,} to "
+            f"{segment.stop:,} (MSE {error(segment.mse)}), as 8,448 to 9,984 is in the paper.",
             *_phases(result),
         ],
         pictures=[Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")],
@@ -49,7 +50,7 @@ def reconstruction_lines(result: ReconstructionResult) -> list[str]:
     """The mean of the errors, and the segment in which it is least."""
     best = result.segment
     return [
-        f"{len(result.errors):,} frames: mean MSE {result.errors.mean():.4g}",
-        f"least in frames {best.start:,} to {best.stop:,}: mean MSE {best.mse:.4g}",
+        f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
+        f"least in frames {best.start:,} to {best.stop:,}: mean MSE {error(best.mse)}",
         *_phases(result)[1:],
     ]

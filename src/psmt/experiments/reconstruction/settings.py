@@ -68,12 +68,12 @@ class ReconstructionSettings:
     @classmethod
     def quick(cls) -> Self:
         """The small version: a film of a few hundred frames, a few seconds."""
-        return cls(n_atoms=128, window=384)
+        return cls(n_atoms=128, window=384, search="film")
 
     @classmethod
     def demo(cls) -> Self:
         """For the built-in film."""
-        return cls(n_atoms=320, window=960)
+        return cls(n_atoms=128, window=384, search="film")
 
     @property
     def components(self) -> int:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
-from psmt.experiments.options import Out, PatchOptions
+from psmt.experiments.options import MODEL_FLAGS, ModelDepartures, Out, PatchOptions
 
 if TYPE_CHECKING:
     from psmt.experiments.regimes.settings import RegimesSettings
@@ -43,6 +43,7 @@ class RegimesOptions(PatchOptions):
     atoms: Annotated[
         int | None, Parameter(help="M: atoms in the dictionary. Left out: 96.", metavar="INT", show_default=False)
     ] = None
+    departures: ModelDepartures = MODEL_FLAGS
     out: Out = Path("psmt-regimes")
 
     film: ClassVar[str] = "The built-in film, with the seed to begin at: builtin:glide?seed=100. Its speed is set here."
@@ -68,6 +69,7 @@ class RegimesOptions(PatchOptions):
             alpha=self.alpha,
             patch_size=self.patch,
             seed=self.seed,
+            departures=self.departures.settings(),
         )
 
     def open(self, spec: str) -> "Film | SeriesSource":

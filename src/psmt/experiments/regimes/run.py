@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +77,9 @@ def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResu
 
 
 def _task(speed: float, noise: float, seeds: list[int], settings: RegimesSettings, device: str) -> Task:
-    given = {name: value for name, value in vars(settings).items() if name not in ("speeds", "noises", "n_starts")}
+    axes = "speeds", "noises", "n_starts"
+    given = {name: value for name, value in vars(settings).items() if name not in axes}
+    given |= {"departures": settings.departures.parameters}
     inputs = {"speed": float(speed), "noise": float(noise), "film_seeds": seeds, **given, **on_device(device)}
     return Task(f"regimes-v{speed:.3f}-n{noise:.3f}", compare_methods, inputs)
 
@@ -107,15 +110,24 @@ def noisy_patches(film: GlideFilm, noise: float) -> Array:
     return read_patches(replace(film, noise=noise * share), frame_size=film.size, patch_size=film.size).values
 
 
-def _errors(past: Array, delayed: Array, *, seed: int, device: str = "cpu", **given: Any) -> Array:
+def _errors(
+    past: Array,
+    delayed: Array,
+    *,
+    seed: int,
+    device: str = "cpu",
+    departures: Mapping[str, Any] = MappingProxyType({}),
+    **given: Any,
+) -> Array:
     """MSE (n_methods, 2) vs code and vs frame, means over the frames after the first delayed one."""
-    psmt = PSMT(**given, random_state=seed, device=device).fit(past)
+    psmt = PSMT(**given, **departures, random_state=seed, device=device).fit(past)
     shared: dict[str, Any] = {
         "window": psmt.window,
         "n_components": psmt.n_components_,
         "lam": psmt.lam_,
         "coder": psmt.coder_,
         "device": device,
+        **departures,
     }
     methods: dict[str, Predictor] = {
         **{name: PSMT(**shared, extrapolation=name).fit(past) for name in EXTRAPOLATIONS if name in METHODS},

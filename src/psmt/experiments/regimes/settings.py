@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from psmt.departures import OURS, Departures
 from psmt.validation import Constraint, allowing, check_parameters, count, each, real
 
 
@@ -32,6 +33,8 @@ class RegimesSettings:
         Side of the patch.
     seed : int
         Of the dictionary's first atoms.
+    departures : Departures
+        From the paper, by all that have layers.
     """
 
     speeds: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -46,6 +49,7 @@ class RegimesSettings:
     lam: float | Literal["auto"] = "auto"
     patch_size: int = 16
     seed: int = 0
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "speeds": each(real(open_bound=True)),

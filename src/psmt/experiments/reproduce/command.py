@@ -24,13 +24,14 @@ HELP = """Carry out every experiment of the paper on your film, and report on it
 
 Writes what sweep, topology, reconstruct and predict write, summary.json with all numbers, and report.html: one page \
 that opens with each claim of the paper and whether it holds. What the film is too short for is named. Several films \
-get a sub-folder each. Full size on 10,000 frames: minutes to half an hour on two cores, below 4 GiB of memory."""
+get a sub-folder each. Full size on 10,000 frames: seven to twenty minutes on two cores, below 4 GiB of memory."""
 
-DEMO_HELP = """Reproduce the paper, small, on the built-in film, in a minute or two on two cores.
+DEMO_HELP = """Reproduce the paper, small, on the built-in film: about a minute on two cores, and more the first time, \
+when kernels are compiled.
 
 Writes what reproduce writes, report.html above all: one page with verdicts, figures, tables and settings."""
 
-DEMO_FILM = "builtin:glide?frames=3000"
+DEMO_FILM = "builtin:glide?frames=6000"
 
 
 @dataclass(frozen=True, kw_only=True)

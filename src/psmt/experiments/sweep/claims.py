@@ -10,13 +10,14 @@ import numpy as np
 
 from psmt.evaluation import Interval
 from psmt.experiments.sweep.result import Combination, SweepResult
-from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare
+from psmt.experiments.table_1 import MARGIN, NOTHING, PAPER, PAPER_SIZE
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
-from psmt.report.numbers import listed, ratio
+from psmt.report.numbers import error, listed, ratio
 
 _RULE = (
-    f"errors are lower by more than {MARGIN:.0%}, frame by frame with 95% confidence (bootstrap over blocks of frames) "
-    "{}; each λ is judged by itself, and where they disagree it cannot be told, as the paper does not give its own"
+    f"the trimmed mean of the errors is lower by more than {MARGIN:.0%}, with 95% confidence (bootstrap over blocks of "
+    "frames) {}, at the λ whose errors come nearest to the paper's, which does not give its own; where nothing comes "
+    "back, errors are not compared"
 )
 
 
@@ -27,7 +28,9 @@ class Line(NamedTuple):
     head: str
     entries: list[tuple[str, Combination]]
     change: Interval
-    """Of the logarithm of the error."""
+    """Of the logarithm of the trimmed mean."""
+    comes_back: bool
+    """Whether any of it shows more than an empty picture does."""
     outcome: Outcome
 
 
@@ -88,6 +91,18 @@ def of_paper_size(result: SweepResult) -> list[float]:
     return [lam for lam, own in means.items() if low <= min(own) and max(own) <= high]
 
 
+def nearest_price(result: SweepResult, lines: list[Line]) -> float | None:
+    """The λ whose errors are nearest to the paper's, by their geometric means, of those at which frames come back."""
+    tells = [lam for lam in result.settings.lam if any(line.lam == lam and line.comes_back for line in lines)]
+    paper = np.mean(np.log([mean for mean, _ in PAPER.values()]))
+
+    def away(lam: float) -> float:
+        means = [row.trimmed_mean for row in result.table() if row.lam == lam and not row.missing]
+        return float(abs(np.mean(np.log(np.maximum(means, np.finfo(float).tiny))) - paper))
+
+    return min(tells, key=away, default=None)
+
+
 def _lines(result: SweepResult | None, name: Callable[[float, Combination], tuple[str, str]]) -> list[Line]:
     """Entries of Table 1 that stand under one head, at each λ, where there are two to compare."""
     if result is None:
@@ -102,51 +117,51 @@ def _lines(result: SweepResult | None, name: Callable[[float, Combination], tupl
     for (lam, head), entries in grouped.items():
         if len(entries) > 1:
             first, last = entries[0][1], entries[-1][1]
-            change = compare(
-                result.by_frame(lam, first.n_atoms, first.window),
-                result.by_frame(lam, last.n_atoms, last.window),
-                window=max(first.window, last.window),
-            )
-            lines.append(Line(lam, head, entries, change, judged(change, margin=MARGIN)))
+            change = result.change(first, last)
+            comes_back = max(row.trimmed_mean for _, row in entries) < NOTHING * result.empty_error
+            outcome = judged(change, margin=MARGIN) if comes_back else UNTOLD
+            lines.append(Line(lam, head, entries, change, comes_back, outcome))
     return lines
 
 
 def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResult | None, note: str) -> Claim:
     outcomes = by_price(lines)
+    decisive = None if result is None else nearest_price(result, lines)
     support: list[str] = []
     against: list[str] = []
     notes = [note]
     for line in lines:
-        said = _said(line)
-        {"holds": support, "does not hold": against}.get(line.outcome, notes).append(said)
+        if line.lam != decisive:
+            notes.append(f"{_said(line)} ({line.outcome})")
+            continue
+        {"holds": support, "does not hold": against}.get(line.outcome, notes).append(_said(line))
         means = [row.trimmed_mean for _, row in line.entries]
         if line.outcome == "holds" and any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
             against.append(f"λ = {line.lam:g}, {line.head}: not at every step of that chain")
-        for trimming in ("trimmed", "untrimmed"):
-            first, last = (_mean(row, trimming) for row in (line.entries[0][1], line.entries[-1][1]))
-            if line.outcome != UNTOLD and (last < first) != (line.outcome == "holds"):
-                disagrees = f"λ = {line.lam:g}, {line.head}: {trimming}, the mean goes from {first:.3g} to {last:.3g}"
-                (against if line.outcome == "holds" else support).append(disagrees)
+        first, last = line.entries[0][1].mean, line.entries[-1][1].mean
+        if line.outcome != UNTOLD and (last < first) != (line.outcome == "holds"):
+            disagrees = f"λ = {line.lam:g}, {line.head}: untrimmed, the mean goes from {error(first)} to {error(last)}"
+            (against if line.outcome == "holds" else support).append(disagrees)
     if result is not None and not lines:
         there = {row.n_atoms: row.window for row in result.table() if not row.missing}
         sizes = "; ".join(f"M = {size:,} with H = {window:,}" for size, window in there.items())
         notes.append(f"nothing to compare (only {sizes})")
     if result is not None and lines:
-        sized = of_paper_size(result)
-        at = f"at λ = {listed([f'{lam:g}' for lam in sized])}" if sized else "at none of these λ"
-        least, largest = PAPER_SIZE
-        notes.append(f"errors are of the size of the paper's, {least:.2g} to {largest:.2g}, {at}")
+        notes.append(_size_note(result, decisive))
+    own = [line for line in lines if line.lam == decisive]
     return Claim(
         key=key,
         text=f"{text} ({headline(outcomes)})" if outcomes else text,
         rule=_RULE.format(when),
-        outcome=_agreed(outcomes),
+        outcome=UNTOLD if decisive is None else outcomes[decisive],
+        size=f"{_times(own)} the error, λ = {decisive:g}" if own else "",
         support=tuple(support),
         against=tuple(against),
         notes=some(*notes),
         figures={
             f"{lam:g}": {
                 "verdict": outcome,
+                "decides": lam == decisive,
                 **{
                     line.head: {
                         "ratio": [float(np.exp(value)) for value in line.change],
@@ -162,6 +177,20 @@ def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResul
     )
 
 
+def _times(lines: list[Line]) -> str:
+    """By what factor the error changes, over all lines."""
+    return f"{ratio(float(np.exp(np.mean([line.change.mean for line in lines]))))} ×"
+
+
+def _size_note(result: SweepResult, decisive: float | None) -> str:
+    """Which λ decides, and whether its errors are like the paper's."""
+    if decisive is None:
+        return "at none of these λ does anything come back"
+    how = "of the size of" if decisive in of_paper_size(result) else "nearest to"
+    least, largest = PAPER_SIZE
+    return f"λ = {decisive:g} decides: its errors are {how} the paper's, {least:.2g} to {largest:.2g}"
+
+
 def headline(outcomes: Mapping[float, Outcome]) -> str:
     """At which λ a claim has which verdict.
 
@@ -173,18 +202,10 @@ def headline(outcomes: Mapping[float, Outcome]) -> str:
     return "; ".join(f"{kind} at λ = {listed(prices)}" for kind, prices in grouped.items() if prices)
 
 
-def _agreed(outcomes: Mapping[float, Outcome]) -> Outcome:
-    """What all λ say; without any, or where they disagree, it cannot be told."""
-    distinct = set(outcomes.values())
-    return distinct.pop() if len(distinct) == 1 else UNTOLD
-
-
 def _said(line: Line) -> str:
-    """The chain of means, and the ratio frame by frame with its interval."""
-    chain = " → ".join(f"{row.trimmed_mean:.3g} ({name})" for name, row in line.entries)
+    """The chain of means, and the ratio of its ends with its interval."""
+    chain = " → ".join(f"{error(row.trimmed_mean)} ({name})" for name, row in line.entries)
+    if not line.comes_back:
+        return f"λ = {line.lam:g}, {line.head}: MSE {chain}, as large as that of an empty picture: nothing comes back"
     times, low, high = (ratio(float(np.exp(value))) for value in line.change)
-    return f"λ = {line.lam:g}, {line.head}: MSE {chain}; frame by frame {times} times, {low} to {high}"
-
-
-def _mean(row: Combination, trimming: str) -> float:
-    return row.trimmed_mean if trimming == "trimmed" else row.mean
+    return f"λ = {line.lam:g}, {line.head}: MSE {chain}; {times} times, {low} to {high}"

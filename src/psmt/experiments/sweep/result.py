@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.evaluation import log_mse
+from psmt.evaluation import Interval
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.experiments.table_1 import mean_by_frame, trimmed
+from psmt.experiments.table_1 import compare, trimmed
 from psmt.types import Array
 
 
@@ -70,6 +70,8 @@ class SweepResult:
     """MSE (n_segments, H) by (λ, M, H), of the combinations that the film is long enough for."""
     coding_errors: Mapping[tuple[int, int], Array]
     """The same for layer 1 alone, by (M, H)."""
+    empty_error: float = float("inf")
+    """Trimmed mean of the MSE of an empty picture, that of a code of zeros: 1 for standardised patches."""
 
     def rows(self) -> Iterator[Row]:
         """Lines of sweep.csv: one per λ, combination, window and frame."""
@@ -98,10 +100,16 @@ class SweepResult:
             )
         ]
 
-    def by_frame(self, lam: float, n_atoms: int, window: int) -> Array:
-        """Logarithm of the MSE of each frame (n_frames,), its mean over the windows that hold it; NaN where none do."""
-        places = self.settings.segments(window, self.n_frames)
-        return mean_by_frame(log_mse(self.errors[lam, n_atoms, window]), places, self.n_frames)
+    def change(self, first: Combination, last: Combination) -> Interval:
+        """Logarithm of the ratio of two trimmed means, the last over the first, with its interval."""
+        errors, places = zip(
+            *(
+                (self.errors[row.lam, row.n_atoms, row.window], self.settings.segments(row.window, self.n_frames))
+                for row in (first, last)
+            ),
+            strict=True,
+        )
+        return compare(errors[0], places[0], errors[1], places[1], n_frames=self.n_frames)
 
     def _combination(self, lam: float, n_atoms: int, window: int) -> Combination:
         if (lam, n_atoms, window) not in self.errors:

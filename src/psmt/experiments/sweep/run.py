@@ -15,6 +15,7 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.experiments.table_1 import trimmed
 from psmt.stored import blocks
 from psmt.types import Array
 from psmt.validation import check_film
@@ -58,6 +59,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
             (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
             for size, window in order
         },
+        empty_error=float(trimmed(np.mean(film**2, axis=1)).mean()),
     )
 
 

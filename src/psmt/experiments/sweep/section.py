@@ -8,16 +8,10 @@ from psmt.experiments.sweep.claims import atom_lines, by_price, frame_lines, of_
 from psmt.experiments.sweep.result import Combination, SweepResult
 from psmt.experiments.table_1 import PAPER, PAPER_SIZE
 from psmt.report import UNTOLD, Cell, Fact, Picture, Section, Table
-from psmt.report.numbers import listed
+from psmt.report.numbers import error, listed
 
-COLUMNS = (
-    "M, H",
-    "segments",
-    "trimmed mean ± sd",
-    "untrimmed mean ± sd",
-    "layer 1 alone, trimmed",
-    "the paper, trimmed",
-)
+DETAILS = ("λ, M, H", "windows", "trimmed mean", "untrimmed mean ± sd", "layer 1 alone, trimmed")
+"""Heads of the table behind Table 1."""
 
 
 def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
@@ -29,8 +23,8 @@ def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
             "One dictionary of M atoms is learned from the whole film. For each window of H frames, overlapping by "
             f"{1 - 1 / settings.steps_per_window:.0%}, the embedding is made from the window's codes, and each of its "
             "frames goes through it and back. Layer 1 alone is what coding and decoding cost without the embedding.",
-            "The paper's figures are of another film, with prices and an embedding dimension that it does not give. "
-            "What the table says depends on λ, so each has its own; `psmt readings` goes through what else is open.",
+            "What the table says depends on λ, which the paper does not give, so each has its own; `psmt readings` "
+            "goes through what else is open. An MSE of 1 is that of an empty picture: nothing came back.",
         ],
         pictures=[
             Picture(
@@ -38,7 +32,7 @@ def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
             )
             for lam, picture in zip(settings.lam, pictures, strict=True)
         ],
-        tables=[*tables(result), verdicts_table(result)],
+        tables=[*tables(result), paper_table(), verdicts_table(result), details_table(result)],
     )
 
 
@@ -82,30 +76,71 @@ def verdicts_table(result: SweepResult) -> Table:
 
 
 def table_1(result: SweepResult, lam: float) -> Table:
-    """Table 1 at one λ, the paper's own figures beside ours; the best of each M is marked."""
-    ratios = result.settings.ratios
+    """Table 1 at one λ, as the paper has it: a row per M, a column per H; the best of each row is marked."""
     rows = [row for row in result.table() if row.lam == lam]
-    best = {
-        size: min((row.trimmed_mean for row in rows if row.n_atoms == size and not row.missing), default=0.0)
-        for size in result.settings.n_atoms
-    }
     return Table(
-        f"Table 1 at λ = {lam:g}: MSE of reconstructed frames. Trimmed: without 25% of the errors at each end",
-        COLUMNS,
-        [_row(row, ratios[k % len(ratios)], best[row.n_atoms]) for k, row in enumerate(rows)],
+        f"Table 1 at λ = {lam:g}: MSE of reconstructed frames, mean ± sd without 25% of the errors at each end",
+        _grid_heads(result.settings.ratios),
+        [
+            [Cell(f"{size:,}"), *_grid_row([row for row in rows if row.n_atoms == size])]
+            for size in result.settings.n_atoms
+        ],
     )
 
 
-def _row(row: Combination, ratio: float, best: float) -> list[Cell]:
-    name = Cell(f"{row.n_atoms:,}, {row.window:,}")
-    paper = Cell("{:.3f} ± {:.3f}".format(*PAPER[row.n_atoms, ratio]) if (row.n_atoms, ratio) in PAPER else "–")
-    if row.missing:
-        return [name, Cell("0"), Cell("film too short", "missing"), Cell("–"), Cell("–"), paper]
+def paper_table() -> Table:
+    """The paper's own Table 1."""
+    sizes, ratios = sorted({size for size, _ in PAPER}), sorted({ratio for _, ratio in PAPER})
+    best = {size: min(PAPER[size, ratio] for ratio in ratios) for size in sizes}
+    return Table(
+        "The paper's Table 1, of its own film, with prices and an embedding dimension that it does not give",
+        _grid_heads(ratios),
+        [
+            [
+                Cell(f"{size:,}"),
+                *(
+                    Cell(_mean_and_spread(*PAPER[size, ratio]), "best" if PAPER[size, ratio] == best[size] else "")
+                    for ratio in ratios
+                ),
+            ]
+            for size in sizes
+        ],
+    )
+
+
+def details_table(result: SweepResult) -> Table:
+    """What Table 1 does not show: how many windows, untrimmed means, and what layer 1 alone costs."""
+    return Table(
+        "Behind Table 1: windows, untrimmed means, and what coding costs without the embedding",
+        DETAILS,
+        [
+            [
+                Cell(f"{row.lam:g}, {row.n_atoms:,}, {row.window:,}"),
+                Cell(f"{row.n_segments}"),
+                Cell(error(row.trimmed_mean)),
+                Cell(f"{error(row.mean)} ± {error(row.std)}"),
+                Cell(error(row.coding_trimmed_mean)),
+            ]
+            for row in result.table()
+            if not row.missing
+        ],
+    )
+
+
+def _grid_heads(ratios: Sequence[float]) -> tuple[str, ...]:
+    return ("M / H", *(f"{ratio:g} × M" for ratio in ratios))
+
+
+def _grid_row(rows: Sequence[Combination]) -> list[Cell]:
+    """Cells of one M."""
+    best = min((row.trimmed_mean for row in rows if not row.missing), default=0.0)
     return [
-        name,
-        Cell(f"{row.n_segments}"),
-        Cell(f"{row.trimmed_mean:.4f} ± {row.trimmed_std:.4f}", "best" if row.trimmed_mean == best else ""),
-        Cell(f"{row.mean:.4f} ± {row.std:.4f}"),
-        Cell(f"{row.coding_trimmed_mean:.4f}"),
-        paper,
+        Cell("film too short", "missing")
+        if row.missing
+        else Cell(_mean_and_spread(row.trimmed_mean, row.trimmed_std), "best" if row.trimmed_mean == best else "")
+        for row in rows
     ]
+
+
+def _mean_and_spread(mean: float, spread: float) -> str:
+    return f"{mean:.3f} ± {spread:.3f}"

@@ -60,6 +60,7 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
         text=text,
         rule=rule,
         outcome=outcome,
+        size=_more(change.dealt),
         support=some(shares if outcome == "holds" else ""),
         against=some(shares if outcome == "does not hold" else ""),
         notes=some(
@@ -96,8 +97,12 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         f"{percent(float(np.mean(lasting.shuffled.null)))} with their frames in random order: "
         f"{_points(lasting.shuffled)} beyond it"
     )
-    times = f"is {ratio(lasting.share / by_chance)} times" if by_chance > 0 else "stands against"
-    atoms = f"{percent(lasting.share)} {times} the {percent(by_chance)} that they share with their atoms permuted"
+    atoms = (
+        f"{percent(lasting.share)} is {ratio(lasting.share / by_chance)} times the {percent(by_chance)} that they "
+        "share with their atoms permuted"
+        if by_chance > 0
+        else f"with their atoms permuted they share no link, as is they share {percent(lasting.share)}"
+    )
     lines: list[tuple[Outcome, str]] = [
         (exceeds(lasting.shuffled, LEAST), order),
         (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), atoms),
@@ -109,6 +114,7 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         text=text,
         rule=rule,
         outcome=all_hold([outcome for outcome, _ in lines]),
+        size=_more(lasting.shuffled),
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
         notes=some(
@@ -132,6 +138,7 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
     )
     if result is None or not np.isfinite(result.likeness.difference):
         return Claim(key=key, text=text, rule=rule, outcome=UNTOLD, notes=some(note, _no_links(result)))
+    nulls = result.likeness.permuted, result.likeness.shuffled
     lines: list[tuple[Outcome, str]] = []
     for name, test in (("", result.likeness), (", shifted by up to 2 pixels", result.shifted_likeness)):
         if test is None:
@@ -149,6 +156,7 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
         rule=rule,
         # In place; what shifted pictures say is told beside it.
         outcome=lines[0][0],
+        size=f"correlation {_plus(signed(min(null.beyond().mean for null in nulls)))}",
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
         notes=some(*_said(lines, UNTOLD), _few_links(result.lasting.links), note),
@@ -164,6 +172,15 @@ def exceeds(measured: Measured, least: float) -> Outcome:
 
 def _said(lines: list[tuple[Outcome, str]], outcome: Outcome) -> tuple[str, ...]:
     return tuple(line for own, line in lines if own == outcome)
+
+
+def _more(measured: Measured) -> str:
+    """The effect in a few words."""
+    return f"{_plus(f'{round(100 * measured.beyond().mean)}')} links in 100"
+
+
+def _plus(number: str) -> str:
+    return number.replace("-", "−") if number[0] in "-−" else f"+{number}"
 
 
 def _points(measured: Measured) -> str:

@@ -5,10 +5,12 @@ Parts of the film, spread over its whole length, have no frame in common. Two th
 - *Do links last?* The window of each part is compared with those of the others. Null: the frames of each window in
   random order. Which atoms are active together stays, how they move is lost.
 - *Do links change?* Each part is dealt out to two sets, block by block in turn, as one deals cards. Sets of one part
-  are of the same time, sets of two parts are not. Null: the blocks of all parts dealt out at random. How atoms move
-  stays, when they did is lost.
+  are of the same time, sets of two parts are not. Null: the pairs of neighbouring blocks, one of each set, are dealt
+  out to the parts at random. How atoms move stays, when they did is lost. Pairs stay together because neighbours
+  depend on each other where they meet: dealt out one by one, sets of one part would be alike in the film and not in
+  the null, whether anything changes or not (15 of 100 films whose clusters stay had p <= 0.05; of pairs, 4).
 
-Both nulls are exact: on a film in which the order of frames, or of blocks, means nothing, the film is one more draw.
+Both nulls are exact: on a film in which the order of frames, or of pairs, means nothing, the film is one more draw.
 """
 
 from __future__ import annotations
@@ -87,10 +89,14 @@ class Design:
         return (rng.permuted(self.windows, axis=1) for _ in range(count))
 
     def dealt(self, count: int, seed: int) -> Iterator[Ints]:
-        """`sets`, `count` times with all blocks dealt out at random."""
+        """`sets`, `count` times with all pairs of neighbouring blocks dealt out at random."""
         rng = np.random.default_rng([seed, 1])
-        blocks = self.sets.reshape(-1, self.block)
-        return (rng.permutation(blocks).reshape(self.sets.shape) for _ in range(count))
+        n_parts = len(self.sets) // 2
+        # (part, set, block, frame) -> (pair, set, frame), and back.
+        pairs = self.sets.reshape(n_parts, 2, -1, self.block).swapaxes(1, 2).reshape(-1, 2, self.block)
+        for _ in range(count):
+            dealt = rng.permutation(pairs).reshape(n_parts, -1, 2, self.block)
+            yield dealt.swapaxes(1, 2).reshape(self.sets.shape)
 
 
 def _memory(codes: csr_array, parts: Ints) -> int:

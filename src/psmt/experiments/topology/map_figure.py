@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -10,6 +11,9 @@ from psmt.experiments.topology.component_panels import atom_colour
 from psmt.experiments.topology.result import TopologyResult
 from psmt.figures.panels import WIDTH, as_picture, contrast, panel
 from psmt.figures.style import INK, QUIET, TEXT, TITLE
+
+BETWEEN = "#9aa1a9"
+"""What is seen between the atoms."""
 
 
 def atom_map_figure(result: TopologyResult) -> Figure:
@@ -28,7 +32,9 @@ def atom_map_figure(result: TopologyResult) -> Figure:
     height = map_height + 1.25
     figure = Figure(figsize=(WIDTH, height))
     axes = panel(figure, 0.15, 0.45, inside, map_height)
-    axes.imshow(canvas, cmap="gray", vmin=-1, vmax=1, interpolation="auto", interpolation_stage="rgba")
+    # What lies between atoms is grey: neither a bright nor a dark page makes a grid of it.
+    grey = colormaps["gray"].with_extremes(bad=BETWEEN)
+    axes.imshow(canvas, cmap=grey, vmin=-1, vmax=1, interpolation="auto", interpolation_stage="rgba")
     axes.set_axis_off()
     at = 0.15 / WIDTH
     for i, atom in enumerate(result.chosen):

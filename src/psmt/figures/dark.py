@@ -1,0 +1,82 @@
+"""Figures for a dark page: ink and paper change places, pictures stay as they are.
+
+A frame or an atom with black and white exchanged would be another picture. So `png` writes down where the pictures lie,
+in the file itself, and whoever has the file can make the dark one.
+"""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from psmt.types import Array
+
+PAPER = (0x1D, 0x21, 0x26)
+"""Red, green and blue of a dark page's cards, which is what white becomes."""
+
+PLACES = "psmt-pictures"
+"""Text chunk of a PNG file with the places of its pictures: left, top, right and bottom, in pixels."""
+
+N_COLOURS = 128
+"""Of a figure: the dark one needs as many again, and a palette has 256."""
+
+
+def picture_places(figure: Figure, dpi: float) -> list[tuple[int, int, int, int]]:
+    """Left, top, right and bottom of each picture in a figure that was drawn, in pixels of a file of so many dpi."""
+    height = figure.get_size_inches()[1] * dpi
+    scale = dpi / figure.dpi
+    places = []
+    for axes in figure.axes:
+        for image in axes.images:
+            box = image.get_window_extent()
+            left, right = sorted(scale * x for x in (box.x0, box.x1))
+            bottom, top = sorted(scale * y for y in (box.y0, box.y1))
+            places.append((round(left), round(height - top), round(right), round(height - bottom)))
+    return places
+
+
+def with_places(places: list[tuple[int, int, int, int]]) -> PngInfo:
+    """The text chunk for a PNG file."""
+    info = PngInfo()
+    info.add_text(PLACES, json.dumps(places))
+    return info
+
+
+def darkened(png: bytes) -> bytes | None:
+    """The PNG file of a figure for a dark page; None where it does not say what in it is a picture."""
+    if PLACES.encode() not in png:
+        return None
+    light = Image.open(BytesIO(png))
+    indices = np.asarray(light).copy()
+    is_picture = np.zeros(indices.shape, dtype=bool)
+    for left, top, right, bottom in json.loads(light.info[PLACES]):
+        is_picture[max(top, 0) : bottom, max(left, 0) : right] = True
+    palette = np.array(light.getpalette(), dtype=np.float64).reshape(-1, 3)[:N_COLOURS]
+    indices[~is_picture] += len(palette)
+    dark = Image.fromarray(indices)
+    dark.putpalette(np.concatenate([palette, swap_lightness(palette)]).round().astype(np.uint8).tobytes())
+    file = BytesIO()
+    dark.save(file, format="png", optimize=True, dpi=light.info.get("dpi", (150, 150)))
+    return file.getvalue()
+
+
+def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
+    """Colours (n, 3) of 0 to 255 with light and dark exchanged and their hue kept; white is `PAPER`.
+
+    The mean of the largest and the smallest channel, lightness, is turned around; what a colour has beyond it stays.
+
+    >>> swap_lightness(np.array([[255.0, 255.0, 255.0], [0.0, 0.0, 0.0]])).round().astype(int).tolist()
+    [[29, 33, 38], [255, 255, 255]]
+    """
+    given = np.asarray(colours, dtype=np.float64) / 255
+    lightness = (given.max(axis=1, keepdims=True) + given.min(axis=1, keepdims=True)) / 2
+    paper = np.array(PAPER) / 255
+    turned = np.clip(given + 1 - 2 * lightness, 0, 1)
+    swapped: Array = 255 * (paper + (1 - paper) * turned)
+    return swapped

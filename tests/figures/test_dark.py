@@ -1,0 +1,58 @@
+"""A figure on a dark page: ink and paper change places, pictures do not."""
+
+from io import BytesIO
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+from psmt.figures import png
+from psmt.figures.dark import PAPER, darkened, swap_lightness
+from psmt.figures.panels import panel
+
+DPI = 100
+
+
+def drawn():
+    """A figure with a picture in its left half, black above and white below, and a blue line in its right half."""
+    figure = Figure(figsize=(4, 2))
+    left = panel(figure, 0, 0, 2, 2)
+    left.imshow(np.array([[0.0], [1.0]]), cmap="gray", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    left.set_axis_off()
+    right = panel(figure, 2.2, 0.2, 1.6, 1.6)
+    right.plot([0, 1], [0.5, 0.5], color="#0072b2", linewidth=12)
+    right.set_axis_off()
+    return png(figure, dpi=DPI)
+
+
+def pixels(file):
+    return np.asarray(Image.open(BytesIO(file)).convert("RGB")).astype(int)
+
+
+def test_paper_turns_dark_and_pictures_stay():
+    light = drawn()
+    dark = pixels(darkened(light))
+    assert dark.shape == (200, 400, 3)
+    np.testing.assert_array_equal(pixels(light)[:, :195], dark[:, :195])  # black stays black, white stays white
+    assert (dark[20, 100] == 0).all() and (dark[180, 100] == 255).all()
+    np.testing.assert_array_equal(dark[5, 390], PAPER)
+
+
+def test_lines_keep_their_hue_and_stand_out():
+    red, green, blue = pixels(darkened(drawn()))[100, 300]
+    assert red < green < blue  # still blue
+    assert blue - PAPER[2] > 120
+
+
+def test_a_photograph_is_left_alone():
+    file = BytesIO()
+    Image.new("L", (4, 4), 200).save(file, format="png")
+    assert darkened(file.getvalue()) is None
+    assert darkened(b"no picture") is None
+
+
+def test_light_and_dark_are_exchanged():
+    greys = np.repeat(np.linspace(0, 255, 9)[:, None], 3, axis=1)
+    swapped = swap_lightness(greys)
+    assert (np.diff(swapped, axis=0) < 0).all()
+    assert swapped.min() >= min(PAPER) - 1 and swapped.max() <= 255
