@@ -125,6 +125,11 @@ class Mailbox:
         if snapshot.state["epoch"] != self._epoch:
             self._epoch, self._step, self._moment, self._atoms = snapshot.state["epoch"], -1, -1, 0
         patch = snapshot.patch
+        points = [list(point) for point in snapshot.points if point.step > self._step]
+        if points:
+            self._step = points[-1][0]
+        # The frame comes first: it says whether all that a page knows is forgotten.
+        out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points, "patch": patch}, snapshot.strip))
         if patch is not None and patch["version"] != self._atoms:
             self._atoms = patch["version"]
             out.append(pack({"kind": "atoms", "version": self._atoms}, snapshot.atoms))
@@ -133,9 +138,4 @@ class Mailbox:
                 self._moment = moment.number
                 told = {key: getattr(moment, key) for key in ("number", "step", "surprise", "seconds")}
                 out.append(pack({"kind": "moment", "what": moment.kind, **told}, moment.strip))
-        points = [list(point) for point in snapshot.points if point.step > self._step]
-        if points:
-            self._step = points[-1][0]
-        header = {"kind": "frame", **snapshot.state, **extra, "points": points, "patch": patch}
-        out.append(pack(header, snapshot.strip))
         return out

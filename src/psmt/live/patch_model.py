@@ -17,8 +17,8 @@ from psmt.model import PSMT
 from psmt.patches import PatchCutter, standardise
 from psmt.types import Array, Levels
 
-N_ATOMS, WINDOW = 64, 128
-"""M and H: small, so that the first window is full after five seconds, and the frame rate holds."""
+SIZES = ((32, 48), (64, 128))
+"""M and H at first and later: small, so that there is something to see after two seconds, and the frame rate holds."""
 
 LAM = 0.1
 """As the experiments have it."""
@@ -45,15 +45,15 @@ _MIN_USES = 3
 class PatchModel:
     """`PSMT` on the patch at the centre of each frame.
 
-    It begins when the first window is full. Its dictionary is learned again from all that came each time that this has
-    doubled: what a patch has shown in five seconds is little.
+    It begins when the first window is full, and with more atoms when a longer one is. Its dictionary is learned again
+    from all that came each time that this has doubled: what a patch has shown in five seconds is little.
 
     Parameters
     ----------
     size : int
         Side of the frames.
     extrapolation : str
-        As in `PSMT`.
+        As in `PSMT`; the paper's straight line, until somebody asks for another.
     device : str
         As in `PSMT`.
     model : PSMT, optional
@@ -61,7 +61,7 @@ class PatchModel:
     """
 
     def __init__(
-        self, size: int, *, extrapolation: str = "phase", device: str = "cpu", model: PSMT | None = None
+        self, size: int, *, extrapolation: str = "linear", device: str = "cpu", model: PSMT | None = None
     ) -> None:
         self.device = device
         self.model = model
@@ -72,35 +72,38 @@ class PatchModel:
         self.version = 0 if model is None else 1
         """Counts the dictionaries."""
         self._past: deque[Array] = deque(maxlen=HISTORY)
-        self._due = WINDOW
+        self._n_seen = 0
+        self._due = SIZES[0][1]
         self._axes: Array | None = None
 
     @property
     def n_awaited(self) -> int:
         """Frames that are still needed before there is a window."""
-        return 0 if self.model is not None else max(WINDOW - len(self._past), 0)
+        return 0 if self.model is not None else SIZES[0][1] - self._n_seen
 
     def choose(self, extrapolation: str) -> None:
         """Go on by another rule, with what the patches have shown so far."""
         if extrapolation in EXTRAPOLATIONS:
             self.extrapolation = extrapolation
-            if len(self._past) >= WINDOW and not self._keeps_dictionary:
+            if self.model is not None and not self._keeps_dictionary:
                 self._learn()
 
     def receive(self, frame: Levels) -> None:
         """Take in a frame (size, size)."""
         patch = standardise(self.cutter.cut(frame)[None]).values[0]
         self._past.append(patch)
+        self._n_seen += 1
         if self.model is not None:
             self.model.update(patch)
-        if not self._keeps_dictionary and len(self._past) >= self._due:
-            self._due = 2 * self._due if self._due < HISTORY else self._due + HISTORY
+        if not self._keeps_dictionary and self._n_seen >= self._due:
             self._learn()
+            self._due = max(2 * self._due, SIZES[1][1])
 
     def _learn(self) -> None:
+        n_atoms, window = next(size for size in reversed(SIZES) if size[1] <= len(self._past))
         model = PSMT(
-            n_atoms=N_ATOMS,
-            window=WINDOW,
+            n_atoms=n_atoms,
+            window=window,
             n_components=None,
             lam=LAM,
             extrapolation=self.extrapolation,
@@ -119,6 +122,7 @@ class PatchModel:
         predicted = engine_for(self.model.device, self.model.dtype).numpy(self.model.predict_codes(horizon))
         return {
             "version": self.version,
+            "rule": self.extrapolation,
             **_active(codes[-1]),
             **self._trajectory(codes[-TRAIL:], predicted, embedding),
             **_graph(codes, embedding),
@@ -177,7 +181,7 @@ def _graph(codes: Array, embedding: Array) -> dict[str, Any]:
 
 
 def _picture(values: Array) -> list[int]:
-    """Standardised grey levels (n_features,) as bytes: the mean is grey, two and a half deviations are black or white."""
+    """Standardised grey levels (n_features,) as bytes; two and a half deviations from the mean are black or white."""
     return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
 
 

@@ -102,7 +102,9 @@ class _Hall:
                 film = await run_in_threadpool(self._session.recording.film)
             except PSMTError as error:
                 return PlainTextResponse(f"{error}\n", 409)
-        return Response(film, headers={"content-disposition": 'attachment; filename="psmt-live.mp4"'}, media_type="video/mp4")
+        return Response(
+            film, headers={"content-disposition": 'attachment; filename="psmt-live.mp4"'}, media_type="video/mp4"
+        )
 
     async def socket(self, socket: WebSocket) -> None:
         """Serve one page until it goes, sends what none of ours would, or no longer reads."""

@@ -141,7 +141,7 @@ class LiveServer:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone: uvicorn would raise them again at the end, and a wanted end would look like a failure."""
+        """Leave signals alone: uvicorn would raise them again, and a wanted end would look like a failure."""
         yield
 
 

@@ -29,7 +29,7 @@ from psmt.validation import check_count
 from psmt.video import FramePSMT
 
 ERROR_SCALE = 0.4
-"""Absolute error that the error map draws brightest."""
+"""Absolute error that the error map draws brightest; below it goes by the root, so that small errors are seen too."""
 
 _PATIENCE = 0.05
 """Seconds between two looks at what was asked while no frame comes."""
@@ -182,7 +182,11 @@ class Session:
         """Make the strip of three pictures."""
         self._last_frame = frame
         expected = self._frames.expectation
-        panels = [frame, np.full_like(frame, 0.5) if expected is None else expected.frame, self._error / ERROR_SCALE]
+        panels = [
+            frame,
+            np.full_like(frame, 0.5) if expected is None else expected.frame,
+            np.sqrt(self._error / ERROR_SCALE),
+        ]
         pixels = np.clip(np.hstack(panels) * 255.0 + 0.5, 0, 255).astype(np.uint8)
         file = BytesIO()
         Image.fromarray(pixels).save(file, "JPEG", quality=_QUALITY)
@@ -226,7 +230,7 @@ class Session:
         self._epoch += 1
 
     def _new_patch(self, model: PSMT | None) -> PatchModel:
-        return PatchModel(self.feed.size, extrapolation=self._frames.extrapolation, device=self._device, model=model)
+        return PatchModel(self.feed.size, device=self._device, model=model)
 
     def _save(self) -> None:
         if self._save_to is None:

@@ -54,7 +54,7 @@ class Curve {
 }
 
 export class RatioCurve extends Curve {
-  constructor(canvas) { super(canvas, { low: 0.05, high: 4, ticks: [0.1, 0.3, 1, 3] }); }
+  constructor(canvas) { super(canvas, { low: 0.006, high: 4, ticks: [0.01, 0.03, 0.1, 0.3, 1, 3] }); }
 
   draw(points) {
     const { context, x, y, ink, right, height } = this.begin(points);

@@ -30,20 +30,24 @@ export class Graph {
 
   relax() {
     const places = [...this.places.values()];
-    places.forEach((place) => { place.fx = -0.35 * place.x; place.fy = -0.35 * place.y; });
+    places.forEach((place) => { place.fx = -0.3 * place.x; place.fy = -0.3 * place.y; });
     for (let i = 0; i < places.length; i += 1) {
       for (let j = i + 1; j < places.length; j += 1) {
         const [dx, dy] = [places[i].x - places[j].x, places[i].y - places[j].y];
-        const push = 0.016 / (dx * dx + dy * dy + 0.004);
+        const push = 0.03 / (dx * dx + dy * dy + 0.004);
         places[i].fx += push * dx; places[i].fy += push * dy;
         places[j].fx -= push * dx; places[j].fy -= push * dy;
       }
     }
+    // An atom with many links would draw all of them into one heap.
+    const count = new Map();
+    for (const atom of this.links.flat()) count.set(atom, (count.get(atom) || 0) + 1);
+    const degree = (a, b) => Math.sqrt(Math.max(count.get(a), count.get(b)));
     for (const [a, b] of this.links) {
       const [p, q] = [this.places.get(a), this.places.get(b)];
       if (!p || !q) continue;
       const [dx, dy] = [q.x - p.x, q.y - p.y];
-      const pull = 0.9 * (Math.hypot(dx, dy) - 0.16);
+      const pull = 0.5 * (Math.hypot(dx, dy) - 0.24) / degree(a, b);
       p.fx += pull * dx; p.fy += pull * dy; q.fx -= pull * dx; q.fy -= pull * dy;
     }
     for (const place of places) {

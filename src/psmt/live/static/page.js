@@ -165,9 +165,11 @@ function drawPatch() {
   put("machine-text", state.awaits_patches
     ? `The paper’s own machine starts when its first window is full: ${frames(state.awaits_patches)} to go.`
     : `The paper’s own machine, at work on the square in the middle of the frame: ${patch ? patch.n_active : 0} of its atoms are active.`);
+  part("machine").classList.toggle("waiting", !patch);
   if (!patch) return;
   showPatches(part("seen-patch"), part("guess-patch"), patch);
   atoms.show(patch.active, patch.activity);
+  put("patch-rule", patch.rule);
   trajectory.draw(patch);
   graph.draw();
   part("graph").setAttribute("aria-label", `Graph of ${patch.nodes.length} atoms with ${patch.links.length} links`);

@@ -3,7 +3,8 @@
 const times = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 export const aheadOf = ({ horizon, rate, pace }) => {
-  const each = rate || pace;
+  // Frames that are dropped make the steps of the model longer than those of the film.
+  const each = rate && pace ? Math.min(rate, pace) : rate || pace;
   return each ? `${times(horizon, "frame")}, ${(horizon / each).toFixed(2)} s` : times(horizon, "frame");
 };
 
