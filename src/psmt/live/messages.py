@@ -55,7 +55,7 @@ def parse_control(text: str) -> Control:
     elif name == "extrapolation":
         good = isinstance(value, str) and value in EXTRAPOLATIONS
     elif name == "ping":
-        good = type(value) in (int, float) and abs(value) < 1e15
+        good = isinstance(value, int | float) and abs(value) < 1e15
     else:
         raise RefusedMessage("there is no such control")
     if not good:
@@ -125,9 +125,9 @@ class Mailbox:
         if snapshot.state["epoch"] != self._epoch:
             self._epoch, self._step, self._moment, self._atoms = snapshot.state["epoch"], -1, -1, 0
         patch = snapshot.patch
-        points = [list(point) for point in snapshot.points if point.step > self._step]
+        points = [point for point in snapshot.points if point.step > self._step]
         if points:
-            self._step = points[-1][0]
+            self._step = points[-1].step
         # The frame comes first: it says whether all that a page knows is forgotten.
         out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points, "patch": patch}, snapshot.strip))
         if patch is not None and patch["version"] != self._atoms:

@@ -76,7 +76,7 @@ def live(
     """
     given = isinstance(model_or_source, FramePSMT | PSMT)
     session = open_session(
-        source if given else model_or_source,  # type: ignore[arg-type]
+        source if given else model_or_source,
         size=size,
         horizon=horizon,
         device=device,

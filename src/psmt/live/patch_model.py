@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from io import BytesIO
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,7 @@ class PatchModel:
 
 
 def _side_of(model: PSMT) -> int:
-    side = round(model.n_features_in_**0.5)
+    side = isqrt(model.n_features_in_)
     if side**2 != model.n_features_in_:
         raise PSMTError(
             f"the model has {model.n_features_in_} features, which is no square patch; give one that was fitted to "

@@ -23,7 +23,7 @@ _MOST = 3600
 
 _TITLES = ("the world now", "what is expected", "where it was wrong")
 _HEAD, _GAP, _ENLARGED = 34, 12, 320
-_STOPS = ((0, (6, 10, 24)), (70, (58, 20, 92)), (140, (190, 55, 80)), (205, (249, 142, 8)), (255, (252, 245, 190)))
+_STOPS = ((0, 6, 10, 24), (70, 58, 20, 92), (140, 190, 55, 80), (205, 249, 142, 8), (255, 252, 245, 190))
 """Levels of error and their colours, as on the page."""
 
 
@@ -93,6 +93,6 @@ def _titled(shown: int) -> Image.Image:
 
 def error_colours() -> Picture:
     """Colours (256, 3) of the error map."""
-    levels, colours = zip(*_STOPS, strict=True)
-    table = [np.interp(np.arange(256), levels, [colour[k] for colour in colours]) for k in range(3)]
+    levels, *channels = zip(*_STOPS, strict=True)
+    table = [np.interp(np.arange(256), levels, channel) for channel in channels]
     return np.stack(table, axis=1).round().astype(np.uint8)

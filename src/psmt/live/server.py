@@ -130,7 +130,8 @@ class _Hall:
         if reason is not None:
             # Whoever does not read does not hear the reason either.
             with suppress(TimeoutError, RuntimeError, WebSocketDisconnect):
-                await asyncio.wait_for(socket.close(_REFUSED, reason), 1.0)
+                async with asyncio.timeout(1.0):
+                    await socket.close(_REFUSED, reason)
         for end in ends:
             if isinstance(end, Exception) and not isinstance(end, RefusedMessage | WebSocketDisconnect | RuntimeError):
                 raise end
@@ -145,7 +146,9 @@ class _Hall:
             extra = {"viewers": len(self._viewers), "camera": self._camera_seat(viewer)}
             for message in viewer.mailbox.mail(snapshot, extra):
                 try:
-                    await asyncio.wait_for(socket.send_bytes(message), PATIENCE)
+                    # Not `wait_for`, which may swallow that the task was cancelled (Python 3.11).
+                    async with asyncio.timeout(PATIENCE):
+                        await socket.send_bytes(message)
                 except TimeoutError:
                     raise RefusedMessage(f"nothing was read for {PATIENCE:g} seconds") from None
 
