@@ -12,11 +12,11 @@ from contextlib import suppress
 from importlib.resources import files
 
 import pytest
-from live.conftest import SIDE, StandIn, frame_headers
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as _connect
 
+from live.conftest import SIDE, StandIn, frame_headers
 from psmt.live import messages, server
 
 

@@ -41,6 +41,8 @@ class Outcome(NamedTuple):
     """Absolute error (size, size)."""
     mse: float
     copy_mse: float
+    across_cut: bool = False
+    """Another scene has begun: nobody could know, and one such error is larger than all others together."""
 
 
 class _Rollout(NamedTuple):
@@ -113,6 +115,9 @@ class FramePredictor:
         else:
             self.model.update(frame)
             self._first = [frame]
+            if self.model.cut_:
+                self._drop_expectations()
+                outcome = None if outcome is None else outcome._replace(across_cut=True)
         if self.model is not None:
             self._expect(frame)
         return outcome

@@ -138,6 +138,7 @@ class Session:
                 except Exception as error:  # the page must say it, whatever it was
                     self._tell(f"The model failed ({error}) and begins anew.", bad=True)
                     self._reset()
+                    self._publish()
             self._frames.close()
 
     def _turn(self) -> None:
@@ -156,8 +157,9 @@ class Session:
         outcome = self._frames.receive(frame)
         self._patch.receive(frame)
         if outcome is not None:
-            self._scores.judge(outcome.mse, outcome.copy_mse)
             self._error = outcome.error
+            if not outcome.across_cut:
+                self._scores.judge(outcome.mse, outcome.copy_mse)
         model = self._frames.model
         surprise, cut = (1.0, False) if model is None else (model.surprise_, model.cut_)
         mark = self._scores.add(self._frames.step, surprise, cut)

@@ -256,7 +256,8 @@ part("extrapolation").addEventListener("change", ({ target }) => { socket.ask("e
 const keys = {
   " ": actions.pause, ".": actions.step, r: actions.reset, m: record, s: actions.save,
   "[": () => lookAhead(Number(part("horizon").value) - 1), "]": () => lookAhead(Number(part("horizon").value) + 1),
-  Escape: () => { if (looking) backToLive(); else hideBanner(); },
+  // The focus goes too, so that the space bar pauses again.
+  Escape: () => { document.activeElement.blur(); if (looking) backToLive(); else hideBanner(); },
 };
 
 document.addEventListener("keydown", (event) => {
