@@ -20,7 +20,7 @@ lint: .venv/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-BENCHMARKS := speed pace prediction frames
+BENCHMARKS := speed pace prediction frames live
 
 bench: .venv/ready-bench
 	for name in $(basename $(notdir $(wildcard $(BENCHMARKS:%=benchmarks/%.py)))); do \

@@ -22,7 +22,7 @@ _MOST = 3600
 """Pictures at the most, however quickly they come: a bound on memory."""
 
 _TITLES = ("the world now", "what is expected", "where it was wrong")
-_HEAD, _GAP, _ENLARGED = 34, 12, 320
+_HEAD, _GAP, _SMALLEST = 30, 10, 200
 _STOPS = ((0, 6, 10, 24), (70, 58, 20, 92), (140, 190, 55, 80), (205, 249, 142, 8), (255, 252, 245, 190))
 """Levels of error and their colours, as on the page."""
 
@@ -72,7 +72,7 @@ def _pictures(strips: Iterator[bytes]) -> Iterator[Picture]:
     for strip in strips:
         levels = np.asarray(Image.open(BytesIO(strip)).convert("L"))
         side = levels.shape[0]
-        shown = max(side, _ENLARGED)
+        shown = max(side, _SMALLEST)
         if sheet is None:
             sheet = _titled(shown)
         for k in range(3):
