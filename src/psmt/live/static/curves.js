@@ -2,7 +2,7 @@
 
 import { colours, dot, fresh } from "./drawing.js";
 
-const SPAN = 600;
+const [SHORTEST, LONGEST] = [150, 600];
 const LEFT = 34;
 const FOOT = 18;
 
@@ -13,13 +13,15 @@ class Curve {
 
   begin(points) {
     const drawn = fresh(this.canvas);
-    const last = points.length ? points[points.length - 1][0] : SPAN;
+    const last = points.length ? points[points.length - 1][0] : 0;
+    // The curve grows into its place, so that the first frames are seen too.
+    const span = Math.min(LONGEST, Math.max(SHORTEST, points.length ? last - points[0][0] : 0));
     const right = drawn.width - 8;
     const y = (value) => {
       const place = Math.log(Math.min(Math.max(value, this.low), this.high) / this.low) / Math.log(this.high / this.low);
       return 8 + (1 - place) * (drawn.height - FOOT - 12);
     };
-    const x = (step) => right - ((last - step) / SPAN) * (right - LEFT);
+    const x = (step) => right - ((last - step) / span) * (right - LEFT);
     const ink = colours();
     drawn.context.fillStyle = ink.faint;
     drawn.context.strokeStyle = ink.edge;
@@ -36,7 +38,7 @@ class Curve {
     drawn.context.textBaseline = "alphabetic";
     drawn.context.fillText("now", right, drawn.height - 3);
     drawn.context.textAlign = "left";
-    drawn.context.fillText(`${SPAN} frames ago`, LEFT, drawn.height - 3);
+    drawn.context.fillText(`${span} frames ago`, LEFT, drawn.height - 3);
     return { ...drawn, x, y, ink, right };
   }
 
@@ -95,6 +97,7 @@ export class SurpriseCurve extends Curve {
   draw(points) {
     const { context, x, y, ink, height } = this.begin(points);
     this.marks = [];
+    let labelled = -Infinity;
     for (const [step, , surprise, mark] of points) {
       if (!mark) continue;
       const colour = mark === "cut" ? ink.bad : ink.guess;
@@ -108,7 +111,7 @@ export class SurpriseCurve extends Curve {
       context.stroke();
       context.setLineDash([]);
       dot(context, x(step), y(surprise), 4, colour);
-      if (mark === "cut") { context.fillStyle = colour; context.fillText("cut", x(step) + 5, 16); }
+      if (mark === "cut" && x(step) - labelled > 30) { labelled = x(step); context.fillStyle = colour; context.fillText("cut", x(step) + 5, 16); }
     }
     context.strokeStyle = ink.seen;
     context.lineWidth = 1.6;
