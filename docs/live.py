@@ -2,7 +2,7 @@
 
     python docs/live.py [--busy]
 
-With --busy each frame waits for the model, so that a busy machine shows the model and not its load.
+With --busy fewer and smaller frames wait for the model, so that a busy machine shows the model and not its load.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from psmt.live.messages import Control
 from psmt.live.serving import LiveServer, open_session
 from psmt.live.session import Session
 
-HORIZON, N_FRAMES = 3, 280
+HORIZON = 3
 PICTURE = Path(__file__).with_name("live.png")
 
 
-def watch(session: Session, *, busy: bool) -> None:
-    """Wait until the model has seen enough."""
-    while session.snapshot.state.get("step", 0) < N_FRAMES:
+def watch(session: Session, n_frames: int, *, busy: bool) -> None:
+    """Wait until the model has seen so many frames."""
+    while session.snapshot.state.get("step", 0) < n_frames:
         state = session.snapshot.state
         if busy and (not state or state["awaits_frames"] or state["of_step"] == state["step"] + HORIZON):
             session.submit(Control("step"))
@@ -34,10 +34,11 @@ def watch(session: Session, *, busy: bool) -> None:
 
 def main() -> None:
     """Serve, wait, and take the picture."""
-    session = open_session("builtin:glide?seed=3", horizon=HORIZON)
+    busy = "--busy" in sys.argv
+    session = open_session("builtin:glide?seed=3", horizon=HORIZON, size=112 if busy else None)
     server = LiveServer(session)
     server.start()
-    watch(session, busy="--busy" in sys.argv)
+    watch(session, 135 if busy else 300, busy=busy)
     with sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="dark")

@@ -202,5 +202,7 @@ def test_in_a_notebook(visit, film, tmp_path):
     with psmt.live(film, height=500) as shown:
         cell = tmp_path / "notebook.html"
         cell.write_text(f"<!doctype html><title>cell</title>{shown._repr_html_()}")
-        assert f"{SIDE} × {SIDE}" in reads(visit(shown.address), "source", str(SIDE))
+        page = visit(shown.address)
+        assert f"{SIDE} × {SIDE}" in reads(page, "source", str(SIDE))
+        page.close()
     assert "iframe" in cell.read_text()

@@ -95,7 +95,7 @@ export class SurpriseCurve extends Curve {
   }
 
   draw(points) {
-    const { context, x, y, ink, height } = this.begin(points);
+    const { context, x, y, ink, right, height } = this.begin(points);
     this.marks = [];
     let labelled = -Infinity;
     for (const [step, , surprise, mark] of points) {
@@ -111,7 +111,7 @@ export class SurpriseCurve extends Curve {
       context.stroke();
       context.setLineDash([]);
       dot(context, x(step), y(surprise), 4, colour);
-      if (mark === "cut" && x(step) - labelled > 30) { labelled = x(step); context.fillStyle = colour; context.fillText("cut", x(step) + 5, 16); }
+      if (mark === "cut" && x(step) - labelled > 30) { labelled = x(step); context.fillStyle = colour; context.fillText("cut", x(step) + (x(step) > right - 26 ? -23 : 5), 16); }
     }
     context.strokeStyle = ink.seen;
     context.lineWidth = 1.6;

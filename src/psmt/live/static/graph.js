@@ -34,7 +34,7 @@ export class Graph {
     for (let i = 0; i < places.length; i += 1) {
       for (let j = i + 1; j < places.length; j += 1) {
         const [dx, dy] = [places[i].x - places[j].x, places[i].y - places[j].y];
-        const push = 0.03 / (dx * dx + dy * dy + 0.004);
+        const push = 0.022 / (dx * dx + dy * dy + 0.004);
         places[i].fx += push * dx; places[i].fy += push * dy;
         places[j].fx -= push * dx; places[j].fy -= push * dy;
       }
@@ -42,7 +42,7 @@ export class Graph {
     // An atom with many links would draw all of them into one heap.
     const count = new Map();
     for (const atom of this.links.flat()) count.set(atom, (count.get(atom) || 0) + 1);
-    const degree = (a, b) => Math.sqrt(Math.max(count.get(a), count.get(b)));
+    const degree = (a, b) => Math.max(count.get(a), count.get(b));
     for (const [a, b] of this.links) {
       const [p, q] = [this.places.get(a), this.places.get(b)];
       if (!p || !q) continue;

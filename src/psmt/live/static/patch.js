@@ -71,9 +71,9 @@ export class Trajectory {
     const { context, width, height } = fresh(this.canvas);
     const ink = colours();
     const box = this.follow([...trail, ...ahead]);
-    const scale = Math.min((width - 56) / box.width, (height - 50) / box.height);
+    const scale = Math.min((width - 56) / box.width, (height - 64) / box.height);
     const x = (point) => width / 2 + (point[0] - box.x) * scale;
-    const y = (point) => height / 2 - (point[1] - box.y) * scale;
+    const y = (point) => height / 2 - 6 - (point[1] - box.y) * scale;
     context.fillStyle = ink.faint;
     context.textAlign = "center";
     context.fillText("straightest direction →", width / 2, height - 4);
@@ -123,17 +123,16 @@ export class Trajectory {
     context.font = "12px system-ui, sans-serif";
   }
 
-  // The picture's frame follows the points slowly, so that motion is seen as motion.
+  // The picture's frame widens at once and narrows slowly, so that motion is seen as motion.
   follow(points) {
-    const [xs, ys] = [0, 1].map((k) => points.map((point) => point[k]));
-    const wanted = {
-      x: (Math.min(...xs) + Math.max(...xs)) / 2, y: (Math.min(...ys) + Math.max(...ys)) / 2,
-      width: Math.max(Math.max(...xs) - Math.min(...xs), 1e-6), height: Math.max(Math.max(...ys) - Math.min(...ys), 1e-6),
-    };
-    const box = this.box || wanted;
-    const jump = Math.abs(wanted.x - box.x) > 2 * box.width || Math.abs(wanted.y - box.y) > 2 * box.height;
-    const pull = this.box && !jump ? 0.2 : 1;
-    this.box = Object.fromEntries(Object.keys(wanted).map((key) => [key, box[key] + pull * (wanted[key] - box[key])]));
-    return this.box;
+    const ranges = [0, 1].map((k) => {
+      const values = points.map((point) => point[k]);
+      return [Math.min(...values), Math.max(...values)];
+    });
+    this.box = (this.box || ranges).map(([low, high], k) => [
+      Math.min(ranges[k][0], low + 0.1 * (ranges[k][0] - low)), Math.max(ranges[k][1], high + 0.1 * (ranges[k][1] - high)),
+    ]);
+    const [[left, right], [bottom, top]] = this.box;
+    return { x: (left + right) / 2, y: (bottom + top) / 2, width: Math.max(right - left, 1e-6), height: Math.max(top - bottom, 1e-6) };
   }
 }

@@ -28,8 +28,8 @@ export function lead(state) {
 }
 
 export const RULES = {
-  phase: "phase: what turns goes on turning",
-  gain: "gain: a learned share of the last change",
-  linear: "linear: the last change once more",
+  phase: "phase: turning goes on",
+  gain: "gain: a learned share",
+  linear: "linear: the same change again",
   hold: "hold: nothing changes",
 };
