@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import av
 import numpy as np
@@ -52,7 +54,7 @@ def visit(browser):
     for context in contexts:
         context.close()
     assert not complaints
-    assert {place.split(":")[0] for place in asked if place} <= {"127.0.0.1"}
+    assert {place.split(":")[0] for place in asked if place} <= {"127.0.0.1", "localhost", ""}
 
 
 def contrast(page, name):
@@ -198,11 +200,27 @@ def test_a_server_that_ends_is_told(serve_film, browser, film):
     page.close()
 
 
-def test_in_a_notebook(visit, film, tmp_path):
-    with psmt.live(film, height=500) as shown:
-        cell = tmp_path / "notebook.html"
-        cell.write_text(f"<!doctype html><title>cell</title>{shown._repr_html_()}")
-        page = visit(shown.address)
-        assert f"{SIDE} × {SIDE}" in reads(page, "source", str(SIDE))
+class _Notebook(BaseHTTPRequestHandler):
+    """A page with one output cell."""
+
+    cell = ""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(f"<!doctype html><title>notebook</title><link rel=icon href=data:,>{self.cell}".encode())
+
+    def log_message(self, *_words):
+        pass
+
+
+def test_an_output_cell_of_a_notebook_shows_the_page(visit, film):
+    with psmt.live(film, height=500) as shown, ThreadingHTTPServer(("127.0.0.1", 0), _Notebook) as notebook:
+        _Notebook.cell = shown._repr_html_()
+        threading.Thread(target=notebook.serve_forever, daemon=True).start()
+        page = visit(f"http://localhost:{notebook.server_port}/")
+        inside = page.frame_locator("iframe").locator("#source")
+        eventually(page, lambda: f"{SIDE} × {SIDE}" in inside.text_content())
         page.close()
-    assert "iframe" in cell.read_text()
+        notebook.shutdown()

@@ -86,7 +86,7 @@ def test_a_notebook_shows_the_page_in_a_frame():
 
 
 def test_a_fitted_model_goes_on_and_is_left_alone(film):
-    model = psmt.FramePSMT(n_atoms=16, random_state=0).fit(film[:10])
+    model = psmt.FramePSMT().fit(film[:10])
     before = model.get_state()
     with (
         psmt.live(model, source=film) as page,

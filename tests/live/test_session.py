@@ -289,7 +289,7 @@ def test_a_model_of_patches_looks_at_the_centre(glide, film, tmp_path):
 
 
 def test_models_that_do_not_fit_are_refused(film):
-    flat = FramePSMT(n_atoms=8, random_state=0).fit(film[:4, :32])
+    flat = FramePSMT().fit(film[:4, :32])
     with pytest.raises(PSMTError, match="squares"):
         open_session(film, model=flat)
     line = PSMT(n_atoms=8, window=20, n_components=2, lam=0.1, random_state=0).fit(

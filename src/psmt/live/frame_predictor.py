@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import mse
+from psmt.threads import one_thread
 from psmt.types import Levels
 from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
 
 N_FIRST = 8
-"""Frames that the dictionary of tiles is learned from."""
-
-N_ATOMS = 64
-"""Tiles in the dictionary: a blend by code adds little, and fewer atoms are quicker."""
+"""Frames that the model begins with: a third of a second."""
 
 MAX_HORIZON = 10
 """Frames ahead at the most."""
@@ -110,8 +108,7 @@ class FramePredictor:
         if self.model is None:
             self._first.append(frame)
             if len(self._first) == N_FIRST:
-                model = FramePSMT(n_atoms=N_ATOMS, extrapolation=self.extrapolation, random_state=0)
-                self.model = model.fit(np.stack(self._first))
+                self.model = FramePSMT(extrapolation=self.extrapolation).fit(np.stack(self._first))
         else:
             self.model.update(frame)
             self._first = [frame]
@@ -148,8 +145,7 @@ class FramePredictor:
             self._promise(Expectation(self.model.predict(), frame, self.step + 1))
         elif self._rollout is None:
             twin, horizon = copy.deepcopy(self.model), self.horizon
-            future = self._pool.submit(lambda: twin.predict(horizon)[-1])
-            self._rollout = _Rollout(frame, self.step + horizon, future)
+            self._rollout = _Rollout(frame, self.step + horizon, self._pool.submit(_roll_out, twin, horizon))
 
     def _promise(self, expected: Expectation) -> None:
         self.expectation = expected
@@ -160,3 +156,10 @@ class FramePredictor:
     def _drop_expectations(self) -> None:
         self.expectation, self._rollout = None, None
         self._pending.clear()
+
+
+def _roll_out(model: FramePSMT, horizon: int) -> Levels:
+    """The frame (size, size) that a model expects so many frames ahead."""
+    # The other cores belong to the model that learns.
+    with one_thread():
+        return model.predict(horizon)[-1]

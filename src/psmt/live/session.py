@@ -23,7 +23,7 @@ from psmt.live.patch_model import PatchModel
 from psmt.live.recording import Recording
 from psmt.live.scores import Moment, Point, Scores
 from psmt.model import PSMT
-from psmt.threads import one_thread
+from psmt.threads import one_blas_thread
 from psmt.types import Levels
 from psmt.validation import check_count
 from psmt.video import FramePSMT
@@ -131,7 +131,7 @@ class Session:
 
     def _run(self) -> None:
         # Small matrices at a high rate: a second BLAS thread would only take the server's core.
-        with one_thread():
+        with one_blas_thread():
             while not self._stopped.is_set():
                 try:
                     self._turn()
