@@ -160,13 +160,15 @@ def test_the_camera_of_the_browser(serve_film, visit):
     page.click("#camera")
     reads(page, "ratio", r"^\d")
     assert contrast(page, "now") > 1
-    assert page.is_hidden("#camera")
+    reads(page, "camera", "Stop this camera")
     # A second page sees the same world, and cannot put its own into its place.
     other = visit(server.address)
     reads(other, "camera", "Another page")
     assert other.is_disabled("#camera")
     eventually(other, lambda: contrast(other, "now") > 1)
     reads(page, "viewers", "2 pages")
+    page.click("#camera")
+    reads(page, "camera", "Use this camera")
 
 
 def test_the_page_fits_on_every_screen_in_both_schemes(serve_film, visit, film):

@@ -1,6 +1,7 @@
 """The worker: what it predicts, how it is judged, and what people can ask of it."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from psmt.live.patch_model import SIZES, PatchModel
 from psmt.live.scores import EVENT, Scores
 from psmt.live.serving import load_model, open_session
 from psmt.live.session import Session
-from psmt.sources import open_frames
+from psmt.sources import open_frames, open_stream
 
 
 def wait_for(condition, seconds=30.0):
@@ -215,6 +216,19 @@ def test_a_film_that_breaks_off_says_so(begin):
     session = begin(frames())
     wait_for(lambda: state_of(session).get("problem"))
     assert "shape" in state_of(session)["problem"]
+
+
+def test_a_film_over_the_network_plays_at_its_own_rate_and_a_camera_as_it_comes(film):
+    def stream(n_frames):
+        source = open_stream(iter(film[:5]), fps=10.0)
+        return SourceFeed(replace(source, n_frames=n_frames))
+
+    known, endless = stream(5), stream(None)
+    known.pause(), endless.pause()
+    known.start(), endless.start()
+    wait_for(lambda: endless.ended)
+    assert not known.ended, "it waits while it is paused"
+    known.stop()
 
 
 def test_waiting_for_the_slot():

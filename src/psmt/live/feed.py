@@ -120,8 +120,8 @@ class BrowserCamera(Feed):
 class SourceFeed(Feed):
     """Frames of a source of this machine, read in a thread of its own.
 
-    A film plays at its own rate and waits while it is paused. A stream goes on meanwhile: what it shows is dropped,
-    since a camera that is read late lags behind the world.
+    A film plays at its own rate and waits while it is paused; so does one that comes over the network, whose length is
+    known. A stream goes on meanwhile: what it shows is dropped, since a camera that is read late lags behind the world.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ class SourceFeed(Feed):
     def __init__(self, source: FrameSource, *, size: int | None = None, loop: bool = True) -> None:
         reader = FrameReader(min(DEFAULT_SIZE, *source.shape) if size is None else size)
         side, _ = reader.shape(source)
-        rate = source.fps or (DEFAULT_RATE if source.repeatable else None)
+        self._paced = source.repeatable or source.n_frames is not None
+        rate = source.fps or (DEFAULT_RATE if self._paced else None)
         super().__init__(source.name, side, rate)
         self._source = source
         self._loop = loop and source.repeatable
@@ -164,7 +165,7 @@ class SourceFeed(Feed):
     def _play_once(self) -> None:
         due = monotonic()
         for pixels in self._source:
-            if self._source.repeatable:
+            if self._paced:
                 due = self._wait_until(due)
                 if self._stopped.is_set():
                     return

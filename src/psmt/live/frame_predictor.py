@@ -162,4 +162,6 @@ def _roll_out(model: FramePSMT, horizon: int) -> Levels:
     """The frame (size, size) that a model expects so many frames ahead."""
     # The other cores belong to the model that learns.
     with one_thread():
-        return model.predict(horizon)[-1]
+        frames = model.predict(horizon)
+    last: Levels = frames[-1]
+    return last

@@ -156,9 +156,10 @@ function drawControls() {
   part("save").title = state.saves ? "" : "Start with --save FILE to say where to";
   part("record").disabled = state.recorded < 1;
   const button = part("camera");
-  button.hidden = !state.camera || state.camera === "yours";
+  button.hidden = !state.camera;
   button.disabled = state.camera === "taken" || !Camera.possible;
-  put("camera", state.camera === "taken" ? "Another page’s camera is shown" : Camera.possible ? "Use this camera" : "No camera at this address: use localhost");
+  const other = state.camera === "taken" ? "Another page’s camera is shown" : "No camera at this address: use localhost";
+  put("camera", button.disabled ? other : camera.running ? "Stop this camera" : "Use this camera");
 }
 
 function drawPatch() {
@@ -233,6 +234,7 @@ async function record() {
 }
 
 async function useCamera() {
+  if (camera.running) { camera.stop(); draw(); return; }
   try {
     await camera.start(state.size);
   } catch (error) {
