@@ -35,10 +35,10 @@ def watch(session: Session, n_frames: int, *, busy: bool) -> None:
 def main() -> None:
     """Serve, wait, and take the picture."""
     busy = "--busy" in sys.argv
-    session = open_session("builtin:glide?seed=3", horizon=HORIZON, size=112 if busy else None)
+    session = open_session("builtin:glide?seed=3", horizon=HORIZON, size=96 if busy else None)
     server = LiveServer(session)
     server.start()
-    watch(session, 135 if busy else 300, busy=busy)
+    watch(session, 85 if busy else 300, busy=busy)
     with sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="dark")

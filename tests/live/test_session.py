@@ -95,6 +95,9 @@ def test_what_comes_too_late_is_shown_but_not_judged(film):
     assert predictor.collect()
     assert predictor.expectation.of_step == predictor.step
     assert not predictor._pending
+    # It is followed by one from the newest frame, though no other frame comes.
+    wait_for(predictor.collect)
+    assert predictor.expectation.of_step == predictor.step + 2
     predictor.close()
 
 

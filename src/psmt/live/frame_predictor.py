@@ -126,6 +126,9 @@ class FramePredictor:
         made_from, of_step, future = self._rollout
         self._rollout = None
         self._promise(Expectation(future.result(), made_from, of_step))
+        if of_step != self.step + self.horizon:
+            # Frames have come meanwhile, and while the film is paused no other asks for the next rollout.
+            self._expect(self._first[-1])
         return True
 
     def close(self) -> None:
