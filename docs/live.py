@@ -29,7 +29,6 @@ def watch(session: Session, n_frames: int, *, busy: bool) -> None:
         if busy and (not state or state["awaits_frames"] or state["of_step"] == state["step"] + HORIZON):
             session.submit(Control("step"))
         time.sleep(0.01)
-    session.submit(Control("play"))
 
 
 def main() -> None:

@@ -42,7 +42,8 @@ paintPalette(part("palette"));
 // Messages
 
 function onMessage(header, payload) {
-  if (header.kind === "atoms") atoms.load(payload);
+  // While the film is paused no frame follows that would draw them.
+  if (header.kind === "atoms") atoms.load(payload).then(() => { if (state) draw(); });
   else if (header.kind === "moment") moments.add(header, payload);
   else if (header.kind === "frame") onFrame(header, payload);
 }
