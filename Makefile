@@ -30,7 +30,7 @@ fuzz: .venv/ready-dev
 	$(FUZZ)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands
 
-BENCHMARKS := speed pace prediction frames
+BENCHMARKS := speed pace prediction frames live
 
 bench: .venv/ready-bench
 	for name in $(basename $(notdir $(wildcard $(BENCHMARKS:%=benchmarks/%.py)))); do \

@@ -1,5 +1,7 @@
 """Films, code sequences and results that the tests share."""
 
+import shutil
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -10,6 +12,12 @@ from psmt.engines import engine_for
 from psmt.evaluation import Score, mse
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what was left out, where it was: with -q nobody else does."""
+    if shutil.which("chromium") is None:
+        terminalreporter.write_line("psmt live was not tried in a browser: there is no chromium (apt install chromium)")
 
 
 @pytest.fixture(scope="session", autouse=True)

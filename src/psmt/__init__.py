@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     from psmt.coding import SparseCoder
     from psmt.embedding import TemporalEmbedding
+    from psmt.live.notebook import live
     from psmt.model import PSMT
     from psmt.patches import read_patches
     from psmt.sources import open_frames
     from psmt.video.model import FramePSMT
 
-__all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "open_frames", "read_patches"]
+__all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "live", "open_frames", "read_patches"]
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `psmt --help` need not wait for numba and scikit-learn."""
+    if name == "live":
+        return import_module("psmt.live")  # a package that can be called
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'psmt' has no attribute {name!r}")

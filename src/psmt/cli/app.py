@@ -18,6 +18,7 @@ from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
 from psmt.experiments.options import MODEL_FLAGS, FilmOptions, ModelDepartures
 from psmt.experiments.reproduce import command as whole_paper
+from psmt.live import command as live_page
 
 _HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
 
@@ -31,6 +32,7 @@ _EXAMPLES = """Examples:
   psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
   psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
+  psmt live camera                     a page in the browser: your camera, and what comes next
   psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
 A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
@@ -82,6 +84,20 @@ def reproduce(
     from psmt.cli.work import reproduce_films
 
     reproduce_films(films, options)
+
+
+_LIVE = live_page.LiveOptions()
+
+
+@app.command(help=live_page.HELP, help_epilogue="")
+def live(
+    source: Annotated[str, Parameter(help=live_page.SOURCE)] = live_page.DEFAULT_SOURCE,
+    /,
+    *,
+    options: Annotated[live_page.LiveOptions, Parameter(name="*")] = _LIVE,
+) -> None:
+    """The page in a browser."""
+    live_page.run_live(source, options)
 
 
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
+from psmt.atom_graph import used_columns
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.graph import embed, used_columns
+from psmt.experiments.topology.graph import embed
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.topology.scalars import nan_mean, plain
 from psmt.numerics.rank import fix_signs

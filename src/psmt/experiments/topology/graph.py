@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from psmt.atom_graph import links, similar_columns
 from psmt.embedding import solve_closed_form, solve_window
 from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
@@ -44,13 +45,6 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
     covariance, second = covariance_of(sums, centred=how.get("centred", True)), second_moment_of_differences(sums)
     rank_tol = how.get("rank_tol", RANK_TOL)
     return solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol).matrix
-
-
-def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""
-    norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
-    atoms = np.flatnonzero(norms)
-    return atoms, embedding[:, atoms] / engine.array(norms[atoms])
 
 
 def window_graph(
@@ -111,9 +105,9 @@ def link_sets(
     for own, chosen in zip(used, frames, strict=True):
         part = csr_array(codes[chosen])
         embedding = embed(part, n_components, engine, run=run, **how)
-        atoms, similarity = _similarity(embedding, often_used(part, min_uses), engine)
+        atoms, similarity = similar_columns(embedding, often_used(part, min_uses), engine)
         own[atoms] = True
-        edges.append(_links(atoms, similarity, threshold))
+        edges.append(links(atoms, similarity, threshold))
     return {"edges": np.concatenate(edges), "counts": np.array([len(part) for part in edges]), "used": used}
 
 
@@ -129,8 +123,8 @@ def similarity_graph(
     """The graph of the columns of P (n_components, n_atoms), of all or some atoms: what `window_graph` returns."""
     engine = engine_for(device)
     n_atoms = embedding.shape[1]
-    atoms, similarity = _similarity(engine.array(embedding), may_link, engine)
-    edges = _links(atoms, similarity, threshold)
+    atoms, similarity = similar_columns(engine.array(embedding), may_link, engine)
+    edges = links(atoms, similarity, threshold)
     _, component = connected_components(_adjacency(edges, n_atoms), directed=False)
     k = min(N_NEAREST, n_atoms - 1)
     nearest = np.full((n_atoms, k), -1, dtype=np.int32)
@@ -148,20 +142,6 @@ def similarity_graph(
         "nearest": nearest,
         "nearest_similarity": nearest_similarity,
     }
-
-
-def _similarity(embedding: Any, may_link: NDArray[np.bool_] | None, engine: Engine) -> tuple[NDArray[np.intp], Array]:
-    """Atoms (n,) that may have links, and cosines (n, n) between their columns of P (n_components, n_atoms)."""
-    atoms, unit = used_columns(embedding, engine)
-    if may_link is not None:
-        kept = np.flatnonzero(may_link[atoms])
-        atoms, unit = atoms[kept], unit[:, kept]
-    return atoms, engine.numpy(unit.T @ unit)
-
-
-def _links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    # One triangle alone decides: rounding could break the symmetry of the product.
-    return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)
 
 
 def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:

@@ -1,0 +1,35 @@
+"""Which atoms move together: cosines between columns of P, and links between those that point the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.engines import Engine
+from psmt.types import Array
+
+
+def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
+    """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""
+    norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
+    atoms = np.flatnonzero(norms)
+    return atoms, embedding[:, atoms] / engine.array(norms[atoms])
+
+
+def similar_columns(
+    embedding: Any, may_link: NDArray[np.bool_] | None, engine: Engine
+) -> tuple[NDArray[np.intp], Array]:
+    """Atoms (n,) that may have links, and cosines (n, n) between their columns of P (n_components, n_atoms)."""
+    atoms, unit = used_columns(embedding, engine)
+    if may_link is not None:
+        kept = np.flatnonzero(may_link[atoms])
+        atoms, unit = atoms[kept], unit[:, kept]
+    return atoms, engine.numpy(unit.T @ unit)
+
+
+def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
+    """Linked atoms (n_links, 2), the lower first and in order: those whose cosine (n, n) is above the threshold."""
+    # One triangle alone decides: rounding could break the symmetry of the product.
+    return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

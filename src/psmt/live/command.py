@@ -1,0 +1,88 @@
+"""`psmt live`: what it says of itself, and its options."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from psmt.errors import PSMTError
+
+DEFAULT_SOURCE = "builtin:glide"
+
+SOURCE = (
+    "A film (as for the other commands), builtin:glide, camera (the browser's own), camera:0 (one of this machine), or "
+    "the address of a stream (rtsp://, http://)."
+)
+
+HELP = """See a camera or film and, beside it, what the model expects to come next, while it learns.
+
+Opens a page in the browser. It listens on this machine alone; with another --host it prints an address with a token, \
+and only who has that is let in. Ctrl-C ends it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveOptions:
+    """Options of `psmt live`."""
+
+    size: Annotated[
+        int | None,
+        Parameter(
+            help="Side of the frame in pixels, after shrinking its centred square. Left out: 200, or the whole square "
+            "of a smaller film.",
+            metavar="INT",
+            show_default=False,
+        ),
+    ] = None
+    horizon: Annotated[int, Parameter(help="Frames to look ahead at first, 1 to 10; the page has a slider.")] = 1
+    loop: Annotated[bool, Parameter(help="A film begins again at its end, or ends.")] = True
+    device: Annotated[
+        str, Parameter(help="Where the model of the centre patch computes: cpu, or cuda.", metavar="cpu|cuda")
+    ] = "cpu"
+    model: Annotated[
+        Path | None,
+        Parameter(
+            help="Saved model to start from: a FramePSMT, or a PSMT for the centre patch.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        Parameter(
+            help="File that the page may save the model to. Left out: nothing can be saved.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None
+    host: Annotated[str, Parameter(help="Address to listen on. Any but loopback needs the token that is printed.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Parameter(help="Port to listen on; 0 is any that is free.")] = 8765
+    browser: Annotated[bool, Parameter(help="Open the page in a browser.")] = True
+
+
+def run_live(source: str, options: LiveOptions) -> None:
+    """Serve the page until Ctrl-C."""
+    try:
+        from psmt.live.serving import LiveServer, load_model, open_session
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn", "websockets"):
+            raise
+        raise PSMTError(f"psmt live needs {error.name}; install it with: pip install 'psmt[live]'") from error
+    from psmt.engines import engine_for
+
+    engine_for(options.device)
+    session = open_session(
+        source,
+        size=options.size,
+        horizon=options.horizon,
+        device=options.device,
+        model=None if options.model is None else load_model(options.model, options.device),
+        save_to=options.save,
+        loop=options.loop,
+    )
+    server = LiveServer(session, host=options.host, port=options.port)
+    print(f"psmt live: {session.feed.name} at {server.address}\npsmt live: Ctrl-C ends it", flush=True)
+    server.run(browser=options.browser)
+    print("psmt live: ended", flush=True)

@@ -1,0 +1,92 @@
+// The graph of atoms: springs along links, repulsion between all, and the atoms themselves as nodes.
+
+import { calm, colours, fresh } from "./drawing.js";
+
+export class Graph {
+  constructor(canvas, atoms) {
+    Object.assign(this, { canvas, atoms, places: new Map(), links: [], active: new Map(), heat: 0 });
+  }
+
+  forget() { this.places.clear(); }
+
+  update({ nodes, links, active, activity }) {
+    this.active = new Map(active.map((atom, k) => [atom, activity[k]]));
+    this.links = links;
+    const known = new Set(nodes);
+    for (const atom of this.places.keys()) if (!known.has(atom)) this.places.delete(atom);
+    let fresh_nodes = 0;
+    nodes.forEach((atom) => {
+      if (this.places.has(atom)) return;
+      // A sunflower spreads newcomers evenly, and the same ones always alike.
+      const turn = 2.399963 * atom;
+      const radius = 0.11 * Math.sqrt(atom + 0.5);
+      this.places.set(atom, { x: radius * Math.cos(turn), y: radius * Math.sin(turn) });
+      fresh_nodes += 1;
+    });
+    this.heat = Math.max(this.heat, fresh_nodes ? 1 : 0.15);
+    // With reduced motion the layout is finished before it is shown.
+    for (let turn = 0; turn < (calm.matches ? 40 : 3); turn += 1) this.relax();
+  }
+
+  relax() {
+    const places = [...this.places.values()];
+    places.forEach((place) => { place.fx = -0.3 * place.x; place.fy = -0.3 * place.y; });
+    for (let i = 0; i < places.length; i += 1) {
+      for (let j = i + 1; j < places.length; j += 1) {
+        const [dx, dy] = [places[i].x - places[j].x, places[i].y - places[j].y];
+        const push = 0.022 / (dx * dx + dy * dy + 0.004);
+        places[i].fx += push * dx; places[i].fy += push * dy;
+        places[j].fx -= push * dx; places[j].fy -= push * dy;
+      }
+    }
+    // An atom with many links would draw all of them into one heap.
+    const count = new Map();
+    for (const atom of this.links.flat()) count.set(atom, (count.get(atom) || 0) + 1);
+    const degree = (a, b) => Math.max(count.get(a), count.get(b));
+    for (const [a, b] of this.links) {
+      const [p, q] = [this.places.get(a), this.places.get(b)];
+      if (!p || !q) continue;
+      const [dx, dy] = [q.x - p.x, q.y - p.y];
+      const pull = 0.5 * (Math.hypot(dx, dy) - 0.24) / degree(a, b);
+      p.fx += pull * dx; p.fy += pull * dy; q.fx -= pull * dx; q.fy -= pull * dy;
+    }
+    for (const place of places) {
+      const length = Math.hypot(place.fx, place.fy);
+      const step = Math.min(0.12, 0.25 * length * this.heat) / (length || 1);
+      place.x += step * place.fx; place.y += step * place.fy;
+    }
+    this.heat = Math.max(0.12, 0.985 * this.heat);
+  }
+
+  draw() {
+    const { context, width, height } = fresh(this.canvas);
+    const ink = colours();
+    const spread = Math.max(0.5, ...[...this.places.values()].map(({ x, y }) => Math.max(Math.abs(x) * height / width * 1.25, Math.abs(y))));
+    const scale = (0.5 * height - 20) / spread;
+    const [cx, cy] = [width / 2, height / 2];
+    context.lineWidth = 1.4;
+    for (const [a, b] of this.links) {
+      const [p, q] = [this.places.get(a), this.places.get(b)];
+      if (!p || !q) continue;
+      const lit = this.active.has(a) && this.active.has(b);
+      context.strokeStyle = lit ? ink.seen : ink.faint;
+      context.globalAlpha = lit ? 1 : 0.45;
+      context.beginPath();
+      context.moveTo(cx + p.x * scale, cy + p.y * scale);
+      context.lineTo(cx + q.x * scale, cy + q.y * scale);
+      context.stroke();
+    }
+    const order = [...this.places.entries()].sort(([a], [b]) => this.active.has(a) - this.active.has(b));
+    for (const [atom, { x, y }] of order) {
+      const lit = this.active.has(atom);
+      const side = lit ? 24 : 16;
+      const [left, top] = [cx + x * scale - side / 2, cy + y * scale - side / 2];
+      context.globalAlpha = lit ? 1 : 0.6;
+      this.atoms.paint(context, atom, left, top, side);
+      context.strokeStyle = lit ? ink.seen : ink.edge;
+      context.lineWidth = lit ? 2.5 : 1;
+      context.strokeRect(left, top, side, side);
+    }
+    context.globalAlpha = 1;
+  }
+}

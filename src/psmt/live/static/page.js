@@ -1,0 +1,277 @@
+// The page: what comes over the socket goes into the panels, what people do goes out.
+
+import { Camera } from "./camera.js";
+import { RatioCurve, SurpriseCurve } from "./curves.js";
+import { Graph } from "./graph.js";
+import { clock, Moments } from "./moments.js";
+import { Atoms, showPatches, Trajectory } from "./patch.js";
+import { paintPalette, Strip } from "./pictures.js";
+import { Socket } from "./socket.js";
+import { aheadOf, frames, lead, RULES } from "./words.js";
+
+const SPAN = 600;
+const PAUSE = "M4 3h3v10H4zM9 3h3v10H9z";
+const PLAY = "M4 2.5l9 5.5-9 5.5z";
+
+const part = (id) => document.getElementById(id);
+const put = (id, text) => { const own = part(id); if (own.textContent !== text) own.textContent = text; };
+
+const strip = new Strip(part("now"), part("expected"), part("error"));
+const ratioCurve = new RatioCurve(part("ratio-curve"));
+const surpriseCurve = new SurpriseCurve(part("surprise-curve"), (step) => moments.chooseStep(step));
+const atoms = new Atoms(part("atoms"));
+const trajectory = new Trajectory(part("trajectory"));
+const graph = new Graph(part("graph"), atoms);
+const moments = new Moments(part("moments"), part("no-moments"), lookBack);
+
+let state = null;
+let points = [];
+let epoch = null;
+let patch = null;
+let looking = null;
+let noticed = null;
+let spoken = 0;
+let drawing = false;
+let touched = 0;
+
+const socket = new Socket({ onMessage, onState: onSocketState });
+const camera = new Camera(socket);
+
+paintPalette(part("palette"));
+
+// Messages
+
+function onMessage(header, payload) {
+  // While the film is paused no frame follows that would draw them.
+  if (header.kind === "atoms") atoms.load(payload).then(() => { if (state) draw(); });
+  else if (header.kind === "moment") moments.add(header, payload);
+  else if (header.kind === "frame") onFrame(header, payload);
+}
+
+function onFrame(header, payload) {
+  if (header.epoch !== epoch) {
+    epoch = header.epoch;
+    points = [];
+    patch = null;
+    moments.forget();
+    graph.forget();
+    trajectory.forget();
+    if (looking) backToLive();
+  }
+  state = header;
+  points.push(...header.points);
+  const oldest = points.length ? points[points.length - 1][0] - SPAN : 0;
+  while (points.length && points[0][0] < oldest) points.shift();
+  if (header.patch) {
+    if (patch && header.patch.version !== patch.version) { graph.forget(); trajectory.forget(); }
+    patch = header.patch;
+    graph.update(patch);
+  }
+  if (!looking && payload.length) strip.show(payload);
+  if (!drawing) { drawing = true; requestAnimationFrame(draw); }
+}
+
+function onSocketState(what, reason) {
+  part("lamp").className = what === "open" ? "lamp on" : "lamp off";
+  if (what === "open") { if (part("banner").dataset.why === "socket") hideBanner(); return; }
+  put("source", "not connected");
+  tell(reason ? `The connection was closed: ${reason}.` : "The server does not answer. Trying again …", { bad: true, why: "socket" });
+}
+
+// Drawing
+
+function draw() {
+  drawing = false;
+  drawVitals();
+  drawFigures();
+  drawControls();
+  ratioCurve.draw(points);
+  surpriseCurve.draw(points);
+  drawPatch();
+}
+
+function drawVitals() {
+  put("source", `${state.source}, ${state.size} × ${state.size}${state.ended ? ", ended" : state.paused ? ", paused" : ""}`);
+  part("lamp").className = state.problem ? "lamp off" : state.paused || state.ended ? "lamp" : "lamp on";
+  put("pace", state.pace === null ? "–" : state.pace.toFixed(state.pace < 10 ? 1 : 0));
+  const way = socket.roundTrip === null ? 0 : (state.camera ? 1 : 0.5) * socket.roundTrip;
+  put("latency", String(Math.round(state.latency + way)));
+  put("dropped", state.dropped.toLocaleString("en"));
+  put("viewers", state.viewers === 1 ? "1 page" : `${state.viewers} pages`);
+  if (state.notice && state.notice.number !== noticed) {
+    if (noticed !== null || state.notice.number > 0) tell(state.notice.text, { bad: state.notice.bad, why: "notice" });
+    noticed = state.notice.number;
+  }
+}
+
+function drawFigures() {
+  const words = lead(state);
+  const line = part("lead");
+  const text = words.map(([word]) => word).join("");
+  if (line.textContent !== text) {
+    line.replaceChildren(...words.map(([word, kind]) => {
+      if (!kind) return document.createTextNode(word);
+      const own = document.createElement(kind === "guess" ? "em" : "strong");
+      own.className = kind;
+      own.textContent = word;
+      return own;
+    }));
+    if (performance.now() - spoken > 10000) { spoken = performance.now(); put("lead-aloud", text); }
+  }
+  const better = state.ratio !== null && state.ratio < 1;
+  put("ratio", state.ratio === null ? "–" : state.ratio.toFixed(2));
+  part("ratio").className = state.ratio === null ? "" : better ? "good" : "bad";
+  const last = points[points.length - 1];
+  put("surprise", last && last[2] !== null ? last[2].toFixed(last[2] < 10 ? 1 : 0) : "–");
+  put("ahead", `in ${frames(state.horizon)}`);
+  put("patch-ahead", `in ${frames(state.horizon)}`);
+  part("wait").hidden = state.awaits_frames === 0 || Boolean(looking);
+  put("wait", state.camera && state.step === 0 ? "no camera yet" : `${frames(state.awaits_frames)} to go`);
+  const share = (100 * state.patch_side) / state.size;
+  for (const id of ["square-now", "square-expected"]) {
+    const { style } = part(id);
+    style.width = style.height = `${share}%`;
+    style.left = style.top = `${50 - share / 2}%`;
+  }
+  if (last) {
+    part("ratio-curve").setAttribute("aria-label", `Error divided by that of copying: ${part("ratio").textContent} now; copying is 1`);
+    part("surprise-curve").setAttribute("aria-label", `Surprise: ${part("surprise").textContent} times the usual error; ${state.n_cuts} cuts and ${state.n_events} events so far`);
+  }
+}
+
+function drawControls() {
+  put("pause-text", state.paused ? "Play" : "Pause");
+  part("pause-icon").setAttribute("d", state.paused ? PLAY : PAUSE);
+  const slider = part("horizon");
+  // While somebody moves it, the slider is theirs.
+  if (performance.now() - touched > 600) slider.value = state.horizon;
+  const shown = { ...state, horizon: Number(slider.value) };
+  put("horizon-text", aheadOf(shown));
+  slider.setAttribute("aria-valuetext", `${aheadOf(shown)} ahead`);
+  const select = part("extrapolation");
+  if (!select.options.length) {
+    for (const name of state.extrapolations) select.add(new Option(RULES[name] || name, name));
+  }
+  if (document.activeElement !== select) select.value = state.extrapolation;
+  part("save").disabled = !state.saves;
+  part("save").title = state.saves ? "" : "Start with --save FILE to say where to";
+  part("record").disabled = state.recorded < 1;
+  const button = part("camera");
+  button.hidden = !state.camera;
+  button.disabled = state.camera === "taken" || !Camera.possible;
+  const other = state.camera === "taken" ? "Another page’s camera is shown" : "No camera at this address: use localhost";
+  put("camera", button.disabled ? other : camera.running ? "Stop this camera" : "Use this camera");
+}
+
+function drawPatch() {
+  put("machine-text", state.awaits_patches
+    ? `The paper’s own machine starts when its first window is full: ${frames(state.awaits_patches)} to go.`
+    : `The paper’s own machine, at work on the square in the middle of the frame: ${patch ? patch.n_active : 0} of its atoms are active.`);
+  part("machine").classList.toggle("waiting", !patch);
+  if (!patch) return;
+  showPatches(part("seen-patch"), part("guess-patch"), patch);
+  atoms.show(patch.active, patch.activity);
+  put("patch-rule", patch.rule);
+  trajectory.draw(patch);
+  graph.draw();
+  part("graph").setAttribute("aria-label", `Graph of ${patch.nodes.length} atoms with ${patch.links.length} links`);
+}
+
+// Banners
+
+function tell(text, { bad = false, why, button = "Close", act = hideBanner } = {}) {
+  const banner = part("banner");
+  banner.hidden = false;
+  banner.className = bad ? "banner bad" : "banner";
+  banner.dataset.why = why;
+  put("banner-text", text);
+  put("banner-button", button);
+  part("banner-button").onclick = act;
+}
+
+function hideBanner() { part("banner").hidden = true; }
+
+function lookBack(moment) {
+  looking = moment;
+  moments.mark(moment);
+  strip.show(moment.strip);
+  const what = moment.what === "cut" ? "a cut" : "an event";
+  tell(`You look at ${what} at ${clock(moment.seconds)}: the frame that came, what is expected after it, and where it was not as expected.`,
+    { why: "moment", button: "Back to live", act: backToLive });
+  part("pictures").scrollIntoView({ block: "nearest" });
+}
+
+function backToLive() {
+  looking = null;
+  moments.mark(null);
+  hideBanner();
+}
+
+// What people do
+
+function lookAhead(horizon) {
+  const value = Math.min(10, Math.max(1, horizon));
+  touched = performance.now();
+  part("horizon").value = value;
+  socket.ask("horizon", value);
+}
+
+async function record() {
+  part("record").disabled = true;
+  tell("The film of the last minute is being made …", { why: "record" });
+  try {
+    const answer = await fetch("/record.mp4");
+    if (!answer.ok) throw new Error(await answer.text());
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = "psmt-live.mp4";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    tell("The last minute is in your downloads, as psmt-live.mp4.", { why: "record" });
+  } catch (error) {
+    tell(`There is no film: ${error.message.trim()}.`, { bad: true, why: "record" });
+  }
+  part("record").disabled = false;
+}
+
+async function useCamera() {
+  if (camera.running) { camera.stop(); draw(); return; }
+  try {
+    await camera.start(state.size);
+  } catch (error) {
+    tell(`The browser gives no camera: ${error.message}.`, { bad: true, why: "camera" });
+  }
+}
+
+const actions = {
+  pause: () => socket.ask(state && state.paused ? "play" : "pause"),
+  step: () => socket.ask("step"),
+  reset: () => socket.ask("reset"),
+  save: () => { if (state && state.saves) socket.ask("save"); },
+  record,
+  camera: useCamera,
+};
+
+for (const [id, act] of Object.entries(actions)) part(id).addEventListener("click", act);
+part("horizon").addEventListener("input", ({ target }) => lookAhead(Number(target.value)));
+part("extrapolation").addEventListener("change", ({ target }) => { socket.ask("extrapolation", target.value); target.blur(); });
+
+const keys = {
+  " ": actions.pause, ".": actions.step, r: actions.reset, m: record, s: actions.save,
+  "[": () => lookAhead(Number(part("horizon").value) - 1), "]": () => lookAhead(Number(part("horizon").value) + 1),
+  // The focus goes too, so that the space bar pauses again.
+  Escape: () => { document.activeElement.blur(); if (looking) backToLive(); else hideBanner(); },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && event.key === "r") return;
+  const control = event.target.closest?.("button, select, input");
+  if (control && event.key === " ") return;
+  const act = keys[event.key];
+  if (!act || control?.tagName === "SELECT") return;
+  event.preventDefault();
+  act();
+});
+
+window.addEventListener("resize", () => { if (state) draw(); });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state) draw(); });

@@ -1,0 +1,48 @@
+// The socket: messages in, controls out, and a new try when it breaks.
+
+const decoder = new TextDecoder();
+
+function unpack(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(decoder.decode(new Uint8Array(buffer, 4, length)));
+  return [header, new Uint8Array(buffer, 4 + length)];
+}
+
+export class Socket {
+  constructor({ onMessage, onState }) {
+    this.onMessage = onMessage;
+    this.onState = onState;
+    this.roundTrip = null;
+    this.tries = 0;
+    this.open();
+    setInterval(() => this.ask("ping", performance.now()), 2000);
+  }
+
+  open() {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.line = new WebSocket(`${scheme}://${location.host}/ws`);
+    this.line.binaryType = "arraybuffer";
+    this.line.onopen = () => { this.tries = 0; this.onState("open", ""); this.ask("ping", performance.now()); };
+    this.line.onmessage = ({ data }) => {
+      const [header, payload] = unpack(data);
+      if (header.kind === "pong") this.roundTrip = performance.now() - header.value;
+      else this.onMessage(header, payload);
+    };
+    this.line.onclose = ({ reason }) => {
+      this.onState("closed", reason);
+      this.tries += 1;
+      setTimeout(() => this.open(), Math.min(8000, 400 * 2 ** this.tries));
+    };
+  }
+
+  get ready() { return this.line.readyState === WebSocket.OPEN; }
+
+  ask(name, value) {
+    if (this.ready) this.line.send(JSON.stringify(value === undefined ? { do: name } : { do: name, value }));
+  }
+
+  // Frames that the line cannot carry are left out: an old frame is worth nothing.
+  sendFrame(bytes) {
+    if (this.ready && this.line.bufferedAmount < 2 * bytes.length) this.line.send(bytes);
+  }
+}

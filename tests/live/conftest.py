@@ -1,0 +1,113 @@
+"""Servers for the tests: of a real session on a small film, and of a stand-in that publishes without a model."""
+
+from threading import Event, Thread
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from psmt.live.feed import BrowserCamera
+from psmt.live.messages import unpack
+from psmt.live.recording import Recording
+from psmt.live.serving import LiveServer, open_session
+from psmt.live.session import Snapshot
+from psmt.sources import open_frames
+
+SIDE = 48
+
+
+def glide(n_frames, seed=0, size=SIDE):
+    return np.stack(list(open_frames(f"builtin:glide?frames={n_frames}&seed={seed}&size={size}&speed=0.5")))
+
+
+@pytest.fixture(scope="session")
+def film():
+    """Grey levels (160, 48, 48) of the built-in film, with a cut at frame 80."""
+    return np.concatenate([glide(80), glide(80, seed=5)])
+
+
+class StandIn:
+    """As a session, but what it publishes is made up, and quick: for tests of the server."""
+
+    def __init__(self, n_bytes=2_000):
+        self.feed = BrowserCamera(SIDE)
+        self.snapshot = Snapshot()
+        self.listeners = set()
+        self.recording = Recording()
+        self.controls = []
+        self._strip = bytes(n_bytes)
+        self._stopped = Event()
+        self._thread = Thread(target=self._publish, daemon=True)
+
+    def start(self):
+        self._thread.start()
+
+    def stop(self):
+        self._stopped.set()
+        self._thread.join()
+
+    def submit(self, control):
+        self.controls.append(control)
+
+    def _publish(self):
+        while not self._stopped.wait(0.005):
+            number = self.snapshot.number + 1
+            self.snapshot = Snapshot(number, {"epoch": 0, "published": number}, self._strip)
+            for listener in tuple(self.listeners):
+                listener()
+
+
+@pytest.fixture
+def serve():
+    """Starts servers, and stops them at the end."""
+    running = []
+
+    def start(session=None, **options):
+        server = LiveServer(session or StandIn(), **options)
+        server.start()
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def serve_film(serve):
+    """Starts a server of a film, an array or a source."""
+
+    def start(source, *, horizon=1, model=None, save_to=None, loop=True, **options):
+        return serve(open_session(source, horizon=horizon, model=model, save_to=save_to, loop=loop), **options)
+
+    return start
+
+
+@pytest.fixture
+def address_of():
+    """Host, port and address of the socket of a server."""
+
+    def parts(server):
+        place = server.address.split("/")[2]
+        port = int(place.rpartition(":")[2])
+        return SimpleNamespace(port=port, place=f"127.0.0.1:{port}", socket=f"ws://127.0.0.1:{port}/ws")
+
+    return parts
+
+
+def frame_headers(socket):
+    """Yield the headers of the frames that come over a socket."""
+    while True:
+        header, _ = unpack(socket.recv(timeout=20))
+        if header["kind"] == "frame":
+            yield header
+
+
+def until(socket, condition, n_most=4_000):
+    """The first header of a frame for which the condition holds."""
+    for _, header in zip(range(n_most), frame_headers(socket), strict=False):
+        if condition(header):
+            return header
+    raise AssertionError("it never came")

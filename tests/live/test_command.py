@@ -1,0 +1,97 @@
+"""`psmt live` from the outside: what it refuses, its address, its end, and the page in a notebook."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+from websockets.sync.client import connect
+
+import psmt
+from live.conftest import until
+from psmt.cli import main
+
+RUN = "import sys; from psmt.cli import main; sys.exit(main())"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.mp4"], "does not exist"),
+        (["--horizon", "11"], "1 to 10"),
+        (["--size", "8"], "size=8"),
+        (["--size", "500"], "larger than the frames"),
+        (["--port", "70000"], "65535"),
+        (["--save", "/nowhere/at/all/model.npz"], "make it first"),
+        (["--model", __file__], "not a saved model"),
+        (["--device", "abacus"], "abacus"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(capsys, arguments, said):
+    assert main(["live", "--no-browser", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_a_port_that_is_taken(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["live", "builtin:glide?size=32", "--no-browser", "--port", str(port)]) == 2
+    assert "--port 0" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_way_out_is_told(capsys, monkeypatch):
+    for name in [name for name in sys.modules if name == "uvicorn" or name.startswith("psmt.live.serving")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["live", "--no-browser"]) == 2
+    assert "pip install 'psmt[live]'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_and_ends_cleanly(number):
+    command = [sys.executable, "-c", RUN, "live", "builtin:glide?size=48", "--no-browser", "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": "src"}
+    )
+    place = re.search(r"http://(127\.0\.0\.1:\d+)/", process.stdout.readline())[1]
+    with connect(f"ws://{place}/ws", close_timeout=1) as line:
+        until(line, lambda header: header["step"] > 3)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "ended" in out
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    film = np.random.default_rng(0).random((4, 32, 32))
+    with psmt.live(film, height=432) as page:
+        html = page._repr_html_()
+        assert f'src="{page.address}"' in html and 'height="432"' in html and 'allow="camera"' in html
+        with urlopen(page.address) as answer:
+            policy = answer.headers["content-security-policy"]
+            assert b"psmt" in answer.read()
+        assert "frame-ancestors http://localhost:*" in policy
+        place = page.address.split("/")[2]
+        with connect(f"ws://{place}/ws", close_timeout=1) as line:
+            assert until(line, lambda header: header["step"] > 1)["size"] == 32
+    with pytest.raises(OSError):
+        urlopen(page.address, timeout=5)
+
+
+def test_a_fitted_model_goes_on_and_is_left_alone(film):
+    model = psmt.FramePSMT().fit(film[:10])
+    before = model.get_state()
+    with (
+        psmt.live(model, source=film) as page,
+        connect(f"ws://{page.address.split('/')[2]}/ws", close_timeout=1) as line,
+    ):
+        assert until(line, lambda header: header["step"] > 2)["awaits_frames"] == 0
+    for name, value in model.get_state().items():
+        np.testing.assert_array_equal(value, before[name])

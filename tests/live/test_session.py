@@ -1,0 +1,361 @@
+"""The worker: what it predicts, how it is judged, and what people can ask of it."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from live.conftest import SIDE, glide
+from psmt import PSMT, FramePSMT
+from psmt.errors import PSMTError
+from psmt.evaluation import mse
+from psmt.live.feed import BrowserCamera, SourceFeed
+from psmt.live.frame_predictor import N_FIRST, FramePredictor
+from psmt.live.latest import Latest
+from psmt.live.messages import Control, Mailbox, unpack
+from psmt.live.patch_model import SIZES, PatchModel
+from psmt.live.scores import EVENT, Scores
+from psmt.live.serving import load_model, open_session
+from psmt.live.session import Session
+from psmt.sources import open_frames, open_stream
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def begin():
+    """Starts sessions, and stops them at the end."""
+    running = []
+
+    def start(source, **options):
+        session = source if isinstance(source, Session) else open_session(source, **options)
+        running.append(session)
+        session.start()
+        return session
+
+    yield start
+    for session in running:
+        session.stop()
+
+
+def state_of(session):
+    return session.snapshot.state
+
+
+def step_through(session, n_steps):
+    """Show the model so many frames, one by one: none is dropped, however slow the machine is."""
+    for _ in range(n_steps):
+        before = state_of(session).get("step", 0)
+        session.submit(Control("step"))
+        wait_for(lambda before=before: state_of(session).get("step", 0) > before)
+
+
+# Predicting whole frames
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_an_expectation_is_judged_by_its_own_frame_against_copying_the_one_it_was_made_from(film, horizon):
+    predictor = FramePredictor(horizon=horizon)
+    judged = 0
+    for t, frame in enumerate(film[:30]):
+        outcome = predictor.receive(frame)
+        wait_for(lambda: predictor._rollout is None or predictor.collect())
+        if t + 1 >= N_FIRST:
+            assert predictor.expectation.of_step == predictor.step + horizon
+        if outcome is not None:
+            judged += 1
+            assert outcome.copy_mse == pytest.approx(float(mse(film[t - horizon], frame, axes=2)))
+            assert outcome.mse == pytest.approx(float(np.mean(outcome.error**2)), rel=1e-5)
+    predictor.close()
+    assert judged == 30 - N_FIRST - horizon + 1
+
+
+def test_a_rollout_is_what_the_model_itself_would_say(film):
+    predictor = FramePredictor(horizon=4)
+    for frame in film[:20]:
+        predictor.receive(frame)
+        wait_for(lambda: predictor._rollout is None or predictor.collect())
+    np.testing.assert_array_equal(predictor.expectation.frame, predictor.model.predict(4)[-1])
+    predictor.close()
+
+
+def test_what_comes_too_late_is_shown_but_not_judged(film):
+    predictor = FramePredictor(horizon=2)
+    for frame in film[: N_FIRST + 2]:
+        predictor.receive(frame)
+    rollout = predictor._rollout
+    rollout.future.result(timeout=30)
+    predictor.step = rollout.of_step
+    assert predictor.collect()
+    assert predictor.expectation.of_step == predictor.step
+    assert not predictor._pending
+    # It is followed by one from the newest frame, though no other frame comes.
+    wait_for(predictor.collect)
+    assert predictor.expectation.of_step == predictor.step + 2
+    predictor.close()
+
+
+def test_the_running_figure_is_a_ratio_of_sums():
+    scores = Scores()
+    assert scores.ratio is None
+    scores.judge(0.0, 0.0)
+    assert scores.ratio is None, "a film that stands still has nothing to divide by"
+    scores.judge(1.0, 4.0)
+    scores.judge(3.0, 4.0)
+    assert scores.ratio == pytest.approx(0.5)
+
+
+def test_cuts_and_events_are_marked_once():
+    scores = Scores()
+    marks = [scores.add(t, 2 * EVENT if t in (3, 4, 20) else 1.0, t == 30) for t in range(40)]
+    assert [t for t, mark in enumerate(marks) if mark == "event"] == [3, 20]
+    assert [t for t, mark in enumerate(marks) if mark == "cut"] == [30]
+
+
+# The patch at the centre
+
+
+def test_the_patch_model_shows_atoms_trajectory_and_graph():
+    film = glide(SIZES[1][1] + 2)
+    patch = PatchModel(SIDE)
+    for frame in film[: SIZES[0][1] - 1]:
+        patch.receive(frame)
+    assert patch.view(1) is None and patch.n_awaited == 1
+    patch.receive(film[SIZES[0][1] - 1])
+    first = patch.view(3)
+    assert patch.version == 1 and len(first["ahead"]) == 3
+    for frame in film[SIZES[0][1] :]:
+        patch.receive(frame)
+    view, model = patch.view(1), patch.model
+    assert patch.version == 2 and model.n_atoms == SIZES[1][0]
+    code = model.codes_[-1]
+    assert view["active"][0] == code.argmax()
+    assert view["activity"] == sorted(view["activity"], reverse=True)
+    assert all(code[atom] > 0 for atom in view["active"])
+    # Distances do not depend on the sign of the directions.
+    points = model.codes_[-2:] @ model.embedding_[:2].T
+    shown = np.array(view["trail"][-2:])
+    np.testing.assert_allclose(np.abs(shown), np.abs(points), atol=1e-3)
+    columns = model.embedding_ / np.linalg.norm(model.embedding_, axis=0).clip(1e-300)
+    for a, b in view["links"]:
+        assert columns[:, a] @ columns[:, b] > 0.6 - 1e-9
+        assert a in view["nodes"] and b in view["nodes"]
+    assert len(view["seen"]) == patch.cutter.patch_size**2
+    assert patch.atoms_png().startswith(b"\x89PNG")
+
+
+def test_directions_keep_their_sign(film):
+    patch = PatchModel(SIDE)
+    for frame in film[: SIZES[0][1]]:
+        patch.receive(frame)
+    patch.view(1)
+    kept = patch._axes.copy()
+    patch._axes = -kept
+    patch.view(1)
+    np.testing.assert_allclose(patch._axes, -kept)
+
+
+def test_a_scene_that_stands_still_is_borne():
+    patch = PatchModel(SIDE)
+    for _ in range(SIZES[0][1] + 3):
+        patch.receive(np.full((SIDE, SIDE), 0.5, np.float32))
+    view = patch.view(2)
+    assert view["active"] == [] and np.isfinite(view["trail"]).all()
+
+
+# Frames as they come
+
+
+def test_only_the_newest_frame_is_kept_and_the_others_are_counted():
+    camera = BrowserCamera(SIDE)
+    for level in range(5):
+        camera.offer(bytes([level]) * SIDE**2)
+    assert camera.n_dropped == 4
+    assert camera.frames.take(0.0).frame.max() == pytest.approx(4 / 255)
+    assert camera.frames.take(0.0) is None
+
+
+def test_a_paused_camera_lets_single_steps_through():
+    camera = BrowserCamera(SIDE)
+    camera.pause()
+    camera.offer(bytes(SIDE**2))
+    assert camera.frames.take(0.0) is None
+    camera.step()
+    camera.offer(bytes(SIDE**2))
+    camera.offer(bytes(SIDE**2))
+    assert camera.frames.take(0.0) is not None
+    assert camera.frames.take(0.0) is None and camera.n_dropped == 0
+    camera.play()
+    camera.offer(bytes(SIDE**2))
+    assert camera.frames.take(0.0) is not None
+
+
+def test_a_film_ends_or_begins_again(film):
+    once = SourceFeed(open_frames(film[:3]), loop=False)
+    once.rate = 1_000.0
+    once.start()
+    wait_for(lambda: once.ended)
+    again = SourceFeed(open_frames(film[:3]), loop=True)
+    again.rate = 1_000.0
+    again.start()
+    taken = 0
+    while taken < 5:
+        taken += again.frames.take(5.0) is not None
+    assert not again.ended
+    again.stop()
+
+
+def test_a_film_that_breaks_off_says_so(begin):
+    def frames():
+        yield np.zeros((SIDE, SIDE))
+        yield np.zeros((SIDE + 1, SIDE))
+
+    session = begin(frames())
+    wait_for(lambda: state_of(session).get("problem"))
+    assert "shape" in state_of(session)["problem"]
+
+
+def test_a_film_over_the_network_plays_at_its_own_rate_and_a_camera_as_it_comes(film):
+    def stream(n_frames):
+        source = open_stream(iter(film[:5]), fps=10.0)
+        return SourceFeed(replace(source, n_frames=n_frames))
+
+    known, endless = stream(5), stream(None)
+    known.pause(), endless.pause()
+    known.start(), endless.start()
+    wait_for(lambda: endless.ended)
+    assert not known.ended, "it waits while it is paused"
+    known.stop()
+
+
+def test_waiting_for_the_slot():
+    slot = Latest()
+    slot.put(1)
+    assert not slot.wait_empty(0.0)
+    slot.take(0.0)
+    assert slot.wait_empty(0.0)
+
+
+# A whole session
+
+
+def test_a_session_learns_marks_the_cut_and_beats_copying(begin, film):
+    session = begin(film)
+    session.submit(Control("pause"))
+    step_through(session, 92)
+    state = state_of(session)
+    assert state["ratio"] < 0.7
+    assert state["dropped"] == 0
+    cuts = [point.step for point in session.snapshot.points if point.mark == "cut"]
+    # The pause comes a frame or so after the start.
+    assert len(cuts) == 1 and 78 <= cuts[0] <= 82
+    (moment,) = [moment for moment in session.snapshot.moments if moment.kind == "cut"]
+    assert moment.step == cuts[0] and moment.strip.startswith(b"\xff\xd8")
+
+    session.submit(Control("horizon", 3))
+    step_through(session, 8)
+    wait_for(lambda: state_of(session)["of_step"] is not None)
+    assert state_of(session)["horizon"] == 3
+
+    session.submit(Control("reset"))
+    wait_for(lambda: state_of(session)["epoch"] == 1)
+    assert session.snapshot.points == () and session.snapshot.moments == ()
+    assert state_of(session)["awaits_frames"] == N_FIRST
+    session.submit(Control("extrapolation", "hold"))
+    step_through(session, N_FIRST + 12)
+    assert state_of(session)["extrapolation"] == "hold"
+    wait_for(lambda: state_of(session)["n_recent"] >= 3)
+    assert state_of(session)["ratio"] == pytest.approx(1.0), "holding is copying"
+
+
+def test_models_are_saved_where_the_starter_said_and_go_on(begin, film, tmp_path):
+    path = tmp_path / "model.npz"
+    session = begin(film, save_to=path)
+    session.submit(Control("pause"))
+    step_through(session, N_FIRST + 4)
+    session.submit(Control("save"))
+    wait_for(lambda: state_of(session)["notice"])
+    assert "model.npz" in state_of(session)["notice"]["text"] and not state_of(session)["notice"]["bad"]
+    model = load_model(path)
+    assert isinstance(model, FramePSMT) and [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
+    later = open_session(film, model=model)
+    assert later._frames.n_awaited == 0 and later._frames.model is not model
+
+
+def test_nothing_is_saved_where_nobody_said_where(begin, film):
+    session = begin(film)
+    session.submit(Control("save"))
+    wait_for(lambda: state_of(session).get("notice"))
+    assert state_of(session)["notice"]["bad"] and not state_of(session)["saves"]
+
+
+def test_a_model_of_patches_looks_at_the_centre(glide, film, tmp_path):
+    model = PSMT(n_atoms=24, window=60, n_components=4, lam=0.1, random_state=0).fit(glide[:60])
+    model.save(tmp_path / "patch.npz")
+    loaded = load_model(tmp_path / "patch.npz")
+    session = open_session(film, model=loaded)
+    assert session._patch.cutter.patch_size == 6 and session._patch.n_awaited == 0
+    session._patch.receive(film[0])
+    assert session._patch.view(1)["version"] == 1
+
+
+def test_models_that_do_not_fit_are_refused(film):
+    flat = FramePSMT().fit(film[:4, :32])
+    with pytest.raises(PSMTError, match="squares"):
+        open_session(film, model=flat)
+    line = PSMT(n_atoms=8, window=20, n_components=2, lam=0.1, random_state=0).fit(
+        np.random.default_rng(0).random((40, 7))
+    )
+    with pytest.raises(PSMTError, match="no square patch"):
+        open_session(film, model=line)
+    with pytest.raises(PSMTError, match="1 to 10"):
+        open_session(film, horizon=11)
+    with pytest.raises(PSMTError, match="make it first"):
+        open_session(film, save_to=film_folder_that_is_not_there())
+
+
+def film_folder_that_is_not_there():
+    from pathlib import Path
+
+    return Path("/nowhere/at/all/model.npz")
+
+
+def test_a_failing_model_is_told_and_begins_anew(begin, film, monkeypatch):
+    session = begin(film)
+    session.submit(Control("pause"))
+    step_through(session, N_FIRST + 1)
+
+    def fail(_frame):
+        raise FloatingPointError("out of numbers")
+
+    monkeypatch.setattr(session._frames.model, "update", fail)
+    session.submit(Control("step"))
+    wait_for(lambda: state_of(session)["epoch"] == 1)
+    assert "out of numbers" in state_of(session)["notice"]["text"]
+    step_through(session, 2)
+
+
+# What pages miss
+
+
+def test_a_page_that_missed_snapshots_gets_all_points_and_moments(begin, film):
+    session = begin(film)
+    session.submit(Control("pause"))
+    step_through(session, 10)
+    early, late = Mailbox(), Mailbox()
+    first = [unpack(message)[0] for message in early.mail(session.snapshot, {})]
+    step_through(session, 80)
+    (header, strip), *small = [unpack(message) for message in early.mail(session.snapshot, {})]
+    seen = [point[0] for point in first[0]["points"] + header["points"]]
+    assert seen == list(range(1, header["step"] + 1))
+    assert strip == session.snapshot.strip
+    assert {part["kind"] for part, _ in small} == {"atoms", "moment"}
+    whole = unpack(late.mail(session.snapshot, {})[0])[0]
+    assert [point[0] for point in whole["points"]] == seen
+    assert early.mail(session.snapshot, {}) == []
