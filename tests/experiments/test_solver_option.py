@@ -5,13 +5,13 @@ import pytest
 
 from conftest import wave
 from psmt.embedding.stochastic import check_solver
+from psmt.experiments.atom_graph import window_graph
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.reproduce.run import asked_settings
-from psmt.experiments.topology.graph import window_graph
 from psmt.experiments.topology.run import _graph_options
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -29,6 +29,7 @@ _EXAMPLES = """Examples:
   psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
   psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
+  psmt brain a.nii.gz b.nii.gz --atlas atlas.nii.gz   dynamic networks and states of some people
   psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
 A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
@@ -85,7 +86,7 @@ def reproduce(
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
 
-    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions) -> None:
+    def carry_out(film: Any = options.default_film or "", /, *, given: FilmOptions) -> None:
         from psmt.cli.work import run_alone
 
         run_alone(name, film, given)
@@ -95,7 +96,7 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
             "film",
             Argument.POSITIONAL_ONLY,
             default=Argument.empty if options.default_film is None else options.default_film,
-            annotation=Annotated[str, Parameter(help=options.film)],
+            annotation=Annotated[options.film_type, Parameter(name=options.film_name, help=options.film, negative=())],
         ),
         Argument("given", Argument.KEYWORD_ONLY, default=options(), annotation=Annotated[options, Parameter(name="*")]),
     ]

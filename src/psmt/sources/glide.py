@@ -250,7 +250,9 @@ def parse_glide(source: str) -> GlideFilm:
     """
     name, _, query = source.removeprefix("builtin:").partition("?")
     if name != "glide":
-        raise FrameSourceError(f"{source!r}: there is no built-in film {name!r}; the one there is: builtin:glide")
+        raise FrameSourceError(
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide and builtin:bold"
+        )
     kinds: dict[str, tuple[str, type]] = {
         "frames": ("n_frames", int),
         "seed": ("seed", int),

@@ -7,12 +7,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from psmt.engines import engine_for
+from psmt.experiments.atom_graph import embed, link_sets
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.running.context import Run
 from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting, shared_links
-from psmt.experiments.topology.graph import embed, link_sets
 from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.numerics.rank import RANK_TOL

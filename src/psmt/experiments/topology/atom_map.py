@@ -11,10 +11,10 @@ from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
 from psmt.engines import engine_for
+from psmt.experiments.atom_graph import embed, used_columns
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.graph import embed, used_columns
+from psmt.experiments.scalars import nan_mean, plain
 from psmt.experiments.topology.likeness import picture_likeness
-from psmt.experiments.topology.scalars import nan_mean, plain
 from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Ints, Result
 

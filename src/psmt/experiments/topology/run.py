@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psmt.experiments.atom_graph import link_sets, window_graph
 from psmt.experiments.coding_tasks import code_film, slice_codes
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting
-from psmt.experiments.topology.graph import link_sets, window_graph
 from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, measure_likeness, picture_likeness
 from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
