@@ -1,6 +1,6 @@
 """What psmt raises when something outside the program is at fault."""
 
-__all__ = ["FrameSourceError", "MissingSourceError", "ModelFileError", "NotEnoughFramesError", "PSMTError"]
+__all__ = ["FrameSourceError", "MissingSourceError", "ModelFileError", "NotEnoughFramesError", "PSMTError", "SilentCodesError"]
 
 
 class PSMTError(Exception):
@@ -17,6 +17,10 @@ class MissingSourceError(FrameSourceError, FileNotFoundError):
 
 class NotEnoughFramesError(PSMTError, ValueError):
     """A series is shorter than what was asked of it."""
+
+
+class SilentCodesError(PSMTError, ValueError):
+    """All codes are zero: the penalty outweighs the frames, and a model would predict nothing but zeros."""
 
 
 class ModelFileError(PSMTError, ValueError):

@@ -18,17 +18,18 @@ from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
 from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver, draw_seed
 from psmt.engines import engine_for, engine_name
 from psmt.engines.contract import Engine
-from psmt.errors import NotEnoughFramesError
-from psmt.extrapolation import EXTRAPOLATIONS, make_extrapolation
+from psmt.errors import NotEnoughFramesError, SilentCodesError
+from psmt.extrapolation import EXTRAPOLATIONS, Dynamics, make_extrapolation
 from psmt.moments import WindowMoments
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
 from psmt.numerics.robust import drawn_back
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
-from psmt.selection import Auto, Choice, held_out, walk_forward
+from psmt.selection import Auto, Choice, choose_dynamics, held_out, walk_forward
+from psmt.series import Scaling, check_lengths, first_frames
 from psmt.storage import Header, damage_named, part, plain, read_container, write_container
 from psmt.surprise import Aftermath, FrameWatch
-from psmt.types import Array
+from psmt.types import Array, Mask
 from psmt.validation import (
     Constraint,
     allowing,
@@ -43,6 +44,23 @@ from psmt.validation import (
 )
 
 
+FOR_SERIES: dict[str, Any] = {
+    "standardise": True,
+    "alpha": "auto",
+    "window": "auto",
+    "n_atoms": "auto",
+    "extrapolation": "dynamics",
+    "on_cut": "ignore",
+}
+"""Parameters for series that are no films. They have no cuts: a sharp change of a brain is part of its dynamics."""
+
+_LONGEST_WINDOW = 4096
+"""What window='auto' takes at the most: the window is kept, and a matrix is learned from it again and again."""
+
+_LEARNED_EVERY = 16
+"""Frames after which a dynamics is learned afresh: it costs as much as some frames do, and changes little meanwhile."""
+
+
 class PSMT(BaseEstimator):
     """Predictive Sparse Manifold Transform.
 
@@ -52,10 +70,10 @@ class PSMT(BaseEstimator):
 
     Parameters
     ----------
-    n_atoms : int, default 512
-        M, the size of the dictionary.
-    window : int, default 1536
-        H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
+    n_atoms : int or 'auto', default 512
+        M, the size of the dictionary. 'auto': one atom for every 7 codes of the window, from 16 to 512.
+    window : int or 'auto', default 1536
+        'auto': all frames that `fit` is given, 4096 at the most. H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
         then has a rank below H, and the embedding lives in the directions that the window has shown. What is lost: with
         so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
         rather than of the scene, and what the window has not shown is predicted to stay away.
@@ -64,12 +82,16 @@ class PSMT(BaseEstimator):
         walk-forward error inside the past window, with a dictionary that did not see the frames that it is scored on;
         the dictionary then goes on with these. `fit` takes about half as long again where the past is some windows
         long, and longer where it is hardly more than one.
-    alpha : float, default 1.0
-        Penalty on activity in layer 1, > 0.
+    alpha : float or 'auto', default 1.0
+        Penalty on activity in layer 1, > 0; 'auto' as in `SparseCoder`: free of units.
     lam : float or 'auto', default 'auto'
         Penalty on activity in step 7, >= 0; 'auto' as above.
-    extrapolation : {'linear', 'hold', 'gain', 'phase'}, default 'linear'
-        Step 6. 'linear' is the paper's.
+    extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
+        Step 6. 'linear' is the paper's. 'dynamics' continues frames and points together by a matrix that is learned
+        from the window, see `psmt.extrapolation.Dynamics` and docs/dynamics.md.
+    standardise : bool, default False
+        Each feature by its mean and standard deviation in the past that `fit` is given, and turned back in what is
+        predicted: for features of different units, or far from zero. Patches of films are standardised already.
     on_cut : {'hold', 'ignore'}, default 'hold'
         What follows a frame that began something new (`cut_`). 'hold': the straight line through the last two codes
         would cross the cut, and the embedding knows little of the new scene; so the last code is held until predictions
@@ -109,6 +131,8 @@ class PSMT(BaseEstimator):
         P of the present window.
     n_components_, lam_ : int or None, float
         As given or chosen.
+    window_ : int
+        As given or chosen.
     followed_ : FollowedEmbedding or StochasticEmbedding
         What renews the embedding; its `error_` tells how exactly.
     choice_ : Choice
@@ -143,9 +167,9 @@ class PSMT(BaseEstimator):
     """Without, nobody follows the embedding; who asks for it has it solved."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "window": count(3),
-        "n_atoms": count(),
-        "alpha": real(open_bound=True),
+        "window": allowing("auto", count(3)),
+        "n_atoms": allowing("auto", count()),
+        "alpha": allowing("auto", real(open_bound=True)),
         "rank_tol": real(),
         "activity_bound": allowing(None, real(open_bound=True)),
         "dictionary_from": choice("past", "window"),
@@ -163,12 +187,13 @@ class PSMT(BaseEstimator):
     def __init__(
         self,
         *,
-        n_atoms: int = 512,
-        window: int = 1536,
+        n_atoms: int | Auto = 512,
+        window: int | Auto = 1536,
         n_components: int | Auto | None = "auto",
-        alpha: float = 1.0,
+        alpha: float | Auto = 1.0,
         lam: float | Auto = "auto",
         extrapolation: str = "linear",
+        standardise: bool = False,
         on_cut: str = "hold",
         centred: bool = True,
         half_stencils: bool = False,
@@ -193,6 +218,7 @@ class PSMT(BaseEstimator):
         self.alpha = alpha
         self.lam = lam
         self.extrapolation = extrapolation
+        self.standardise = standardise
         self.on_cut = on_cut
         self.centred = centred
         self.half_stencils = half_stencils
@@ -225,24 +251,49 @@ class PSMT(BaseEstimator):
         """
         return cls(**Departures.literal().parameters | parameters)
 
+    @classmethod
+    def for_series(cls, **parameters: Any) -> Self:
+        """For series that are no films, as they come: any units, any length; less what the parameters say otherwise.
+
+        >>> model = PSMT.for_series()
+        >>> model.standardise, model.alpha, model.window, model.n_atoms, model.extrapolation, model.on_cut
+        (True, 'auto', 'auto', 'auto', 'dynamics', 'ignore')
+        """
+        return cls(**FOR_SERIES | parameters)
+
     # Learning from the past
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters."""
+    def fit(self, X: ArrayLike, y: object = None, *, lengths: Sequence[int] | None = None) -> Self:
+        """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters.
+
+        X may be several series (subjects, sessions) one after the other, with their `lengths`, as in hmmlearn: see
+        `psmt.series.join_series`. Nothing is learned from the step from one to the next. Each is standardised by
+        itself, if so asked; `update` goes on with the last one.
+        """
         self._check_parameters()
-        past = check_series(X)
-        if len(past) < self.window:
-            raise NotEnoughFramesError(
-                f"X has {len(past)} frames, fewer than window={self.window}; use window <= {len(past)} or more frames"
+        given = check_series(X)
+        parts = check_lengths(lengths, len(given))
+        if self._half_stencils and len(parts) > 1:
+            raise ValueError(
+                f"half_stencils=True is for one series, and lengths names {len(parts)}; use half_stencils=False"
             )
+        self.window_ = min(len(given), _LONGEST_WINDOW) if isinstance(self.window, str) else self.window
+        if len(given) < max(self.window_, 3):
+            raise NotEnoughFramesError(
+                f"X has {len(given)} frames, fewer than window={max(self.window_, 3)}; "
+                f"use window <= {len(given)} or more frames"
+            )
+        self._scaling, past = self._standardised(given, parts)
+        begins = first_frames(parts) if len(parts) > 1 else np.zeros(len(past), dtype=bool)
         self._extrapolation = make_extrapolation(self.extrapolation)
-        self.choice_, learned = self._look_back(past)
+        self.choice_, learned = self._look_back(past, begins)
         self.coder_ = self.fit_coder(past, learned)
         self.n_features_in_ = past.shape[1]
-        codes = self._engine.array(self.coder_.transform(past[-self.window :]))
-        self.moments_ = WindowMoments.of(codes, self._engine)
+        codes = self.coder_.transform(past[-self.window_ :])
+        self._check_activity(codes, past)
+        self.moments_ = WindowMoments.of(self._engine.array(codes), self._engine, begins=begins[-self.window_ :])
         self._keep_residual(self._engine.array(past[-1]))
-        self._watch, self._aftermath = FrameWatch(past, self.window), Aftermath()
+        self._watch, self._aftermath = FrameWatch(past[-parts[-1] :], self.window_), Aftermath()
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
         self._embedding: Embedding | None = None
         self.followed_ = self._start_following()
@@ -252,13 +303,71 @@ class PSMT(BaseEstimator):
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
                 f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
             )
+        self._begin_dynamics(past)
         return self
 
-    def _look_back(self, past: Array) -> tuple[Choice, SparseCoder | None]:
+    def begin(self, X: ArrayLike) -> Self:
+        """Go on with another series, of which the frames (time, n_features) have come so far, three or more.
+
+        What was learned stays, and the window goes on with the new codes behind a seam. The new series is standardised
+        by itself, if so asked.
+        """
+        check_is_fitted(self, "moments_")
+        given = check_series(X, n_features=self.n_features_in_, minimum=3)
+        if self._half_stencils:
+            raise ValueError("half_stencils=True is for one series; use half_stencils=False to begin another")
+        self._scaling, past = self._standardised(given, [len(given)])
+        codes = self.coder_.transform(past[-self.window_ :])
+        self._check_activity(codes, past)
+        for i, code in enumerate(self._engine.array(codes)):
+            self.moments_.slide(code, begins=i == 0)
+        self._embedding = None
+        self._embed()
+        self._keep_residual(self._engine.array(past[-1]))
+        self._watch, self._aftermath = FrameWatch(past, self.window_), Aftermath()
+        if self._extrapolation.continues_frames:
+            self._begin_dynamics(np.concatenate([self._frames, past]))
+        return self
+
+    def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
+        """The frames as the model takes them, each series by its own mean and scale; and the scaling of the last."""
+        if not self.standardise:
+            return Scaling.none(given.shape[1]), given
+        series = np.split(given, np.cumsum(parts)[:-1])
+        scalings = [Scaling.of(one) for one in series]
+        return scalings[-1], np.concatenate(
+            [scaling.standardise(one) for scaling, one in zip(scalings, series, strict=True)]
+        )
+
+    def _check_activity(self, codes: Array, frames: Array) -> None:
+        """Raise if all codes (n, n_atoms) are zero and their frames are not: zeros would be all that is predicted."""
+        largest = float(np.linalg.norm(frames[-len(codes) :], axis=1).max(initial=0.0))
+        if largest > 0 and not codes.any():
+            raise SilentCodesError(
+                f"all {len(codes)} codes of the window are zero: alpha={self.coder_.alpha_:g} outweighs frames whose "
+                f"largest norm is {largest:.3g}; use alpha='auto', standardise=True, or alpha < {largest:.3g}"
+            )
+
+    def _look_back(self, past: Array, begins: Mask) -> tuple[Choice, SparseCoder | None]:
         """What is given or, where something is to be chosen or learned from the past, the walk-forward choice.
 
         With the coder that it was chosen by, if it was, which does not know the frames that were held out.
         """
+        how: dict[str, Any] = {
+            "n_components": self.n_components,
+            "lam": self.lam,
+            "centred": self.centred,
+            "half_stencils": self._half_stencils,
+            "rank_tol": self.rank_tol,
+            "activity_bound": self.activity_bound,
+            "merge_parallel": self.merge_parallel,
+            "device": engine_name(self.device, self.dtype),
+            "begins": begins[-self.window_ :],
+        }
+        if isinstance(self._extrapolation, Dynamics):
+            recent = past[-self.window_ :]
+            coder = self.fit_coder(past[: len(past) - 2 * held_out(self.window_)])
+            return choose_dynamics(self._extrapolation, recent, coder.transform(recent), coder.dictionary_, **how), None
         if (
             not isinstance(self.n_components, str)
             and not isinstance(self.lam, str)
@@ -266,20 +375,8 @@ class PSMT(BaseEstimator):
         ):
             return Choice(self.n_components, float(self.lam), scores={}), None
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
-        coder = self.fit_coder(past[: len(past) - held_out(self.window)])
-        choice = walk_forward(
-            coder.transform(past[-self.window :]),
-            coder.dictionary_,
-            self._extrapolation,
-            n_components=self.n_components,
-            lam=self.lam,
-            centred=self.centred,
-            half_stencils=self._half_stencils,
-            rank_tol=self.rank_tol,
-            activity_bound=self.activity_bound,
-            merge_parallel=self.merge_parallel,
-            device=engine_name(self.device, self.dtype),
-        )
+        coder = self.fit_coder(past[: len(past) - held_out(self.window_)])
+        choice = walk_forward(coder.transform(past[-self.window_ :]), coder.dictionary_, self._extrapolation, **how)
         # With given values the dictionary is the same whatever the extrapolation: that of all the past at once.
         return choice, coder if "auto" in (self.n_components, self.lam) else None
 
@@ -292,22 +389,23 @@ class PSMT(BaseEstimator):
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
-            coder = SparseCoder(n_atoms=self.n_atoms, alpha=self.alpha, random_state=self.random_state, **place)
+            n_atoms = min(max(self.window_ // 7, 16), 512) if isinstance(self.n_atoms, str) else self.n_atoms
+            coder = SparseCoder(n_atoms=n_atoms, alpha=self.alpha, random_state=self.random_state, **place)
         elif hasattr(self.coder, "dictionary_"):
             same = (self.coder.device, self.coder.dtype) == (self.device, self.dtype)
             return self.coder if same else self.coder.to(**place)
         else:
             coder = clone(self.coder).set_params(**place)
         if learned is not None and self.dictionary_from == "past":
-            return learned.fit_further(samples[-held_out(self.window) :])
-        return coder.fit(samples[-self.window :] if self.dictionary_from == "window" else samples)
+            return learned.fit_further(samples[-held_out(self.window_) :])
+        return coder.fit(samples[-self.window_ :] if self.dictionary_from == "window" else samples)
 
     # Steps 1 to 5: receive
 
     def update(self, x: ArrayLike) -> Self:
         """Receive the frame (n_features,) that came next."""
         check_is_fitted(self, "moments_")
-        given = check_frame(x, self.n_features_in_)
+        given = self._scaling.standardise(check_frame(x, self.n_features_in_))
         frame = self._engine.array(given)
         code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
         self._look_for_cut(given, code)
@@ -317,6 +415,7 @@ class PSMT(BaseEstimator):
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         self._receive(code)
         self._keep_residual(frame)
+        self._follow_dynamics(given, code)
         return self
 
     @property
@@ -339,7 +438,7 @@ class PSMT(BaseEstimator):
             errors = self._engine.numpy(((self.coder_.decode(codes - code)) ** 2).sum(1))
             self._aftermath.observe(*errors.tolist())
         self._watch.observe(frame)
-        if self._watch.scene_length >= self.window:
+        if self._watch.scene_length >= self.window_:
             self._aftermath.end()
         elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
             self._aftermath.begin()
@@ -349,6 +448,27 @@ class PSMT(BaseEstimator):
         self._residual = 0.0 * frame
         if self._extrapolation.keeps_residual:
             self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]
+
+    def _begin_dynamics(self, frames: Array) -> None:
+        """Keep the latest of the frames (time, n_features), and learn how they go on from the window, if so asked."""
+        if not isinstance(self._extrapolation, Dynamics):
+            return
+        self._frames, self._received = frames[-self.window_ :].copy(), 0
+        self._breaks = self.moments_.begins
+        self._extrapolation.learn(self._frames, self.codes_, self.embedding_, self._breaks)
+
+    def _follow_dynamics(self, frame: Array, code: Array) -> None:
+        """Let the dynamics know the frame (n_features,) and code (n_atoms,) that came; learn it afresh now and then."""
+        if not isinstance(self._extrapolation, Dynamics) or self.static_window:
+            return
+        breaks = self.cut_ and self.on_cut == "hold"
+        self._frames = np.concatenate([self._frames[1:], frame[None]])
+        self._breaks = np.append(self._breaks[1:], breaks)
+        self._received += 1
+        if self._received % _LEARNED_EVERY or self.static_embedding:
+            self._extrapolation.follow(frame, self._engine.numpy(code), begins=breaks)
+        else:
+            self._extrapolation.learn(self._frames, self.codes_, self.embedding_, self._breaks)
 
     def _receive(self, code: Array) -> None:
         if self.static_window:
@@ -395,9 +515,24 @@ class PSMT(BaseEstimator):
         Frames beyond the first are predicted from the predictions before them; the embedding stays.
         """
         check_is_fitted(self, "moments_")
-        codes = self.predict_codes(1 if horizon is None else check_count("horizon", horizon))
-        frames = self._engine.numpy(self.coder_.decode(codes) + self._residual)
+        steps = 1 if horizon is None else check_count("horizon", horizon)
+        if isinstance(self._extrapolation, Dynamics) and self._aftermath.is_over:
+            frames = self._foretold(self._extrapolation, steps)
+        else:
+            frames = self._engine.numpy(self.coder_.decode(self.predict_codes(steps)) + self._residual)
+        frames = self._scaling.restore(frames)
         return frames[0] if horizon is None else frames
+
+    def _foretold(self, dynamics: Dynamics, horizon: int) -> Array:
+        """The next frames (horizon, n_features) of the dynamics: predicted codes, decoded, and what they do not hold.
+
+        They move no further from the last frame than those of other strategies may.
+        """
+        last, reach = self._frames[-1], activity_limit(self.activity_bound, self._watch.peak_norm)
+        frames = [
+            drawn_back(frame, last, np.linalg.norm(frame - last), reach) for frame in dynamics.foretell(horizon)[0]
+        ]
+        return np.stack(frames)
 
     def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
@@ -408,8 +543,14 @@ class PSMT(BaseEstimator):
         previous, latest = self.moments_.latest(2)
         recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
-        for _ in range(horizon):
-            following = recover_next(recover, self._extrapolation, previous, current)
+        points = ()
+        if isinstance(self._extrapolation, Dynamics):
+            points = self._engine.array(self._extrapolation.foretell(horizon)[1])
+        for step in range(horizon):
+            if len(points):
+                following = recover(points[step], current)
+            else:
+                following = recover_next(recover, self._extrapolation, previous, current)
             previous, current = current, self._within_reach(following, latest, reach)
             codes.append(current)
         return self._stacked(codes)
@@ -425,8 +566,11 @@ class PSMT(BaseEstimator):
         return drawn_back(code, latest, length, reach)
 
     def _recovery(self) -> Recovery:
+        seen_by = self._embed().matrix
+        if isinstance(self._extrapolation, Dynamics):  # its points are those of the embedding that it was learned with
+            seen_by = self._engine.array(self._extrapolation.embedding)
         return Recovery(
-            self._embed().matrix,
+            seen_by,
             self.lam_,
             activity=activity_limit(self.activity_bound, self.moments_.peak_activity),
             merge_parallel=self.merge_parallel,
@@ -447,7 +591,7 @@ class PSMT(BaseEstimator):
         """Points (time, n_components) of the frames (time, n_features) in the present embedding."""
         check_is_fitted(self, "moments_")
         frames = check_series(X, n_features=self.n_features_in_)
-        return self.coder_.transform(frames) @ self.embedding_.T
+        return self.coder_.transform(self._scaling.standardise(frames)) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
         """Frames (time, n_features) that the points (time, n_components) stand for: steps 7 and 8."""
@@ -457,7 +601,7 @@ class PSMT(BaseEstimator):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         recover = self._recovery()
         codes = self._stacked([recover(point) for point in self._engine.array(given)])
-        return self._engine.numpy(self.coder_.decode(codes))
+        return self._scaling.restore(self._engine.numpy(self.coder_.decode(codes)))
 
     @property
     def dictionary_(self) -> Array:
@@ -484,7 +628,7 @@ class PSMT(BaseEstimator):
         del parameters["ends"]
         header = {
             "parameters": parameters,
-            "coder": plain(self.coder_.get_params()),
+            "coder": plain(self.coder_.get_params()) | {"alpha": self.coder_.alpha_},
             "coder_given": self.coder is not None,
             "choice": self.choice_.to_json(),
         }
@@ -498,6 +642,11 @@ class PSMT(BaseEstimator):
             **{f"watch.{name}": value for name, value in self._watch.get_state().items()},
             **{f"aftermath.{name}": value for name, value in self._aftermath.get_state().items()},
         }
+        if self.standardise:
+            arrays |= {"scaling.mean": self._scaling.mean, "scaling.scale": self._scaling.scale}
+        if isinstance(self._extrapolation, Dynamics):
+            arrays |= {"frames": self._frames, "breaks": self._breaks.astype(np.int8)}
+            arrays["received"] = np.array(self._received)
         if isinstance(self.followed_, StochasticEmbedding):
             arrays |= {f"descent.{name}": value for name, value in self.followed_.state.items()}
         return header, arrays
@@ -525,7 +674,8 @@ class PSMT(BaseEstimator):
         self.n_features_in_ = coder.n_features_in_
         self.choice_ = Choice.from_json(header["choice"])
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        shape = (self.window, len(coder.dictionary_))
+        self.window_ = len(arrays["moments.codes"]) if isinstance(self.window, str) else self.window
+        shape = (self.window_, len(coder.dictionary_))
         if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
             raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
         self.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
@@ -533,16 +683,28 @@ class PSMT(BaseEstimator):
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
         # Files of psmt 0.1.0 know no frames; their codes stand for them.
-        self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window)
+        self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window_)
         self._aftermath = Aftermath()
         if watched := part(arrays, "watch."):
             self._watch.set_state(watched)
             self._aftermath.set_state(part(arrays, "aftermath."))
+        self._restore_scaling(part(arrays, "scaling."))
+        if isinstance(self._extrapolation, Dynamics):
+            self._frames, self._breaks = arrays["frames"], arrays["breaks"].astype(bool)
+            self._received = int(arrays["received"])
+            if self._frames.shape != (self.window_, self.n_features_in_) or self._breaks.shape != (self.window_,):
+                raise ValueError(f"frames of shape {self._frames.shape} in a window of {self.window_}")
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
         if isinstance(self.followed_, StochasticEmbedding):
             self.followed_.state = part(arrays, "descent.")
+
+    def _restore_scaling(self, stored: dict[str, NDArray[Any]]) -> None:
+        self._scaling = Scaling(**stored) if self.standardise else Scaling.none(self.n_features_in_)
+        for values in (self._scaling.mean, self._scaling.scale):
+            if values.shape != (self.n_features_in_,):
+                raise ValueError(f"a scaling of shape {values.shape} for {self.n_features_in_} features")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""

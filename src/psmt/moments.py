@@ -17,7 +17,7 @@ from psmt.engines.contract import Change, Engine, Slide
 from psmt.engines.window import Sums, half_stencil
 from psmt.numerics.linalg import subtract_outer
 from psmt.numerics.namespace import array_namespace
-from psmt.types import Array, Ints
+from psmt.types import Array, Ints, Mask
 
 CONSTANT = 1e-12
 """An atom whose variance is below this fraction of its mean square is constant: the difference is rounding."""
@@ -111,15 +111,18 @@ class WindowMoments:
         self._begin(self.engine.array(np.empty((0, n_features))))
 
     @classmethod
-    def of(cls, codes: Array, engine: Engine | None = None) -> Self:
-        """Moments of a whole window of codes (time, n_features) at once."""
+    def of(cls, codes: Array, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
+        """Moments of a whole window of codes (time, n_features) at once; `begins` (time,) marks the first of a series.
+
+        Second differences do not reach across the seam before it.
+        """
         moments = cls(0, engine)
-        moments._begin(moments.engine.array(codes))
+        moments._begin(moments.engine.array(codes), begins)
         return moments
 
-    def _begin(self, codes: Array) -> None:
+    def _begin(self, codes: Array, begins: Mask | None = None) -> None:
         self.n_features = codes.shape[1]
-        self._window = self.engine.code_window(codes)
+        self._window = self.engine.code_window(codes, begins)
         self._slide: Slide | None = None
         self._weights: dict[tuple[int, bool, bool], tuple[Array, Array]] = {}
 
@@ -128,11 +131,11 @@ class WindowMoments:
 
     # Changing it
 
-    def update(self, code: Array) -> None:
-        """Take in the code (n_features,) that follows the youngest."""
+    def update(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
         self._slide = None
         self.changes += 1
-        self._window.append(code)
+        self._window.append(code, begins=begins)
 
     def revert(self) -> None:
         """Let go of the oldest code."""
@@ -142,9 +145,12 @@ class WindowMoments:
         self.changes += 1
         self._window.popleft()
 
-    def slide(self, code: Array) -> None:
-        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept."""
-        self._slide = self._window.slide(code)
+    def slide(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept.
+
+        A code that `begins` another series has a seam before it.
+        """
+        self._slide = self._window.slide(code, begins=begins)
         self.changes += 1
 
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> Change | None:
@@ -173,6 +179,15 @@ class WindowMoments:
     def codes(self) -> Array:
         """The window (time, n_features), oldest first."""
         return self._window.codes
+
+    @property
+    def begins(self) -> Mask:
+        """Whether each code (time,) is the first of its series, oldest first."""
+        return np.array(self._window.begins, dtype=bool)
+
+    def bends_kept(self) -> Mask:
+        """Which interior second differences (time - 2,) lie within one series."""
+        return self._window.bends_kept()
 
     def latest(self, count: int) -> Array:
         """The youngest codes (count, n_features), oldest first."""
@@ -241,7 +256,7 @@ class WindowMoments:
             "total": numpy(window.total),
             "peak": numpy(window.peak),
             "reverted": np.array(window.reverted),
-        }
+        } | ({"begins": self.begins.astype(np.int8)} if self.begins.any() else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Array], engine: Engine | None = None) -> Self:
@@ -252,7 +267,10 @@ class WindowMoments:
 
     def _restore(self, state: dict[str, Array]) -> None:
         """Take the codes, and set the sums to what they were, rounding included."""
-        self._begin(self.engine.array(state["codes"]))
+        begins = state["begins"].astype(bool) if "begins" in state else None
+        if begins is not None and begins.shape != state["codes"].shape[:1]:
+            raise ValueError(f"begins has shape {begins.shape}, but there are {len(state['codes'])} codes")
+        self._begin(self.engine.array(state["codes"]), begins)
         for name, own in self.state.items():
             if state[name].shape != own.shape:
                 raise ValueError(

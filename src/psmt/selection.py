@@ -14,10 +14,11 @@ import numpy as np
 
 from psmt.embedding import embed_window
 from psmt.engines import engine_for
-from psmt.extrapolation import Extrapolation
+from psmt.extrapolation import Dynamics, Extrapolation
+from psmt.extrapolation.dynamics import Fold
 from psmt.moments import WindowMoments
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
-from psmt.types import Array
+from psmt.types import Array, Mask
 
 Auto = Literal["auto"]
 
@@ -75,19 +76,23 @@ def walk_forward(
     activity_bound: float | None = ACTIVITY_FACTOR,
     merge_parallel: bool = True,
     device: str = "cpu",
+    begins: Mask | None = None,
 ) -> Choice:
     """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
 
-    `extrapolation` learns on the way, from steps that the embedding had not seen.
+    `extrapolation` learns on the way, from steps that the embedding had not seen. A code that `begins` a series
+    (time,) is not foretold from what lies before it, nor is the one after it.
     """
+    first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
     skip = -(-(len(codes) - start) // _SCORED)
     engine = engine_for(device)
     own, atoms = engine.array(codes), engine.array(dictionary)
-    moments = WindowMoments.of(own[:start], engine)
+    moments = WindowMoments.of(own[:start], engine, begins=first[:start])
     lams = LAMBDAS if lam == "auto" else (lam,)
     errors: dict[int | None, list[Array]] = {}
     for t in range(start, len(codes)):
+        within = not (first[t] or first[t - 1])
         if (t - start) % skip == 0:
             embedding = embed_window(
                 moments,
@@ -99,20 +104,73 @@ def walk_forward(
             if not errors:
                 sizes = component_candidates(len(embedding)) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
-            for f, found in errors.items() if len(errors) * len(lams) > 1 else ():
+            for f, found in errors.items() if len(errors) * len(lams) > 1 and within else ():
                 activity = activity_limit(activity_bound, moments.peak_activity)
                 recover = Recovery(
                     embedding.matrix[:f], lams, activity=activity, merge_parallel=merge_parallel, engine=engine
                 )
                 expected = recover_next(recover, extrapolation, own[t - 2], own[t - 1])
                 found.append(engine.numpy((((expected - own[t]) @ atoms) ** 2).mean(1)))
-        if extrapolation.adaptive:
+        if extrapolation.adaptive and within:
             latest = own[t - 2 : t + 1]
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
-        moments.update(own[t])
-    means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] for f, found in errors.items()}
+        moments.update(own[t], begins=bool(first[t]))
+    means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] * len(lams) for f, found in errors.items()}
     scores = {(f, value): mean for f, found in means.items() for value, mean in zip(lams, found, strict=True)}
     # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
     best = min(scores.values()) * (1.0 + _TIE)
     chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))
     return Choice(*chosen, scores=scores)
+
+
+POINTS = (8, 16, 32)
+"""Candidates for the number of points that a dynamics sees, where n_components='auto'."""
+
+
+def choose_dynamics(
+    dynamics: Dynamics,
+    frames: Array,
+    codes: Array,
+    dictionary: Array,
+    *,
+    n_components: int | Auto | None,
+    lam: float | Auto,
+    centred: bool,
+    half_stencils: bool,
+    rank_tol: float,
+    activity_bound: float | None,
+    merge_parallel: bool,
+    device: str,
+    begins: Mask,
+) -> Choice:
+    """Best (n_components, lam) for a dynamics of frames (time, n_features) and codes (time, n_atoms), which is set too.
+
+    The last quarter of the window is foretold in two halves, each with the embedding of what lies before it. Then lam
+    is the one at which predicted points give back the codes that came.
+    """
+    engine = engine_for(device)
+    own, length = engine.array(codes), held_out(len(codes))
+    how = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    folds, embedding = [], own[:0]
+    for stop in (len(codes) - length, len(codes)):
+        start = stop - length
+        if start < 3:
+            continue
+        moments = WindowMoments.of(own[:start], engine, begins=begins[:start])
+        embedding = embed_window(moments, None if isinstance(n_components, str) else n_components, **how).matrix
+        folds.append(Fold(start, stop, engine.numpy(own @ embedding.T)))
+    rank = len(embedding)
+    sizes = [f for f in POINTS if f < rank] or [rank] if n_components == "auto" else [rank]
+    dynamics.choose(frames, begins, folds, sizes)
+    f = dynamics.n_points = dynamics.n_points or sizes[0]
+    if not isinstance(lam, str):
+        return Choice(f, float(lam), scores={})
+    limit = activity_limit(activity_bound, WindowMoments.of(own, engine).peak_activity)
+    recover = Recovery(embedding[:f], LAMBDAS, activity=limit, merge_parallel=merge_parallel, engine=engine)
+    skip = -(-length // _SCORED)
+    errors = [
+        engine.numpy((((recover(embedding[:f] @ own[t], own[t - 1]) - own[t]) @ engine.array(dictionary)) ** 2).mean(1))
+        for t in range(len(codes) - length, len(codes), skip)
+    ]
+    scores = {(f, value): float(mean) for value, mean in zip(LAMBDAS, np.mean(errors, axis=0), strict=True)}
+    return Choice(f, min(scores, key=lambda key: scores[key])[1], scores=scores)

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from psmt.coding.atoms import BATCH, Atoms
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+from psmt.coding.penalty import alpha_for_sparsity, start_alpha
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.threads import one_blas_thread
 from psmt.types import Array
-from psmt.validation import Constraint, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, count, real
 
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -32,8 +34,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     n_atoms : int, default 512
         M of the paper.
-    alpha : float, default 1.0
+    alpha : float or 'auto', default 1.0
         Penalty on activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
+        'auto' is free of units: such that samples use 10 atoms on average (no more than a quarter of the features), of
+        a dictionary that was learned from some of them for the purpose.
     max_epochs : int, default 5
         Passes of `fit` over the samples at the most.
     tol : float, default 0.01
@@ -51,6 +55,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     dictionary_ : (n_atoms, n_features) array
         Unit-norm atoms. Read-only; another dictionary may be set in its place.
+    alpha_ : float
+        As given or chosen.
     objective_ : list of float
         Mean objective of each epoch, measured while learning.
 
@@ -70,10 +76,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     objective_: list[float]
     n_features_in_: int
+    _chosen: float | None = None
+
+    _CHOSEN_ON = 1024
+    """Samples that alpha='auto' looks at, at the most: half to learn from, half to count on."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
-        "alpha": real(open_bound=True),
+        "alpha": allowing("auto", real(open_bound=True)),
         "max_epochs": count(),
         "tol": real(),
         "batch_size": count(),
@@ -84,7 +94,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self,
         *,
         n_atoms: int = 512,
-        alpha: float = 1.0,
+        alpha: float | Literal["auto"] = 1.0,
         max_epochs: int = 5,
         tol: float = 0.01,
         batch_size: int = 256,
@@ -127,6 +137,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._check_parameters()
         samples: Array = validate_data(self, X, dtype=np.float64)
         rng = check_random_state(self.random_state)
+        self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
         self._start(samples, rng)
         for _ in range(self.max_epochs):
             order = rng.permutation(len(samples))
@@ -143,6 +154,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         first = not hasattr(self, "dictionary_")
         samples: Array = validate_data(self, X, dtype=np.float64, reset=first)
         if first:
+            self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
@@ -181,7 +193,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         samples: Array = validate_data(self, X, dtype=np.float64, reset=False)
         engine = self._engine
-        batches = self._atoms.code_batches(samples, self.alpha, tol=self.gap_tol)
+        batches = self._atoms.code_batches(samples, self.alpha_, tol=self.gap_tol)
         if sparse_output:
             return vstack([engine.sparse(batch) for batch in batches], format="csr")
         codes = np.empty((len(samples), len(self.dictionary_)))
@@ -195,7 +207,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
         atoms of the last code are kept.
         """
-        return self._atoms.code_next(x, self.alpha, tol=self.gap_tol, last=code)
+        return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
 
     def decode(self, codes: Array) -> Array:
         """Samples (n, n_features) that the codes (n, n_atoms) stand for, as arrays of the engine: step 8."""
@@ -206,6 +218,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
+        other._chosen = self._chosen
         return other
 
     def inverse_transform(self, codes: ArrayLike | csr_array) -> Array:
@@ -229,6 +242,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return other
 
     @property
+    def alpha_(self) -> float:
+        """The penalty as given or chosen."""
+        if not isinstance(self.alpha, str):
+            return self.alpha
+        if self._chosen is None:
+            raise NotFittedError("alpha='auto' is chosen by fit; call fit, or give a number")
+        return self._chosen
+
+    @property
     def dictionary_(self) -> Array:
         """Phi (n_atoms, n_features)."""
         return self._atoms.given
@@ -249,6 +271,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine_for(self.device, self.dtype)
         check_parameters(self, self._parameter_constraints)
 
+    def _choose_alpha(self, samples: Array) -> float:
+        """The penalty at which held-out samples use as many atoms as wanted."""
+        every = -(-len(samples) // self._CHOSEN_ON)
+        shown = samples[::every]
+        if len(shown) < 4:
+            return start_alpha(samples)
+        trial = clone(self).set_params(alpha=start_alpha(samples)).fit(shown[::2])
+        return alpha_for_sparsity(trial._atoms, shown[1::2], tol=max(self.gap_tol, 1e-8))
+
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
@@ -261,9 +292,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         with one_blas_thread():  # more would be in the way of those that code
             for start in range(0, len(X), self.batch_size):
                 batch = samples[start : start + self.batch_size]
-                codes = engine.solve_many(engine.solver_array(atoms), batch, self.alpha, tol=self.gap_tol)
+                codes = engine.solve_many(engine.solver_array(atoms), batch, self.alpha_, tol=self.gap_tol)
                 residuals = batch - codes @ atoms
-                total = total + 0.5 * (residuals**2).sum() + self.alpha * codes.sum()
+                total = total + 0.5 * (residuals**2).sum() + self.alpha_ * codes.sum()
                 self._statistics.update(codes, batch)
                 self._statistics.improve(atoms)
                 self._statistics.replace_dead(atoms, batch, residuals)

@@ -190,8 +190,8 @@ class Engine(Protocol):
 
     # Low-rank updates
 
-    def code_window(self, codes: Array) -> CodeWindow:
-        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
+    def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides; `begins` (n,) marks first ones."""
 
     def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""

@@ -8,12 +8,16 @@ did. So they are when a lively stretch has left the window, whose rounding would
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
+
+import numpy as np
 
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.robust import robust_peak
-from psmt.types import Array, Ints
+from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2
 """Sums that have fallen below this fraction of their peak are made afresh: what is left of the peak is rounding."""
@@ -34,7 +38,7 @@ class Slide(NamedTuple):
 
     vectors: Array
     """(5, n_features): the code that arrived, the one that is gone, the second difference that arrived, the one that is
-    gone, and the sum of the codes before."""
+    gone, and the sum of the codes before. A second difference across a seam is zero: it was never in the sums."""
     oldest: Array
     """The three oldest codes (3, n_features) before it."""
     youngest: Array
@@ -71,7 +75,8 @@ class Sums:
 class CodeWindow(ABC):
     """Codes of a window that grows at its young end and shrinks at its old end, with their sums.
 
-    A subclass stores the codes, and adds and subtracts one code's share of the sums.
+    A window may hold several series, one after the other: a code that `begins` one has a seam before it, and no second
+    difference reaches across. A subclass stores the codes, and adds and subtracts one code's share of the sums.
     """
 
     n_features: int
@@ -84,6 +89,8 @@ class CodeWindow(ABC):
     """Largest traces (2,) of `products` and `curvature` since they were made."""
     reverted = 0
     """Codes that have left since the sums were made."""
+    begins: deque[bool]
+    """Whether each code is the first of its series, oldest code first."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -111,8 +118,23 @@ class CodeWindow(ABC):
         """Largest sum () of a code, without outliers, see `robust_peak`; zero for an empty window."""
         return robust_peak(self.activities)
 
-    def append(self, code: Array) -> None:
-        """Take in the code (n_features,) that follows the youngest."""
+    @property
+    def seams(self) -> bool:
+        """Whether the window holds parts of more than one series."""
+        return any(islice(self.begins, 1, None))
+
+    def bends_kept(self) -> Mask:
+        """Which interior second differences (n - 2,) lie within one series."""
+        begins = np.array(self.begins, dtype=bool)
+        return ~(begins[1:-1] | begins[2:])
+
+    def bends_at(self, first: int) -> bool:
+        """Whether the three codes from this one on lie within one series; it counts from the end if negative."""
+        return not (self.begins[first + 1] or self.begins[first + 2])
+
+    def append(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
+        self.begins.append(begins)
         self._store(code)
         self._add(code)
         xp = array_namespace(self.peak)
@@ -122,18 +144,21 @@ class CodeWindow(ABC):
         """Let go of the oldest code."""
         self._subtract()
         self._discard()
+        self.begins.popleft()
         if self.reverted >= max(len(self), 1) or bool((self._traces() < FALL * self.peak).any()):
             self.refresh()
 
-    def slide(self, code: Array) -> Slide | None:
+    def slide(self, code: Array, *, begins: bool = False) -> Slide | None:
         """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes."""
         oldest, total = self.oldest(3), 1.0 * self.total
-        self.append(code)
+        left = len(self) >= 3 and self.bends_at(0)
+        self.append(code, begins=begins)
         self.popleft()
         if len(self) < 3:
             return None
         youngest = self.latest(3)
-        return Slide(slide_vectors(oldest, youngest, total), oldest, youngest)
+        vectors = slide_vectors(oldest, youngest, total, arrives=self.bends_at(-3), leaves=left)
+        return Slide(vectors, oldest, youngest)
 
     def refresh(self) -> None:
         """Make the sums afresh from the codes."""
@@ -142,7 +167,12 @@ class CodeWindow(ABC):
         self.peak[...] = self._traces()
 
     def ends(self) -> Array:
-        """Half stencils (2, n_features) at the oldest and the youngest code."""
+        """Half stencils (2, n_features) at the oldest and the youngest code.
+
+        The paper's D is that of one series. Several would have these at every seam, as if each began and ended at zero.
+        """
+        if self.seams:
+            raise ValueError("half_stencils=True is for one series, and the window holds several; use False")
         old, young = self.oldest(2), self.latest(2)
         return array_namespace(old).stack([half_stencil(old[0], old[1]), half_stencil(young[1], young[0])])
 
@@ -176,9 +206,14 @@ class CodeWindow(ABC):
         """Make all sums from the codes, in place."""
 
 
-def slide_vectors(oldest: Array, youngest: Array, total: Array) -> Array:
-    """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before."""
+def slide_vectors(
+    oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True
+) -> Array:
+    """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before.
+
+    With which second difference `arrives` and `leaves`: one across a seam does neither.
+    """
     gone, second, third = oldest
     before, last, arrived = youngest
-    bends = second_difference(before, last, arrived), second_difference(gone, second, third)
+    bends = arrives * second_difference(before, last, arrived), leaves * second_difference(gone, second, third)
     return array_namespace(total).stack([arrived, gone, *bends, total])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
-from psmt.types import Array
+from psmt.types import Array, Mask
 
 _ENTRY = 15
 """What an entry of a sparse code costs in a product, in entries of a dense matrix."""
@@ -21,6 +21,8 @@ class SparseSums(Sums):
     """Sums that are multiplied by way of the codes: for where that costs less than the dense sums do."""
 
     codes: SparseCodes
+    kept: Mask
+    """Which interior second differences (n - 2,) lie within one series."""
 
     def products_times(self, vectors: Array) -> Array:
         """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
@@ -29,6 +31,7 @@ class SparseSums(Sums):
     def second_differences_times(self, vectors: Array) -> Array:
         """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
         bends = _second_differences(self.codes.times(vectors), half_stencils=len(self.ends) > 0)
+        bends[1:-1][~self.kept] = 0.0
         # D is symmetric, so that its transpose has the half stencils in any case.
         return self.codes.transposed_times(_second_differences(bends, half_stencils=True))
 
@@ -45,8 +48,9 @@ def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
 class SparseWindow(CodeWindow):
     """See `psmt.engines.window.CodeWindow`."""
 
-    def __init__(self, codes: Array) -> None:
+    def __init__(self, codes: Array, begins: Mask | None = None) -> None:
         codes = np.array(codes, dtype=np.float64)
+        self.begins = deque(np.zeros(len(codes), bool).tolist() if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
         self._activity = deque(codes.sum(axis=1).tolist())
@@ -79,7 +83,7 @@ class SparseWindow(CodeWindow):
         ends = self.ends() if half_stencils else np.empty((0, self.n_features))
         dense = self.products, self.curvature, self.total, ends, len(self)
         if len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2:
-            return SparseSums(*dense, self._codes)
+            return SparseSums(*dense, self._codes, self.bends_kept())
         return Sums(*dense)
 
     def _store(self, code: Array) -> None:
@@ -93,11 +97,11 @@ class SparseWindow(CodeWindow):
 
     def _add(self, code: Array) -> None:
         self._count(code, 1)
-        if len(self) >= 3:
+        if len(self) >= 3 and self.bends_at(-3):
             self._curve(-3, 1.0)
 
     def _subtract(self) -> None:
-        if len(self) >= 3:
+        if len(self) >= 3 and self.bends_at(0):
             self._curve(0, -1.0)
         self._count(self._codes[0], -1)
 
@@ -108,6 +112,8 @@ class SparseWindow(CodeWindow):
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
         self.products = (codes.T @ codes).toarray()
         bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:]) if len(self) >= 3 else codes[:0]
+        if self.seams and len(self) >= 3:
+            bends = bends[np.flatnonzero(self.bends_kept())]
         self.curvature = (bends.T @ bends).toarray()
 
     def _count(self, code: Array, sign: int) -> None:

@@ -117,9 +117,9 @@ class NumbaEngine:
         """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
         dictionary.sweep_atoms(atoms, code_code, code_sample, used)
 
-    def code_window(self, codes: Array) -> CodeWindow:
-        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
-        return SparseWindow(codes)
+    def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides; `begins` (n,) marks first ones."""
+        return SparseWindow(codes, begins)
 
     def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""

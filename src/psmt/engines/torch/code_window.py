@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import torch
 from torch import Tensor
 
 from psmt.engines.contract import ResidentArrays
 from psmt.engines.torch.graphs import Captured
 from psmt.engines.window import FALL, CodeWindow, Slide, Sums, second_difference, slide_vectors
+from psmt.types import Mask
 
 
 class DenseWindow(CodeWindow):
@@ -19,7 +22,8 @@ class DenseWindow(CodeWindow):
     uses: Tensor
     peak: Tensor
 
-    def __init__(self, codes: Tensor) -> None:
+    def __init__(self, codes: Tensor, begins: Mask | None = None) -> None:
+        self.begins = deque([False] * len(codes) if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
         self._renew_buffer(codes)
         self.total = self._buffer.new_zeros(self.n_features)
@@ -52,21 +56,25 @@ class DenseWindow(CodeWindow):
         """Sum (n,) of each code, oldest first."""
         return self._activity[self._first : self._first + self._n]
 
-    def slide(self, code: Tensor) -> Slide | None:
+    def slide(self, code: Tensor, *, begins: bool = False) -> Slide | None:
         """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes.
 
         As taking in and letting go one after the other, but the host does not wait: that sums have fallen far below
         their peak is seen at the next slide.
         """
         if self._n < 3:
-            return super().slide(code)
+            return super().slide(code, begins=begins)
         if bool(self._fallen):
             self.refresh()
         oldest, youngest = self.oldest(3), torch.cat([self.latest(2), code[None]])
-        vectors, fallen = self._slide_sums(oldest, youngest, self._resident)
+        leaves = self.bends_at(0)
+        self.begins.append(begins)
+        how = {"arrives": self.bends_at(-3), "leaves": leaves}
+        vectors, fallen = self._slide_sums(oldest, youngest, self._resident, **how)
         self._fallen.copy_(fallen, non_blocking=True)
         self._store(code)
         self._discard()
+        self.begins.popleft()
         if self.reverted >= self._n:
             self.refresh()
         return Slide(vectors, oldest, youngest)
@@ -99,10 +107,12 @@ class DenseWindow(CodeWindow):
         self.reverted += 1
 
     def _add(self, code: Tensor) -> None:
-        _add(code, self.codes[-3:], self._resident)
+        latest = self.codes[-3:]
+        _add(code, self._resident, latest if len(latest) == 3 and self.bends_at(-3) else None)
 
     def _subtract(self) -> None:
-        _subtract(self.oldest(3), self._resident)
+        oldest = self.oldest(3)
+        _subtract(oldest[0], self._resident, oldest if len(oldest) == 3 and self.bends_at(0) else None)
 
     def _recompute(self) -> None:
         # In place, because slides are captured with the sums where they are.
@@ -112,27 +122,28 @@ class DenseWindow(CodeWindow):
         self.uses.copy_((codes != 0).sum(0))
         torch.mm(codes.T, codes, out=self.products)
         bends = second_difference(codes[:-2], codes[1:-1], codes[2:]) if len(codes) >= 3 else codes[:0]
+        if self.seams and len(codes) >= 3:
+            bends = bends[torch.as_tensor(self.bends_kept(), device=bends.device)]
         torch.mm(bends.T, bends, out=self.curvature)
 
 
-def _add(code: Tensor, latest: Tensor, sums: tuple[Tensor, ...]) -> None:
-    """Add a code (n_features,), the last of the latest up to 3, to the sums, in place."""
+def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
+    """Add a code (n_features,) to the sums, in place; with the latest three, if they are of one series."""
     total, uses, products, curvature, _ = sums
     total += code
     products.addr_(code, code)
     uses += (code != 0).long()
-    if len(latest) == 3:
+    if latest is not None:
         bend = second_difference(*latest)
         curvature.addr_(bend, bend)
 
 
-def _subtract(oldest: Tensor, sums: tuple[Tensor, ...]) -> None:
-    """Take the first of the oldest codes, up to 3, from the sums, in place."""
+def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> None:
+    """Take a code (n_features,) from the sums, in place; with the oldest three, if they are of one series."""
     total, uses, products, curvature, _ = sums
-    if len(oldest) == 3:
+    if oldest is not None:
         bend = second_difference(*oldest)
         curvature.addr_(bend, bend, alpha=-1.0)
-    code = oldest[0]
     total -= code
     products.addr_(code, code, alpha=-1.0)
     uses -= (code != 0).long()
@@ -143,15 +154,17 @@ def _subtract(oldest: Tensor, sums: tuple[Tensor, ...]) -> None:
         matrix.masked_fill_(unused[:, None] | unused, 0.0)
 
 
-def _slide_sums(oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+def _slide_sums(
+    oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...], *, arrives: bool, leaves: bool
+) -> tuple[Tensor, Tensor]:
     """Slide the sums; return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
     total, _, products, curvature, peak = sums
 
     def traces() -> Tensor:
         return torch.stack([products.diagonal().sum(), curvature.diagonal().sum()])
 
-    vectors = slide_vectors(oldest, youngest, total)
-    _add(youngest[-1], youngest, sums)
+    vectors = slide_vectors(oldest, youngest, total, arrives=arrives, leaves=leaves)
+    _add(youngest[-1], sums, youngest if arrives else None)
     torch.maximum(peak, traces(), out=peak)
-    _subtract(oldest, sums)
+    _subtract(oldest[0], sums, oldest if leaves else None)
     return vectors, (traces() < FALL * peak).any()

@@ -19,6 +19,7 @@ from psmt.engines.torch.lasso import solve, solve_many
 from psmt.engines.torch.problems import pose
 from psmt.engines.torch.shift_invert import DenseShiftInvert
 from psmt.engines.window import CodeWindow
+from psmt.types import Mask
 
 
 class TorchEngine:
@@ -106,9 +107,9 @@ class TorchEngine:
         """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
         atoms.copy_(self._swept(atoms, used, ResidentArrays((code_code, code_sample)))[0])
 
-    def code_window(self, codes: Tensor) -> CodeWindow:
-        """Codes (n, n_features) of a window with their sums, kept up as it slides."""
-        return DenseWindow(codes)
+    def code_window(self, codes: Tensor, begins: Mask | None = None) -> CodeWindow:
+        """Codes (n, n_features) of a window with their sums, kept up as it slides; `begins` (n,) marks first ones."""
+        return DenseWindow(codes, begins)
 
     def shift_invert(self, shifted: Tensor, shifts: Tensor) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""

@@ -1,0 +1,100 @@
+"""Several series as one array: where each begins, and each standardised by its own past.
+
+Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) and the `lengths` of the parts. What
+they have in common is learned together; nothing is learned from the step between the end of one and the beginning of
+the next, the seam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psmt.types import Array, Mask
+from psmt.validation import check_count, check_series
+
+CONSTANT = 1e-10
+"""A feature that deviates by less than this fraction of its size is constant: what is left is rounding."""
+
+
+def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
+    """The series (time, n_features) stacked in time, and the length of each, as `PSMT.fit` takes them.
+
+    >>> X, lengths = join_series([np.zeros((5, 2)), np.ones((3, 2))])
+    >>> X.shape, lengths
+    ((8, 2), [5, 3])
+    """
+    parts: list[Array] = []
+    for i, one in enumerate(series):
+        n_features = parts[0].shape[1] if parts else None
+        values = check_series(one, name=f"series {i}")
+        if n_features not in (None, values.shape[1]):
+            raise ValueError(
+                f"series {i} has {values.shape[1]} features, but those before it have {n_features}; "
+                "give series of the same features, in the same order"
+            )
+        parts.append(values)
+    if not parts:
+        raise ValueError("there is no series; give at least one (time, features) array")
+    return np.concatenate(parts), [len(part) for part in parts]
+
+
+def check_lengths(lengths: Sequence[int] | None, n_frames: int, *, minimum: int = 3) -> list[int]:
+    """The lengths of the series, which must add up to the number of frames; None is one series."""
+    if lengths is None:
+        return [n_frames]
+    checked = [check_count("each of lengths", length, minimum=minimum) for length in lengths]
+    if sum(checked) != n_frames:
+        raise ValueError(
+            f"lengths add up to {sum(checked)}, but X has {n_frames} frames; give the number of frames of each series"
+        )
+    return checked
+
+
+def first_frames(lengths: Sequence[int]) -> Mask:
+    """Whether each frame (sum of lengths,) is the first of its series.
+
+    >>> first_frames([2, 3]).tolist()
+    [True, False, True, False, False]
+    """
+    begins = np.zeros(sum(lengths), dtype=bool)
+    begins[np.cumsum([0, *lengths[:-1]])] = True
+    return begins
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Mean and scale of each feature in a series' past, to standardise by and to turn back.
+
+    >>> scaling = Scaling.of(np.array([[9500.0, 1.0], [9570.0, 1.0]]))
+    >>> scaling.standardise(np.array([9535.0, 1.0])), scaling.restore(np.zeros(2))
+    (array([0., 0.]), array([9.535e+03, 1.000e+00]))
+    """
+
+    mean: Array
+    """(n_features,)"""
+    scale: Array
+    """Standard deviation (n_features,); 1 where the feature is constant, so that its mean is predicted."""
+
+    @classmethod
+    def of(cls, past: Array) -> Self:
+        """Mean and scale of the past frames (time, n_features)."""
+        mean, scale = past.mean(axis=0), past.std(axis=0)
+        return cls(mean, np.where(scale > CONSTANT * np.abs(past).max(axis=0, initial=0.0), scale, 1.0))
+
+    @classmethod
+    def none(cls, n_features: int) -> Self:
+        """That of frames which are taken as they are."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def standardise(self, frames: Array) -> Array:
+        """The frames (.., n_features) in deviations from the mean."""
+        return (frames - self.mean) / self.scale
+
+    def restore(self, frames: Array) -> Array:
+        """The frames (.., n_features) in their own units again."""
+        return frames * self.scale + self.mean
