@@ -1,6 +1,13 @@
 """What psmt raises when something outside the program is at fault."""
 
-__all__ = ["FrameSourceError", "MissingSourceError", "ModelFileError", "NotEnoughFramesError", "PSMTError", "SilentCodesError"]
+__all__ = [
+    "FrameSourceError",
+    "MissingSourceError",
+    "ModelFileError",
+    "NotEnoughFramesError",
+    "PSMTError",
+    "SilentCodesError",
+]
 
 
 class PSMTError(Exception):

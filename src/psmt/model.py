@@ -43,7 +43,6 @@ from psmt.validation import (
     renamed,
 )
 
-
 FOR_SERIES: dict[str, Any] = {
     "standardise": True,
     "alpha": "auto",

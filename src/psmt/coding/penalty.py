@@ -34,7 +34,9 @@ def alpha_for_sparsity(atoms: Atoms, samples: Array, *, tol: float) -> float:
     wanted = min(WANTED, max(SHARE * samples.shape[1], 1.0))
 
     def used(alpha: float) -> float:
-        codes = np.concatenate([np.asarray(atoms.on_host(batch)) for batch in atoms.code_batches(samples, alpha, tol=tol)])
+        codes = np.concatenate(
+            [np.asarray(atoms.on_host(batch)) for batch in atoms.code_batches(samples, alpha, tol=tol)]
+        )
         return float(np.count_nonzero(codes)) / len(samples)
 
     low, high = np.log(middle / 64.0), np.log(16.0 * middle)

@@ -206,9 +206,7 @@ class CodeWindow(ABC):
         """Make all sums from the codes, in place."""
 
 
-def slide_vectors(
-    oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True
-) -> Array:
+def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
     """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before.
 
     With which second difference `arrives` and `leaves`: one across a seam does neither.

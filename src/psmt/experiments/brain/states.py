@@ -117,6 +117,7 @@ def _climb(people: Sequence[Array], posterior: Array) -> StateModel:
     products = [a.T @ b for a, b in ((now, now), (now, before), (before, before))]
     pairs, first = STAY * np.eye(n_states) + 1.0, np.ones(n_states)
     memory, highest, total = 0.0, -np.inf, -np.inf
+    covariance = np.eye(now.shape[1])
     for _ in range(MAX_STEPS):
         weights = np.maximum(posterior.sum(axis=0), 1e-9)[:, None]
         centre, past = (posterior.T @ now) / weights, (posterior.T @ before) / weights
