@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 
 from matplotlib.figure import Figure
 
@@ -19,7 +20,8 @@ from psmt.report import render, to_csv
 
 
 def _drawn(draw: Callable[[BrainResult], Figure]) -> Callable[[BrainResult], bytes]:
-    return lambda result: png(draw(result))
+    # A file of its own, and a part of the page: drawn once.
+    return lru_cache(maxsize=1)(lambda result: png(draw(result)))
 
 
 FIGURES = {

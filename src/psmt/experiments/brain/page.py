@@ -192,8 +192,8 @@ def _how_many(result: BrainResult) -> str:
     if not result.state_scores:
         return f"{result.n_states} states were asked for."
     return (
-        f"{result.n_states} states: the fewest that foretell the other half of the people as well as the best number of "
-        f"them, within a standard error; {min(result.state_scores)} to {max(result.state_scores)} were tried."
+        f"{result.n_states} states: the fewest that gain four fifths of what any number of them gains in foretelling "
+        f"other people; {min(result.state_scores)} to {max(result.state_scores)} were tried."
     )
 
 

@@ -31,7 +31,7 @@ class Dynamics(NamedTuple):
     """(n_states, n_states): share of the leavings of a state that lead to each other one; NaN without any."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BrainResult:
     """All that was found in a study."""
 

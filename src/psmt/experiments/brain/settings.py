@@ -29,7 +29,7 @@ class BrainSettings:
     n_components : int
         Directions of the trajectory that states are found in, most of the brain's variance first.
     n_states : int or 'auto'
-        'auto' takes the fewest that foretell other people as well as the best number does, within a standard error.
+        'auto' takes the fewest that gain most of what any number gains in foretelling other people.
     window : int
         Volumes that a graph of atoms is made from.
     high_pass : float or None

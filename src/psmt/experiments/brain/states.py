@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -32,9 +33,15 @@ TOL = 1e-5
 STAY = 10.0
 """Volumes in which a state is taken to have stayed before any was seen: as a prior, it forbids no jump."""
 
-MOST_MEMORY = 0.5
-"""Of the trajectory, per volume. Real brains wander: with all the memory that their likelihood asks for, places lie
-far outside of what is ever reached, and the states are those of a few jumps. Half of the way keeps them inside."""
+MEMORIES = (0.9, 0.5)
+"""Most memory of the trajectory per volume. Brains wander on their own: with all the memory that the likelihood asks
+for, places may lie far outside of what is ever reached, and the states are those of a few jumps. Then it is half."""
+
+REACHED = 0.025
+"""Share of the volumes that go as far in the direction of each place as the place lies, at least, if it is reached."""
+
+ENOUGH = 0.8
+"""Share of the gain in foretelling other people that states must have; on simulated scans it finds their number."""
 
 RIDGE = 1e-3
 """Of the variance of the trajectory, added to the covariance of the noise."""
@@ -88,17 +95,26 @@ class StateModel:
         return (1.0 - self.memory) * self.places
 
 
-def fit_states(people: Sequence[Array], n_states: int, *, seed: int = 0, n_starts: int = 4) -> StateModel:
+def fit_states(
+    people: Sequence[Array],
+    n_states: int,
+    *,
+    seed: int = 0,
+    n_starts: int = 4,
+    memories: Sequence[float] = MEMORIES,
+) -> StateModel:
     """The likeliest of `n_starts` models of the trajectories (time, n_components) of some people.
 
-    Starts are k-means clusters; states are ordered by how much of the time they take, most first.
+    Starts are k-means clusters; states are ordered by how much of the time they take, most first. Of the bounds on
+    memory the first is taken with which all places are reached, or the last.
     """
     joined = np.concatenate(people)
-    models = []
-    for start in range(n_starts):
-        labels = KMeans(n_states, n_init=1, random_state=seed + start).fit_predict(joined)
-        models.append(_climb(people, np.eye(n_states)[labels]))
-    best = max(models, key=lambda model: model.log_likelihood)
+    starts = [KMeans(n_states, n_init=1, random_state=seed + k).fit_predict(joined) for k in range(n_starts)]
+    for most in memories:
+        models = [_climb(people, np.eye(n_states)[labels], most) for labels in starts]
+        best = max(models, key=lambda model: model.log_likelihood)
+        if best.memory < memories[-1] or _are_reached(best.places, joined):
+            break
     occupied = np.sum([np.bincount(best.shown(points), minlength=n_states) for points in people], axis=0)
     order = np.argsort(-occupied, kind="stable")
     return replace(
@@ -109,7 +125,7 @@ def fit_states(people: Sequence[Array], n_states: int, *, seed: int = 0, n_start
     )
 
 
-def _climb(people: Sequence[Array], posterior: Array) -> StateModel:
+def _climb(people: Sequence[Array], posterior: Array, most_memory: float) -> StateModel:
     """Expectation-maximisation from probabilities (all volumes, n_states)."""
     now, before = np.concatenate(people), np.concatenate([_before(points) for points in people])
     n_states, ends = posterior.shape[1], np.cumsum([len(points) for points in people])
@@ -128,7 +144,7 @@ def _climb(people: Sequence[Array], posterior: Array) -> StateModel:
         )
         if np.isfinite(highest):
             shares = [float(np.trace(np.linalg.solve(covariance, part))) for part in (yx, xx)]
-            memory = float(np.clip(shares[0] / shares[1], 0.0, MOST_MEMORY))
+            memory = float(np.clip(shares[0] / shares[1], 0.0, most_memory))
         covariance = (yy - memory * (yx + yx.T) + memory**2 * xx) / len(now) + ridge
         drawn = centre - memory * past
         transitions, start = pairs / pairs.sum(axis=1, keepdims=True), first / first.sum()
@@ -155,24 +171,36 @@ def choose_n_states(people: Sequence[Array], candidates: Sequence[int], *, seed:
     parts = list(people) if len(people) > 1 else np.array_split(people[0], 2)
     scores = {}
     for n_states in candidates:
-        models = [fit_states(parts[half::2], n_states, seed=seed, n_starts=2) for half in (1, 0)]
+        # One bound for all numbers: memory raises the likelihood by itself.
+        given: dict[str, Any] = {"seed": seed, "n_starts": 2, "memories": MEMORIES[-1:]}
+        models = [fit_states(parts[half::2], n_states, **given) for half in (1, 0)]
         scores[n_states] = np.array([models[k % 2].score(own) / len(own) for k, own in enumerate(parts)])
     return scores
 
 
 def fewest_as_good(scores: dict[int, Array]) -> int:
-    """The fewest states whose score on others is within a standard error of the best.
+    """The fewest states that gain `ENOUGH` of what the best number gains over the fewest, in foretelling others.
+
+    More states than there are still gain a little, as they mend what the model gets wrong. Where the gain is within a
+    standard error of nothing, it is the fewest.
 
     >>> fewest_as_good({2: np.array([-3.0, -3.2]), 3: np.array([-2.0, -2.1]), 4: np.array([-1.99, -2.1])})
     3
     """
-    best = max(scores, key=lambda n: float(scores[n].mean()))
+    numbers = sorted(scores)
+    best = max(numbers, key=lambda n: float(scores[n].mean()))
+    gain = scores[best] - scores[numbers[0]]
+    if gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
+        return numbers[0]
+    least = scores[numbers[0]].mean() + ENOUGH * gain.mean()
+    return next(n for n in numbers if n == best or scores[n].mean() >= least)
 
-    def as_good(n: int) -> bool:
-        behind = scores[best] - scores[n]
-        return bool(behind.mean() <= behind.std(ddof=1) / np.sqrt(len(behind)))
 
-    return next(n for n in sorted(scores) if n == best or as_good(n))
+def _are_reached(places: Array, joined: Array) -> bool:
+    """Whether the trajectories (all volumes, n_components) go as far as each of the places (n_states, n_components)."""
+    lengths = np.linalg.norm(places, axis=1)
+    along = joined @ (places / np.maximum(lengths, 1e-300)[:, None]).T
+    return bool(np.all((along >= lengths).mean(axis=0) >= REACHED))
 
 
 def _before(points: Array) -> Array:
