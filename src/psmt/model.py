@@ -56,9 +56,6 @@ FOR_SERIES: dict[str, Any] = {
 _LONGEST_WINDOW = 4096
 """What window='auto' takes at the most: the window is kept, and a matrix is learned from it again and again."""
 
-_LEARNED_EVERY = 16
-"""Frames after which a dynamics is learned afresh: it costs as much as some frames do, and changes little meanwhile."""
-
 
 class PSMT(BaseEstimator):
     """Predictive Sparse Manifold Transform.
@@ -72,10 +69,11 @@ class PSMT(BaseEstimator):
     n_atoms : int or 'auto', default 512
         M, the size of the dictionary. 'auto': one atom for every 7 codes of the window, from 16 to 512.
     window : int or 'auto', default 1536
-        'auto': all frames that `fit` is given, 4096 at the most. H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
+        H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
         then has a rank below H, and the embedding lives in the directions that the window has shown. What is lost: with
         so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
-        rather than of the scene, and what the window has not shown is predicted to stay away.
+        rather than of the scene, and what the window has not shown is predicted to stay away. 'auto': all frames that
+        `fit` is given, 4096 at the most.
     n_components : int, None or 'auto', default 'auto'
         f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by
         walk-forward error inside the past window, with a dictionary that did not see the frames that it is scored on;
@@ -302,7 +300,9 @@ class PSMT(BaseEstimator):
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
                 f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
             )
-        self._begin_dynamics(past)
+        if isinstance(self._extrapolation, Dynamics):
+            recent = past[-self.window_ :].copy()
+            self._extrapolation.learn(recent, codes, self.embedding_, begins[-self.window_ :])
         return self
 
     def begin(self, X: ArrayLike) -> Self:
@@ -324,8 +324,8 @@ class PSMT(BaseEstimator):
         self._embed()
         self._keep_residual(self._engine.array(past[-1]))
         self._watch, self._aftermath = FrameWatch(past, self.window_), Aftermath()
-        if self._extrapolation.continues_frames:
-            self._begin_dynamics(np.concatenate([self._frames, past]))
+        if isinstance(self._extrapolation, Dynamics):
+            self._extrapolation.go_on(past, self.codes_, self.embedding_)
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
@@ -448,26 +448,12 @@ class PSMT(BaseEstimator):
         if self._extrapolation.keeps_residual:
             self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]
 
-    def _begin_dynamics(self, frames: Array) -> None:
-        """Keep the latest of the frames (time, n_features), and learn how they go on from the window, if so asked."""
-        if not isinstance(self._extrapolation, Dynamics):
-            return
-        self._frames, self._received = frames[-self.window_ :].copy(), 0
-        self._breaks = self.moments_.begins
-        self._extrapolation.learn(self._frames, self.codes_, self.embedding_, self._breaks)
-
     def _follow_dynamics(self, frame: Array, code: Array) -> None:
-        """Let the dynamics know the frame (n_features,) and code (n_atoms,) that came; learn it afresh now and then."""
-        if not isinstance(self._extrapolation, Dynamics) or self.static_window:
-            return
-        breaks = self.cut_ and self.on_cut == "hold"
-        self._frames = np.concatenate([self._frames[1:], frame[None]])
-        self._breaks = np.append(self._breaks[1:], breaks)
-        self._received += 1
-        if self._received % _LEARNED_EVERY or self.static_embedding:
-            self._extrapolation.follow(frame, self._engine.numpy(code), begins=breaks)
-        else:
-            self._extrapolation.learn(self._frames, self.codes_, self.embedding_, self._breaks)
+        """Let the dynamics know the frame (n_features,) and code (n_atoms,) that came."""
+        if isinstance(self._extrapolation, Dynamics) and not self.static_window:
+            window = None if self.static_embedding else lambda: (self.codes_, self.embedding_)
+            cut = self.cut_ and self.on_cut == "hold"
+            self._extrapolation.receive(frame, self._engine.numpy(code), window, begins=cut)
 
     def _receive(self, code: Array) -> None:
         if self.static_window:
@@ -527,11 +513,11 @@ class PSMT(BaseEstimator):
 
         They move no further from the last frame than those of other strategies may.
         """
-        last, reach = self._frames[-1], activity_limit(self.activity_bound, self._watch.peak_norm)
-        frames = [
-            drawn_back(frame, last, np.linalg.norm(frame - last), reach) for frame in dynamics.foretell(horizon)[0]
-        ]
-        return np.stack(frames)
+        last = self._engine.numpy(self.coder_.decode(self.moments_.latest(1))[0] + self._residual)
+        reach = activity_limit(self.activity_bound, self._watch.peak_norm)
+        frames, _ = dynamics.foretell(horizon)
+        moved = np.linalg.norm(frames - last, axis=1, keepdims=True)
+        return drawn_back(frames, last, moved, reach)
 
     def predict_codes(self, horizon: int) -> Array:
         """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
@@ -542,11 +528,11 @@ class PSMT(BaseEstimator):
         previous, latest = self.moments_.latest(2)
         recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
-        points = ()
+        points: Array | None = None
         if isinstance(self._extrapolation, Dynamics):
             points = self._engine.array(self._extrapolation.foretell(horizon)[1])
         for step in range(horizon):
-            if len(points):
+            if points is not None:
                 following = recover(points[step], current)
             else:
                 following = recover_next(recover, self._extrapolation, previous, current)
@@ -643,9 +629,6 @@ class PSMT(BaseEstimator):
         }
         if self.standardise:
             arrays |= {"scaling.mean": self._scaling.mean, "scaling.scale": self._scaling.scale}
-        if isinstance(self._extrapolation, Dynamics):
-            arrays |= {"frames": self._frames, "breaks": self._breaks.astype(np.int8)}
-            arrays["received"] = np.array(self._received)
         if isinstance(self.followed_, StochasticEmbedding):
             arrays |= {f"descent.{name}": value for name, value in self.followed_.state.items()}
         return header, arrays
@@ -688,11 +671,6 @@ class PSMT(BaseEstimator):
             self._watch.set_state(watched)
             self._aftermath.set_state(part(arrays, "aftermath."))
         self._restore_scaling(part(arrays, "scaling."))
-        if isinstance(self._extrapolation, Dynamics):
-            self._frames, self._breaks = arrays["frames"], arrays["breaks"].astype(bool)
-            self._received = int(arrays["received"])
-            if self._frames.shape != (self.window_, self.n_features_in_) or self._breaks.shape != (self.window_,):
-                raise ValueError(f"frames of shape {self._frames.shape} in a window of {self.window_}")
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()

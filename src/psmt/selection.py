@@ -150,7 +150,7 @@ def choose_dynamics(
     """
     engine = engine_for(device)
     own, length = engine.array(codes), held_out(len(codes))
-    how = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
     folds, embedding = [], own[:0]
     for stop in (len(codes) - length, len(codes)):
         start = stop - length
@@ -172,5 +172,7 @@ def choose_dynamics(
         engine.numpy((((recover(embedding[:f] @ own[t], own[t - 1]) - own[t]) @ engine.array(dictionary)) ** 2).mean(1))
         for t in range(len(codes) - length, len(codes), skip)
     ]
-    scores = {(f, value): float(mean) for value, mean in zip(LAMBDAS, np.mean(errors, axis=0), strict=True)}
+    scores: dict[tuple[int | None, float], float] = {
+        (f, value): float(mean) for value, mean in zip(LAMBDAS, np.mean(errors, axis=0), strict=True)
+    }
     return Choice(f, min(scores, key=lambda key: scores[key])[1], scores=scores)

@@ -65,10 +65,6 @@ class Atoms:
         prepared = ResidentArrays((self._columns, self._gram, self._norms))
         return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=tol)[0]
 
-    def on_host(self, codes: Array) -> Array:
-        """The codes as a NumPy array."""
-        return self._engine.numpy(codes)
-
     def decode(self, codes: Array) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""
         return codes @ self._atoms

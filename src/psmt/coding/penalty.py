@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from psmt.coding.atoms import Atoms
 from psmt.types import Array
 
 WANTED = 10.0
@@ -25,24 +26,18 @@ def start_alpha(samples: Array) -> float:
     return START * float(np.sqrt(np.mean(np.sum(samples**2, axis=1)))) or 1.0
 
 
-def alpha_for_sparsity(atoms: Atoms, samples: Array, *, tol: float) -> float:
+def alpha_for_sparsity(atoms_used: Callable[[float], float], samples: Array) -> float:
     """The alpha at which codes of the samples (n, n_features) use as many atoms as wanted, by bisection.
 
-    The more is asked for activity, the fewer atoms are used. Where even a tiny alpha leaves fewer, it is the start.
+    `atoms_used` gives their mean number for an alpha: the more is asked for activity, the fewer they are. Where even a
+    tiny alpha leaves fewer than wanted, it is the paper's.
     """
-    middle = start_alpha(samples)
+    start = start_alpha(samples)
     wanted = min(WANTED, max(SHARE * samples.shape[1], 1.0))
-
-    def used(alpha: float) -> float:
-        codes = np.concatenate(
-            [np.asarray(atoms.on_host(batch)) for batch in atoms.code_batches(samples, alpha, tol=tol)]
-        )
-        return float(np.count_nonzero(codes)) / len(samples)
-
-    low, high = np.log(middle / 64.0), np.log(16.0 * middle)
-    if used(float(np.exp(low))) < wanted:
-        return middle
+    low, high = np.log(start / 64.0), np.log(16.0 * start)
+    if atoms_used(float(np.exp(low))) < wanted:
+        return start
     for _ in range(_STEPS):
         centre = 0.5 * (low + high)
-        low, high = (centre, high) if used(float(np.exp(centre))) > wanted else (low, centre)
+        low, high = (centre, high) if atoms_used(float(np.exp(centre))) > wanted else (low, centre)
     return float(np.exp(0.5 * (low + high)))

@@ -23,6 +23,9 @@ from psmt.threads import one_blas_thread
 from psmt.types import Array
 from psmt.validation import Constraint, allowing, check_parameters, count, real
 
+_ROUGH_GAP = 1e-6
+"""Duality gap of codes whose atoms are only counted."""
+
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).
@@ -277,8 +280,14 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         shown = samples[::every]
         if len(shown) < 4:
             return start_alpha(samples)
-        trial = clone(self).set_params(alpha=start_alpha(samples)).fit(shown[::2])
-        return alpha_for_sparsity(trial._atoms, shown[1::2], tol=max(self.gap_tol, 1e-8))
+        trial = clone(self).set_params(alpha=start_alpha(samples), gap_tol=_ROUGH_GAP).fit(shown[::2])
+        counted = shown[1::2]
+
+        def atoms_used(alpha: float) -> float:
+            codes = trial.set_params(alpha=alpha).transform(counted, sparse_output=True)
+            return float(codes.count_nonzero()) / len(counted)
+
+        return alpha_for_sparsity(atoms_used, counted)
 
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)

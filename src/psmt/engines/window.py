@@ -126,7 +126,8 @@ class CodeWindow(ABC):
     def bends_kept(self) -> Mask:
         """Which interior second differences (n - 2,) lie within one series."""
         begins = np.array(self.begins, dtype=bool)
-        return ~(begins[1:-1] | begins[2:])
+        kept: Mask = ~(begins[1:-1] | begins[2:])
+        return kept
 
     def bends_at(self, first: int) -> bool:
         """Whether the three codes from this one on lie within one series; it counts from the end if negative."""

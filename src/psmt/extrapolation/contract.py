@@ -23,7 +23,7 @@ class Extrapolation(ABC):
     keeps_residual: ClassVar[bool] = False
     """What layer 1 does not hold of the last frame is carried along: the prediction is that frame plus a change."""
     continues_frames: ClassVar[bool] = False
-    """It is a `FrameDynamics`: it continues frames and points together, as learned from the whole window."""
+    """It continues frames and points together, as learned from the whole window: `Dynamics`."""
 
     @abstractmethod
     def advance(self, previous: Array, current: Array, /) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
-from psmt.types import Array, Mask
+from psmt.types import Array, Ints, Mask
 
-PENALTIES = tuple(10.0 ** np.arange(-1.5, 2.1, 0.5))
+PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
@@ -23,6 +23,9 @@ MOST_AXES = 128
 
 FEWEST = 32
 """Frames of its own that a series needs before a matrix is learned from it alone."""
+
+EVERY = 16
+"""Frames after which the matrix is learned afresh: that costs as much as some frames do, and changes little."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Dynamics(Extrapolation):
 
     How strongly the matrix is held back, and how many points it sees, is chosen by walk-forward error inside the past,
     over one to five steps, with dictionaries and embeddings that did not know what was foretold (`choose`). The matrix
-    is learned afresh from the window every few frames (`learn`); in between the state follows (`follow`). Where the
+    is learned afresh from the window every few frames, and in between its state follows (`receive`). Where the
     window holds several series, it is that of the latest, drawn to that of all others if this does better.
 
     Examples
@@ -72,6 +75,10 @@ class Dynamics(Extrapolation):
         self._rest = np.zeros(0)
         self._weights = np.zeros((0, 0))
         self._state = np.zeros(0)
+        # Frames of the window, which of them have a seam or a cut before them, and how many came since it was learned.
+        self._frames = np.zeros((0, 0))
+        self._begins = np.zeros(0, dtype=bool)
+        self._since = 0
 
     # Learning
 
@@ -103,8 +110,31 @@ class Dynamics(Extrapolation):
 
     def learn(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
         """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and stand at its end."""
+        self._frames, self._begins, self._since = frames, begins, 0
         self.embedding = embedding[: self.n_points]
         self._learn(frames, codes @ self.embedding.T, begins)
+
+    def go_on(self, frames: Array, codes: Array, embedding: Array) -> None:
+        """Learn from the window of codes (time, n_atoms) after another series has come, of frames (n, n_features)."""
+        begins = np.concatenate([self._begins, np.arange(len(frames)) == 0])
+        known = np.concatenate([self._frames, frames])
+        self.learn(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
+
+    def receive(
+        self, frame: Array, code: Array, window: Callable[[], tuple[Array, Array]] | None, *, begins: bool = False
+    ) -> None:
+        """Take in the frame (n_features,) and code (n_atoms,) that came, and learn the matrix afresh now and then.
+
+        `window` gives its codes (time, n_atoms) and embedding then; without, the matrix stays. A frame that `begins`
+        something new is not explained by those before it.
+        """
+        self._frames = np.concatenate([self._frames[1:], frame[None]])
+        self._begins = np.append(self._begins[1:], begins)
+        self._since += 1
+        if window is not None and self._since >= EVERY:
+            self.learn(self._frames, *window(), self._begins)
+        else:
+            self._follow(frame, self.embedding @ code, begins=begins)
 
     def _learn(self, frames: Array, points: Array, begins: Mask) -> None:
         rows = self._rows(frames, points)
@@ -137,11 +167,7 @@ class Dynamics(Extrapolation):
     def _seen(self, deviations: Array) -> Array:
         return deviations if self._axes is None else deviations @ self._axes.T
 
-    def follow(self, frame: Array, code: Array, *, begins: bool = False) -> None:
-        """Take in the frame (n_features,) and code (n_atoms,) that came; the matrix stays."""
-        self._follow(frame, self.embedding @ code, begins=begins)
-
-    def _follow(self, frame: Array, point: Array, *, begins: bool = False) -> None:
+    def _follow(self, frame: Array, point: Array, *, begins: bool) -> None:
         deviation = frame - self._frame_mean
         seen = self._seen(deviation)
         if self._axes is not None:
@@ -161,7 +187,7 @@ class Dynamics(Extrapolation):
         points = rows[:, n:] / self._point_scale if self._point_scale > 0 else np.zeros_like(rows[:, n:])
         return frames + self._frame_mean, points + self._point_mean
 
-    def fit(self, trajectory: Array, pictures: Array) -> Self:
+    def fit(self, trajectory: Array, _pictures: Array) -> Self:
         """Learn from an embedded sequence (time, n_components) alone, whatever its pictures are."""
         begins = np.zeros(len(trajectory), dtype=bool)
         nothing = np.zeros((len(trajectory), 0))
@@ -176,7 +202,8 @@ class Dynamics(Extrapolation):
         n = len(current)
         now, before = current - self._frame_mean, previous - self._frame_mean
         state = np.concatenate([now, before, self._state[2 * n :]])
-        return rollout(state, self._weights, 1)[0] + self._frame_mean
+        following: Array = rollout(state, self._weights, 1)[0] + self._frame_mean
+        return following
 
     # Keeping it
 
@@ -184,7 +211,11 @@ class Dynamics(Extrapolation):
     def state(self) -> dict[str, Array]:
         """The matrix, what rows are made by, and where the series stands."""
         return {
-            "figures": np.array([self.penalty, self.n_points, self.pooled, self._point_scale, self._rest_share]),
+            "figures": np.array(
+                [self.penalty, self.n_points, self.pooled, self._point_scale, self._rest_share, self._since]
+            ),
+            "frames": self._frames,
+            "begins": self._begins.astype(np.int8),
             "embedding": self.embedding,
             "axes": np.zeros((0, len(self._frame_mean))) if self._axes is None else self._axes,
             "frame_mean": self._frame_mean,
@@ -196,8 +227,9 @@ class Dynamics(Extrapolation):
 
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
-        penalty, n_points, pooled, self._point_scale, self._rest_share = state["figures"].tolist()
-        self.penalty, self.n_points, self.pooled = penalty, int(n_points), bool(pooled)
+        self.penalty, n_points, pooled, self._point_scale, self._rest_share, since = state["figures"].tolist()
+        self.n_points, self.pooled, self._since = int(n_points), bool(pooled), int(since)
+        self._frames, self._begins = state["frames"], state["begins"].astype(bool)
         self.embedding = state["embedding"]
         self._axes = state["axes"] if len(state["axes"]) else None
         self._frame_mean, self._point_mean, self._rest = state["frame_mean"], state["point_mean"], state["rest"]
@@ -205,6 +237,8 @@ class Dynamics(Extrapolation):
         n = (len(self._frame_mean) if self._axes is None else len(self._axes)) + len(self._point_mean)
         if self._weights.shape != (PARTS * n, n) or self._state.shape != (PARTS * n,):
             raise ValueError(f"rows of {n} numbers, but a matrix of shape {self._weights.shape}")
+        if self._frames.shape != (len(self._begins), len(self._frame_mean)):
+            raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
 
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
@@ -217,10 +251,8 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
     return Moments.of(states, rows, pairs_within(begins, first, stop)), others
 
 
-def _foretold(begins: Mask, start: int, stop: int) -> Array:
+def _foretold(begins: Mask, start: int, stop: int) -> Ints:
     """Times (n,) to foretell from: the next `HORIZON` rows lie in [start, stop) and within one series."""
-    times = np.arange(max(start - 1, 0), stop - HORIZON)
-    if not len(times):
-        return times
-    crossed = np.stack([begins[times + h] for h in range(1, HORIZON + 1)]).any(axis=0)
-    return times[~crossed]
+    times = np.arange(max(start - 1, 0), max(stop - HORIZON, 0))
+    within: Ints = times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)]
+    return within

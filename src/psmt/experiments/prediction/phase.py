@@ -127,7 +127,7 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
         "baseline2": Baseline2(**shared),
         "copy": CopyLast(),
         "copy_code": CopyCode(**shared),
-        "mean": MeanFrame(window=psmt.window),
+        "mean": MeanFrame(window=psmt.window_),
         "mean_code": MeanCode(**shared),
         "linear": LinearTrend(),
         "ridge": RidgeAutoregression(),

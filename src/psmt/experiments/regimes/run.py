@@ -118,12 +118,12 @@ def _errors(past: Array, delayed: Array, *, seed: int, device: str = "cpu", **gi
         "device": device,
     }
     methods: dict[str, Predictor] = {
-        **{name: PSMT(**shared, extrapolation=name).fit(past) for name in EXTRAPOLATIONS},
+        **{name: PSMT(**shared, extrapolation=name).fit(past) for name in EXTRAPOLATIONS if name in METHODS},
         "baseline1": Baseline1(**shared).fit(past),
         "baseline2": Baseline2(**shared).fit(past),
         "copy_code": CopyCode(**shared).fit(past),
         "copy": CopyLast().fit(past),
-        "mean": MeanFrame(window=psmt.window).fit(past),
+        "mean": MeanFrame(window=psmt.window_).fit(past),
         "ridge": RidgeAutoregression().fit(past),
         "trend": LinearTrend().fit(past),
     }
