@@ -140,7 +140,8 @@ class BoldSimulation:
         weights = self.networks * np.exp(VARIETY * rng.standard_normal(self.networks.shape))
         lively = 1.0 + LIVELINESS * rng.standard_normal((len(states), self.n_networks))
         signal = self._responded(self.patterns[states] * lively @ weights)
-        signal = (signal - signal.mean(axis=0)) / max(float(signal.std()), np.finfo(float).tiny)
+        signal = signal - signal.mean(axis=0)
+        signal /= max(float(signal.std()), np.finfo(float).tiny)
         shape, noise, drift = signal.shape, self.noise, self.drift
         values = signal + noise * self._noise(rng, shape) + drift * self._drift(rng, shape)
         level = rng.uniform(*BASELINE, size=self.n_regions)
