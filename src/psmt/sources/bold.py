@@ -154,7 +154,7 @@ class BoldSimulation:
     def states(self, index: int) -> Ints:
         """The state (n_frames,) that the blood shows: of all that were on, the one that most of the signal is from."""
         present = np.eye(self.n_states)[self._chain(self._checked(index))]
-        return np.argmax(self._responded(present), axis=1)
+        return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
         """Hidden states of one person (settling + n_frames,)."""
@@ -187,7 +187,7 @@ class BoldSimulation:
         """Drifts of variance about one: a line, and slow cosines, each region's own."""
         time = (np.arange(shape[0]) + 0.5) / shape[0]
         waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
-        return waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None])
+        return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
 
     def _checked(self, index: int) -> int:
         if not 0 <= index < self.n_subjects:

@@ -94,7 +94,7 @@ def read_scan(path: Path, parcels: Parcels) -> Scan:
             f"{path} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
         ) from error
     try:
-        image = nibabel.load(path)
+        image: Any = nibabel.load(path)
     except (OSError, nibabel.filebasedimages.ImageFileError) as error:
         raise FrameSourceError(f"{path} cannot be read as NIfTI: {error}") from error
     if len(image.shape) != 4 or image.shape[3] < 2:
@@ -149,7 +149,7 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
 
 
 def _without_nan(image: Any) -> NDArray[np.float32]:
-    return np.nan_to_num(image.get_fdata(dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    return np.asarray(np.nan_to_num(image.get_fdata(dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0))
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -161,7 +161,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
         return NiftiMasker(mask_img=str(parcels.mask) if parcels.mask else None, mask_strategy="epi", **how), []
     if not parcels.atlas.exists():
         raise FrameSourceError(f"atlas {parcels.atlas} does not exist; give a NIfTI image of labels or maps")
-    atlas = nibabel.load(parcels.atlas)
+    atlas: Any = nibabel.load(parcels.atlas)
     if len(atlas.shape) == 4:
         return NiftiMapsMasker(atlas, mask_img=finite, **how), [f"map {k + 1}" for k in range(atlas.shape[3])]
     labels = np.unique(np.asanyarray(atlas.dataobj))

@@ -8,13 +8,13 @@ import pytest
 
 from psmt.cli import main
 
-SMALL = ["--window", "48", "--atoms", "16", "--states", "3", "--workers", "1"]
+SMALL = ["--window", "40", "--atoms", "8", "--states", "3", "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("brain") / "out"
-    assert main(["brain", "builtin:bold?subjects=2&frames=120&regions=12&states=3", *SMALL, "--out", str(out)]) == 0
+    assert main(["brain", "builtin:bold?subjects=2&frames=100&regions=8&states=3", *SMALL, "--out", str(out)]) == 0
     return out
 
 
@@ -33,7 +33,7 @@ def test_predictions_of_all_people_methods_and_horizons(folder):
 
 def test_states_of_each_volume_add_up_to_the_summary(folder):
     found, summary = rows(folder / "states.csv"), json.loads((folder / "summary.json").read_text())
-    assert len(found) == 240
+    assert len(found) == 200
     share = np.mean([row["state"] == "1" for row in found])
     assert summary["states"]["group"]["occupancy"][0] == pytest.approx(share)
     assert summary["tr"] == 2.0
@@ -53,7 +53,7 @@ def test_topology_and_report(folder):
 def test_a_second_run_computes_nothing_and_writes_the_same(folder):
     tasks = {path: path.stat().st_mtime_ns for path in (folder / "tasks").iterdir()}
     before = {name: (folder / name).read_bytes() for name in ("summary.json", "states.csv", "report.html")}
-    assert main(["brain", "builtin:bold?subjects=2&frames=120&regions=12&states=3", *SMALL, "--out", str(folder)]) == 0
+    assert main(["brain", "builtin:bold?subjects=2&frames=100&regions=8&states=3", *SMALL, "--out", str(folder)]) == 0
     assert {path: path.stat().st_mtime_ns for path in (folder / "tasks").iterdir()} == tasks
     assert {name: (folder / name).read_bytes() for name in before} == before
 

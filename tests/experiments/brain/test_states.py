@@ -40,7 +40,7 @@ def test_forward_backward_gives_the_probabilities_of_all_paths():
     people, _, _ = attracted(n=60, n_people=1)
     model = fit_states(people, 2)
     points = people[0][:6]
-    from itertools import product
+    from itertools import pairwise, product
 
     from psmt.experiments.brain.states import _before, _log_densities
 
@@ -49,7 +49,7 @@ def test_forward_backward_gives_the_probabilities_of_all_paths():
     )
     weights = np.zeros((6, 2))
     for path in product(range(2), repeat=6):
-        logs = np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in zip(path, path[1:]))
+        logs = np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in pairwise(path))
         weight = np.exp(logs + sum(densities[t, s] for t, s in enumerate(path)))
         for t, s in enumerate(path):
             weights[t, s] += weight

@@ -44,10 +44,10 @@ def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
 def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
     one = table(tmp_path / "one.npz", RNG.standard_normal((50, 5)), tr=0.72)
     other = table(tmp_path / "other.npy", RNG.standard_normal((50, 5)))
-    with pytest.raises(FrameSourceError, match="other says no TR, but one has 0.72 s; give --tr"):
+    with pytest.raises(FrameSourceError, match=r"other says no TR, but one has 0.72 s; give --tr"):
         study(one, other)
     third = table(tmp_path / "third.npz", RNG.standard_normal((50, 5)), tr=2.0)
-    with pytest.raises(FrameSourceError, match="third has a TR of 2 s, but one of 0.72 s"):
+    with pytest.raises(FrameSourceError, match=r"third has a TR of 2 s, but one of 0.72 s"):
         study(one, third)
 
 
@@ -200,14 +200,17 @@ def test_a_bids_folder_gives_people_and_confounds(nibabel, tmp_path):
     names += ["white_matter", "csf", "cosine00"]
     for person in ("01", "02"):
         stem = tmp_path / f"sub-{person}" / "func" / f"sub-{person}_task-rest"
-        path, atlas, courses = scan(
+        _, atlas, courses = scan(
             nibabel, stem.with_name(f"{stem.name}_space-MNI152NLin2009cAsym_desc-preproc_bold.nii.gz")
         )
         regressors = 1e-3 * np.random.default_rng(1).standard_normal((40, len(names)))
         regressors[:, names.index("csf")] = courses[:, 1]
         np.savetxt(
-            stem.with_name(f"{stem.name}_desc-confounds_timeseries.tsv"), regressors, delimiter="\t",
-            header="\t".join(names), comments="",
+            stem.with_name(f"{stem.name}_desc-confounds_timeseries.tsv"),
+            regressors,
+            delimiter="\t",
+            header="\t".join(names),
+            comments="",
         )
         stem.with_name(f"{stem.name}_desc-confounds_timeseries.json").write_text("{}")
     assert list(find_scans(tmp_path)) == ["sub-01_task-rest", "sub-02_task-rest"]

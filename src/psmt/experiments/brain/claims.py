@@ -89,7 +89,10 @@ def states_beyond_surrogates(result: BrainResult) -> Claim:
             measured = result.against(kind, measure)
             beyond = measured.beyond()
             null = float(measured.null.mean()) if len(measured.null) else np.nan
-            line = f"{_NAMES[measure]}, {kind}: {signed(measured.value)} against {signed(null)}; beyond it by {_told(beyond)}"
+            line = (
+                f"{_NAMES[measure]}, {kind}: {signed(measured.value)} against {signed(null)}; "
+                f"beyond it by {_told(beyond)}"
+            )
             lines.append((_exceeds(beyond), line))
     return _claim(
         "states_beyond_surrogates",

@@ -34,8 +34,8 @@ class BrainOptions(ParallelOptions):
     confounds: Annotated[
         str | None,
         Parameter(
-            help="simple, compcor or ica_aroma, for scans that fMRIPrep made; or a table of regressors. Left out: none, "
-            "and simple for a BIDS folder.",
+            help="simple, compcor or ica_aroma, for scans that fMRIPrep made; or a table of regressors. Left out: "
+            "none, and simple for a BIDS folder.",
             show_default=False,
         ),
     ] = None
@@ -92,7 +92,7 @@ class BrainOptions(ParallelOptions):
             smoothing=self.smoothing,
         )
 
-    def open(self, spec: "Sequence[str]") -> "People":
+    def open(self, spec: "Sequence[str]") -> "People":  # type: ignore[override]  # people are several sources
         """The people, before their scans are read."""
         from psmt.experiments.brain.study import find_people
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from psmt.baselines import SeriesBaseline
-from psmt.types import Array, Ints
+from psmt.types import Array, Ints, Levels
 
 WINDOWS_PER_LENGTH = 4
 """Sliding windows begin each quarter of their length."""
@@ -31,12 +31,12 @@ def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: 
     return states
 
 
-def _windows(series: Array, length: int) -> tuple[Array, Array]:
+def _windows(series: Array, length: int) -> tuple[Levels, Array]:
     """Correlations (n_windows, n_pairs) of a person, in float32 as there are many, and the middles of the windows."""
     starts = np.arange(0, len(series) - length + 1, max(1, length // WINDOWS_PER_LENGTH))
     pairs = np.triu_indices(series.shape[1], 1)
     found = [correlation(series[start : start + length])[pairs].astype(np.float32) for start in starts]
-    return np.array(found), starts + (length - 1) / 2
+    return np.array(found, dtype=np.float32), (starts + (length - 1) / 2).astype(np.float64)
 
 
 def correlation(series: Array) -> Array:

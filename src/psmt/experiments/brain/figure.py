@@ -279,6 +279,7 @@ def _draw_reproducibility(axes: Axes, result: BrainResult) -> None:
                 values = np.array([draw["states"][0, k] for draw in result.nulls.get(kind, ())])
             else:
                 values = result.between[:, result.methods.index(kind), k]
+                values = values[np.isfinite(values)]
             at = place + (i - (len(kinds) - 1) / 2) * 0.16
             colour = (COLOURS[0], COLOURS[1], COLOURS[2], RULE, QUIET)[i] if len(kinds) == 5 else COLOURS[i]
             if len(values):

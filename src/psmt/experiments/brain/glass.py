@@ -19,7 +19,8 @@ def glass_brains(atlas: Path, regions: Sequence[str], patterns: Array) -> list[A
     import nibabel
     from nilearn.plotting import plot_glass_brain
 
-    image = nibabel.load(atlas)
+    image: Any = nibabel.load(atlas)
+    make: Any = nibabel.Nifti1Image
     parts = np.asanyarray(image.dataobj)
     numbers = [int(name.split()[-1]) for name in regions if name.split()[0] in ("region", "map")]
     if len(numbers) != len(regions):
@@ -34,7 +35,7 @@ def glass_brains(atlas: Path, regions: Sequence[str], patterns: Array) -> list[A
             volume = lookup[np.nan_to_num(parts).astype(int).clip(0)]
         figure = Figure(figsize=(4.6, 1.6))
         plot_glass_brain(
-            nibabel.Nifti1Image(volume.astype(np.float32), image.affine),
+            make(volume.astype(np.float32), image.affine),
             figure=figure,
             display_mode="lyr",
             plot_abs=False,

@@ -41,7 +41,8 @@ def cleaned(values: Array, tr: float | None, high_pass: float | None) -> Array:
     slow, _ = np.linalg.qr(np.cos(np.pi * np.arange(min(count, n - 2) + 1) * time[:, None]))
     rest = values - slow @ (slow.T @ values)
     spread = rest.std(axis=0)
-    return np.divide(rest, spread, out=np.zeros_like(rest), where=spread > 1e-12 * np.abs(values).max())
+    standardised: Array = np.divide(rest, spread, out=np.zeros_like(rest), where=spread > 1e-12 * np.abs(values).max())
+    return standardised
 
 
 def sampled(people: Sequence[Array]) -> Array:

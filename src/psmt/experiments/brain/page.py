@@ -35,14 +35,14 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
                 text=[
                     f"One dictionary of {settings.n_atoms} atoms serves all people: each atom is a pattern of regions "
                     "that are active together, and a volume is a sum of few of them. Between halves of the people, "
-                    f"matched one to one, atoms correlate by {_mean(mean_interval(result.networks))} on the mean.",
+                    f"matched one to one, they correlate by {_mean(mean_interval(result.networks))} on the mean.",
                 ],
                 pictures=[Picture(pictures["networks.png"], alt="Regions by networks, and atoms on a glass brain")],
             ),
             Section(
                 title="Components over time",
                 text=[
-                    f"In each window of {settings.window} volumes atoms are linked whose columns of the embedding point "
+                    f"In each window of {settings.window} volumes atoms are linked whose columns of P point "
                     "the same way (as in Fig. 3 of the paper); linked atoms are a component. A component goes on where "
                     "half of its atoms, two at least, are in one of the next window; it persists if it is seen in "
                     "windows without a common volume.",
@@ -57,7 +57,7 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
                 text=[
                     f"{_how_many(result)} A state is a place that the trajectory of the brain through the embedding is "
                     "drawn to, and a Markov chain says which comes next. From volume to volume the trajectory keeps "
-                    f"{percent(result.model.memory)} of where it was. Transitions are shares of the leavings of a state.",
+                    f"{percent(result.model.memory)} of where it was. Transitions are shares of its leavings.",
                 ],
                 pictures=[
                     Picture(pictures["states.png"], alt="States over time, their patterns, transitions and dwell times")

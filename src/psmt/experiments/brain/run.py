@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from psmt.experiments.brain.components import follow_components, person_graphs
 from psmt.experiments.brain.field import hmm_states, window_states
 from psmt.experiments.brain.group import MAX_EPOCHS, cleaned, code_person, embed_group, sampled, split, unpacked
-from psmt.experiments.brain.halves import compare_halves, halve_person, halvings, state_methods
+from psmt.experiments.brain.halves import MEASURES, compare_halves, halve_person, halvings, state_methods
 from psmt.experiments.brain.prediction import predict_person
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import STATE_CANDIDATES, BrainSettings
@@ -185,8 +185,11 @@ def _compared(people: list[Array], n_states: int, study: Study, settings: BrainS
         inputs = {**group, "first": list(way), "kind": kind, "draw": draw, "methods": own}
         return Task(f"brain-halves-{name}", compare_halves, inputs)
 
+    quick = [name for name in methods if name != "hmm"]
+    # An HMM takes longer than all else together: it is fitted to the first split alone.
     found = run.tasks(
-        [between(f"scan-{k:02d}", way, "scan", 0, methods) for k, way in enumerate(ways)], "halves of the people"
+        [between(f"scan-{k:02d}", way, "scan", 0, quick if k else methods) for k, way in enumerate(ways)],
+        "halves of the people",
     )
     draws = range(settings.n_surrogates) if ways else ()
     nulls = {
@@ -207,17 +210,22 @@ def _compared(people: list[Array], n_states: int, study: Study, settings: BrainS
         ]
         return np.array([one["states"] for one in run.tasks(tasks, f"halves of a person, {kind}")])
 
-    quick = [name for name in methods if name != "hmm"]
-    filled = np.full((len(people), len(methods), 3), np.nan)
-    filled[:, [methods.index(name) for name in quick]] = within("scan", quick)
     return {
         "methods": methods,
-        "between": np.array([one["states"] for one in found]).reshape(len(ways), len(methods), -1),
+        "between": _filled([one["states"] for one in found], len(methods)),
         "networks": np.array([float(one["networks"]) for one in found]),
         "nulls": nulls,
-        "within": filled,
+        "within": _filled(list(within("scan", quick)), len(methods)),
         "within_nulls": {kind: within(kind, ["psmt"])[:, 0] for kind in SURROGATES},
     }
+
+
+def _filled(found: Sequence[Array], n_methods: int) -> Array:
+    """Values (n, n_methods, n_measures) of arrays that have them of the first methods, NaN for the others."""
+    filled = np.full((len(found), n_methods, len(MEASURES)), np.nan)
+    for own, values in zip(filled, found, strict=True):
+        own[: len(values)] = values
+    return filled
 
 
 def _agreement(

@@ -79,7 +79,7 @@ class StateModel:
         Where it is, is the sum of all places that drew it, each with a share that fades by the memory.
         """
         shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.probabilities(points), axis=0)
-        return np.argmax(shares, axis=1)
+        return np.asarray(np.argmax(shares, axis=1), dtype=np.int64)
 
     def score(self, points: Array) -> float:
         """Log-likelihood of one person's trajectory (time, n_components)."""
@@ -217,7 +217,7 @@ def _log_densities(points: Array, means: Array, covariance: Array) -> Array:
     return np.ascontiguousarray(-0.5 * (squared + constant))
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, Array, float]:
     """Forward-backward: posterior (time, n_states), expected steps (n_states, n_states), log-likelihood."""
     n, k = densities.shape
