@@ -80,7 +80,7 @@ def test_values_that_are_no_numbers_are_refused(tmp_path):
 
 
 def test_one_that_is_shorter_than_the_window_is_named():
-    with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=192 need 216"):
+    with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=96 need 108"):
         BrainSettings().check_lengths(["p1", "p2"], [400, 100])
 
 

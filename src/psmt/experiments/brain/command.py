@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class BrainOptions(ParallelOptions):
     """Options of `psmt brain`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1; regions have variance one.")] = 0.3
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1; regions have variance one.")] = 1.0
     frames: Annotated[int, Parameter(help="Use the first so many volumes of each person at the most.")] = 10_000
     atlas: Annotated[
         Path | None,
@@ -57,8 +57,8 @@ class BrainOptions(ParallelOptions):
         float | None,
         Parameter(help="mm: width at half maximum that scans are smoothed by.", metavar="FLOAT", show_default=False),
     ] = None
-    atoms: Annotated[int, Parameter(help="M: patterns of co-activation in the group's dictionary.")] = 128
-    window: Annotated[int, Parameter(help="H: volumes that each graph of atoms is made from.")] = 192
+    atoms: Annotated[int, Parameter(help="M: patterns of co-activation in the group's dictionary.")] = 32
+    window: Annotated[int, Parameter(help="H: volumes that each graph of atoms is made from.")] = 96
     states: Annotated[
         Literal["auto"] | int,
         Parameter(help="How many; auto takes the fewest that foretell other people well.", metavar="auto|INT", **AUTO),

@@ -94,7 +94,7 @@ def components_figure(result: BrainResult) -> Figure:
             own = [step for step in steps if step.component == number]
             sizes = np.full(len(starts), np.nan)
             sizes[[step.window for step in own]] = [step.size for step in own]
-            axes.plot(centre, sizes, color=state_colour(number), linewidth=1.3, zorder=2)
+            axes.plot(centre, sizes, ".-", color=state_colour(number), linewidth=1.3, markersize=3, zorder=2)
             for step in own:
                 if step.event in marks:
                     axes.plot(
@@ -113,6 +113,7 @@ def components_figure(result: BrainResult) -> Figure:
         ticks = [2**i for i in range(1, int(np.log2(max(top, 4))) + 1)]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
+        axes.set_xlim(0, max(result.study.lengths[i] for i in people) * result.seconds)
         style_axes(axes)
         axes.annotate(
             result.study.subjects[k].name,
@@ -142,8 +143,8 @@ def components_figure(result: BrainResult) -> Figure:
 def states_figure(result: BrainResult) -> Figure:
     """Timelines of the states, what each looks like, their transitions, occupancy and dwell times."""
     people = range(min(SHOWN_PEOPLE, len(result.states)))
-    band, foot = 0.3, 5.2
-    height = foot + len(people) * band + 1.0
+    band, foot = 0.3, 5.0
+    height = foot + len(people) * band + 0.9
     figure = Figure(figsize=(WIDTH, height))
     colours = ListedColormap([to_rgb(state_colour(k)) for k in range(result.n_states)])
     longest = max(len(result.states[k]) for k in people)
@@ -166,8 +167,7 @@ def states_figure(result: BrainResult) -> Figure:
         if k == 0:
             heading(axes, "a", "States over time")
         if k == people[-1]:
-            axes.tick_params(labelsize=SMALL, length=3, colors=QUIET)
-            axes.tick_params(axis="y", length=0)
+            axes.tick_params(axis="x", labelsize=SMALL, length=3, color=QUIET)
             axes.set_xlabel(f"time, {result.unit}", fontsize=TEXT, color=INK)
         else:
             axes.set_xticks([])

@@ -48,11 +48,11 @@ class BrainSettings:
     seed : int
     """
 
-    n_atoms: int = 128
-    alpha: float = 0.3
+    n_atoms: int = 32
+    alpha: float = 1.0
     n_components: int = 6
     n_states: int | Literal["auto"] = "auto"
-    window: int = 192
+    window: int = 96
     high_pass: float | None = 0.0025
     horizon: int = 5
     swc_seconds: float = 60.0
