@@ -67,9 +67,9 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
             Section(
                 title="How far to trust it",
                 text=[
-                    f"The last {percent(SCORED)} of each series is predicted from what came before. States are fitted anew "
-                    "on two halves of the people, matched by the correlation of what regions do (activity) and of how "
-                    "they correlate beyond what all volumes show (connectivity); surrogates go the same way.",
+                    f"The last {percent(SCORED)} of each series is predicted from what came before. States are fitted "
+                    "anew on two halves of the people and matched, by the correlation of what regions do (activity) "
+                    "and of how they correlate beyond what all volumes show (connectivity); surrogates go the same way.",
                 ],
                 pictures=[Picture(pictures["trust.png"], alt="Errors by volumes ahead, and matched correlations")],
                 tables=[prediction, found, *agreement],
