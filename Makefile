@@ -1,12 +1,13 @@
 # make demo   set up .venv and run the main job on the built-in film; ends with the path of a report
 # make test   set up .venv and run the tests
 # make lint   ruff, mypy --strict, and the layers of the package
+# make fuzz   thousands of damaged films, arrays, images, models, results and command lines; CASES=.. SEED=..
 # make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint fuzz bench clean
 
 demo: .venv/ready-run
 	$(BIN)/psmt demo
@@ -19,6 +20,15 @@ lint: .venv/ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Kernels are compiled twice: as they are, and with the bounds of every array checked, in a cache of their own.
+CASES ?= 1000
+SEED ?= 1
+FUZZ = PYTHONPATH=tests $(BIN)/python -m fuzz --cases $(CASES) --seed $(SEED)
+
+fuzz: .venv/ready-dev
+	$(FUZZ)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands
 
 BENCHMARKS := speed pace prediction frames
 

@@ -1,5 +1,7 @@
 """Several series in one model: seams, scales, penalties free of units, and what cannot be learned from."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -45,7 +47,7 @@ def test_no_second_difference_reaches_across_a_seam(n_atoms):
 def test_seams_slide_through_the_window():
     codes, begins = codes_of(90), first_frames([25, 30, 35])
     moments = WindowMoments.of(codes[:40], begins=begins[:40])
-    S = moments.second_differences()
+    S = moments.second_differences().copy()
     for t in range(40, 90):
         since = moments.changes
         moments.slide(codes[t], begins=bool(begins[t]))
@@ -98,8 +100,7 @@ def test_begin_goes_on_with_another_series():
     assert np.allclose(model._scaling.mean, second[:150].mean(0))
     assert not model.moments_.begins.any() or model.moments_.begins.sum() == 1
     errors = [
-        [np.mean((model.update(x).predict() - y) ** 2), np.mean((x - y) ** 2)]
-        for x, y in zip(second[150:190], second[151:191], strict=True)
+        [np.mean((model.update(x).predict() - y) ** 2), np.mean((x - y) ** 2)] for x, y in pairwise(second[150:191])
     ]
     own, copied = np.mean(errors, axis=0)
     assert own < 0.7 * copied

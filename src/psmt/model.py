@@ -25,9 +25,10 @@ from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import RANK_TOL
 from psmt.numerics.robust import drawn_back
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
+from psmt.schema import LARGEST_SQUARE, Field, Size, check_state, under
 from psmt.selection import Auto, Choice, choose_dynamics, held_out, walk_forward
 from psmt.series import Scaling, check_lengths, first_frames
-from psmt.storage import Header, damage_named, part, plain, read_container, write_container
+from psmt.storage import Header, check_prediction, damage_named, part, plain, read_container, write_container
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array, Mask
 from psmt.validation import (
@@ -39,8 +40,12 @@ from psmt.validation import (
     check_series,
     choice,
     count,
+    mapping,
+    nothing,
     real,
     renamed,
+    seed,
+    truth,
 )
 
 FOR_SERIES: dict[str, Any] = {
@@ -179,6 +184,11 @@ class PSMT(BaseEstimator):
         "batch_size": count(),
         "tol": allowing(None, real()),
         "sparsity": real(),
+        "standardise": truth(),
+        "centred": truth(),
+        "half_stencils": truth(),
+        "merge_parallel": truth(),
+        "random_state": seed(),
     }
 
     def __init__(
@@ -634,16 +644,52 @@ class PSMT(BaseEstimator):
         return header, arrays
 
     @classmethod
+    def schema(cls, header: Header) -> dict[str, Field]:
+        """What the arrays of `get_state` must be, given its values for JSON, which are checked here."""
+        model = cls(**cls._stored_parameters(header))
+        window: Size = "n_codes" if isinstance(model.window, str) else model.window
+        scaling = {"mean": Field(("n_features",)), "scale": Field(("n_features",), low=np.finfo(float).tiny)}
+        return {
+            "dictionary": Field(("n_atoms", "n_features")),
+            "rest": Field(("n_features",)),
+            "embedding": Field(("n_components", "n_atoms"), may_be_empty=True),
+            "roughness": Field(("n_components",), low=0.0, high=LARGEST_SQUARE, may_be_empty=True),
+            **under("moments.", WindowMoments.schema(window, "n_atoms")),
+            **under("extrapolation.", EXTRAPOLATIONS[model.extrapolation].schema()),
+            **(under("scaling.", scaling) if model.standardise else {}),
+            # Files of psmt 0.1.0 know no frames.
+            **under("watch.", FrameWatch.schema(window, "n_features"), group="watch"),
+            **under("aftermath.", Aftermath.schema(), group="watch"),
+            **(under("descent.", StochasticEmbedding.schema()) if model.solver == "sgd" else {}),
+        }
+
+    @classmethod
+    def _stored_parameters(cls, header: Header) -> dict[str, Any]:
+        """Parameters of a header of which all is checked; what an older psmt did not know has its default."""
+        # A coder is no value of JSON, and `ends` is what half_stencils was called before 0.2.
+        own = cls._parameter_constraints | {"coder": nothing, "ends": truth()}
+        mapping(
+            {
+                "parameters": mapping(own, complete=False),
+                "coder": SparseCoder.check_stored,
+                "coder_given": truth(),
+                "choice": Choice.check_stored,
+            }
+        )("header", header)
+        parameters = dict(header["parameters"])
+        if "ends" in parameters:
+            parameters["half_stencils"] = parameters.pop("ends")
+        return parameters
+
+    @classmethod
     def from_state(
         cls, header: Header, arrays: dict[str, NDArray[Any]], *, device: str = "cpu", dtype: str = "float64"
     ) -> Self:
         """The model that `get_state` was taken from, on any device."""
+        check_state(cls.schema(header), arrays)
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        parameters = dict(header["parameters"])
-        if "ends" in parameters:  # as files before 0.2 have it
-            parameters["half_stencils"] = parameters.pop("ends")
-        coder = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
-        model = cls(**parameters, **place)
+        coder = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
+        model = cls(**cls._stored_parameters(header), **place)
         model._restore(coder, header, arrays)
         return model
 
@@ -656,44 +702,53 @@ class PSMT(BaseEstimator):
         self.n_features_in_ = coder.n_features_in_
         self.choice_ = Choice.from_json(header["choice"])
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        self.window_ = len(arrays["moments.codes"]) if isinstance(self.window, str) else self.window
-        shape = (self.window_, len(coder.dictionary_))
-        if arrays["moments.codes"].shape != shape or arrays["embedding"].shape[1:] != shape[1:]:
-            raise ValueError(f"a window of {shape[0]} codes of {shape[1]} atoms, but arrays of other shapes")
+        self.window_ = len(arrays["moments.codes"])
+        for name, chosen in (("n_components", self.n_components_), ("lam", self.lam_)):
+            if (given := getattr(self, name)) not in ("auto", chosen):
+                raise ValueError(f"{name}={given!r}, but the choice says {chosen!r}")
+        if self.n_components_ is not None and len(arrays["embedding"]) > self.n_components_:
+            raise ValueError(
+                f"embedding has {len(arrays['embedding'])} rows, more than {self.n_components_} components"
+            )
         self.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
         self._residual = engine.array(arrays["rest"])
         self._extrapolation = make_extrapolation(self.extrapolation)
         self._extrapolation.state = part(arrays, "extrapolation.")
-        # Files of psmt 0.1.0 know no frames; their codes stand for them.
+        # Where there is no record of frames, their codes stand for them.
         self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window_)
         self._aftermath = Aftermath()
         if watched := part(arrays, "watch."):
             self._watch.set_state(watched)
             self._aftermath.set_state(part(arrays, "aftermath."))
-        self._restore_scaling(part(arrays, "scaling."))
+        self._scaling = Scaling.none(self.n_features_in_)
+        if self.standardise:
+            self._scaling = Scaling(**part(arrays, "scaling."))
         matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
         self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
         if isinstance(self.followed_, StochasticEmbedding):
-            self.followed_.state = part(arrays, "descent.")
-
-    def _restore_scaling(self, stored: dict[str, NDArray[Any]]) -> None:
-        self._scaling = Scaling(**stored) if self.standardise else Scaling.none(self.n_features_in_)
-        for values in (self._scaling.mean, self._scaling.scale):
-            if values.shape != (self.n_features_in_,):
-                raise ValueError(f"a scaling of shape {values.shape} for {self.n_features_in_} features")
+            descent = part(arrays, "descent.")
+            if descent["matrix"].size and descent["matrix"].shape[1] != len(coder.dictionary_):
+                raise ValueError(f"descent.matrix has shape {descent['matrix'].shape}: not a column for each atom")
+            self.followed_.state = descent
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
-        write_container(path, type(self).__name__, *self.get_state())
+        header, arrays = self.get_state()
+        write_container(path, type(self).__name__, header, arrays, self.schema(header))
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit."""
+        """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit.
+
+        Raises `ModelFileError` unless the file is as the model's schema says, see docs/model-files.md.
+        """
         engine_for(device, dtype)
-        header, arrays = read_container(path, cls.__name__)
+        header, arrays = read_container(path, cls.__name__, lambda header, _: cls.schema(header))
         with damage_named(path):
-            return cls.from_state(header, arrays, device=device, dtype=dtype)
+            model = cls.from_state(header, arrays, device=device, dtype=dtype)
+            check_prediction(model.predict)
+        return model
 
     def _check_parameters(self) -> None:
         engine_for(self.device, self.dtype)

@@ -17,7 +17,11 @@ from psmt.engines.contract import Change, Engine, Slide
 from psmt.engines.window import Sums, half_stencil
 from psmt.numerics.linalg import subtract_outer
 from psmt.numerics.namespace import array_namespace
+from psmt.schema import LARGEST_SQUARE, Field, Size, counter
 from psmt.types import Array, Ints, Mask
+
+ROUNDING = 1e-6
+"""Sums that went along with the window may differ by this fraction from those made afresh."""
 
 CONSTANT = 1e-12
 """An atom whose variance is below this fraction of its mean square is constant: the difference is rounding."""
@@ -258,6 +262,20 @@ class WindowMoments:
             "reverted": np.array(window.reverted),
         } | ({"begins": self.begins.astype(np.int8)} if self.begins.any() else {})
 
+    @staticmethod
+    def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
+        """What `state` holds, for a window of so many codes."""
+        matrix = Field((n_features, n_features), low=-LARGEST_SQUARE, high=LARGEST_SQUARE)
+        return {
+            "codes": Field((n_codes, n_features), low=0.0),
+            "products": matrix,
+            "curvature": matrix,
+            "total": Field((n_features,)),
+            "peak": Field((2,), low=0.0, high=LARGEST_SQUARE),
+            "reverted": counter(),
+            "begins": Field((n_codes,), "int8", 0, 1, group="seams"),
+        }
+
     @classmethod
     def from_state(cls, state: dict[str, Array], engine: Engine | None = None) -> Self:
         """The object that `state` was taken from."""
@@ -267,15 +285,14 @@ class WindowMoments:
 
     def _restore(self, state: dict[str, Array]) -> None:
         """Take the codes, and set the sums to what they were, rounding included."""
-        begins = state["begins"].astype(bool) if "begins" in state else None
-        if begins is not None and begins.shape != state["codes"].shape[:1]:
-            raise ValueError(f"begins has shape {begins.shape}, but there are {len(state['codes'])} codes")
-        self._begin(self.engine.array(state["codes"]), begins)
-        for name, own in self.state.items():
-            if state[name].shape != own.shape:
-                raise ValueError(
-                    f"{name} has shape {tuple(state[name].shape)}, but codes have {self.n_features} features"
-                )
+        self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
+        made = self.state
+        for name in ("products", "curvature", "total"):
+            size = np.abs(made["products" if name == "curvature" else name]).max(initial=0.0)
+            if state[name].shape != made[name].shape or np.abs(state[name] - made[name]).max() > ROUNDING * size:
+                raise ValueError(f"moments.{name} is not that of the codes")
+        if np.any(state["peak"] < (1.0 - ROUNDING) * made["peak"]):
+            raise ValueError("moments.peak is below what the codes have")
         window, array = self._window, self.engine.array
         for own, name in (
             (window.products, "products"),

@@ -19,6 +19,7 @@ from psmt.extrapolation.dynamics import Fold
 from psmt.moments import WindowMoments
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array, Mask
+from psmt.validation import allowing, count, each, mapping, real
 
 Auto = Literal["auto"]
 
@@ -46,11 +47,24 @@ class Choice:
         """Plain values."""
         return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
 
+    @staticmethod
+    def check_stored(name: str, values: object) -> None:
+        """Raise unless `values`, which errors call `name`, are what `to_json` gives."""
+        size = allowing(None, count())
+        mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
+
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """The choice that `to_json` was taken from."""
         scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
         return cls(stored["n_components"], float(stored["lam"]), scores)
+
+
+def _check_score(name: str, value: object) -> None:
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], float):
+        raise TypeError(f"{name} has {value!r}, which is no list of n_components, lam and error")
+    allowing(None, count())(name, value[0])
+    real()(name, value[1])
 
 
 def held_out(window: int) -> int:
@@ -163,8 +177,9 @@ def choose_dynamics(
     sizes = [f for f in POINTS if f < rank] or [rank] if n_components == "auto" else [rank]
     dynamics.choose(frames, begins, folds, sizes)
     f = dynamics.n_points = dynamics.n_points or sizes[0]
+    chosen = f if isinstance(n_components, str) else n_components
     if not isinstance(lam, str):
-        return Choice(f, float(lam), scores={})
+        return Choice(chosen, float(lam), scores={})
     limit = activity_limit(activity_bound, WindowMoments.of(own, engine).peak_activity)
     recover = Recovery(embedding[:f], LAMBDAS, activity=limit, merge_parallel=merge_parallel, engine=engine)
     skip = -(-length // _SCORED)
@@ -173,6 +188,6 @@ def choose_dynamics(
         for t in range(len(codes) - length, len(codes), skip)
     ]
     scores: dict[tuple[int | None, float], float] = {
-        (f, value): float(mean) for value, mean in zip(LAMBDAS, np.mean(errors, axis=0), strict=True)
+        (chosen, value): float(mean) for value, mean in zip(LAMBDAS, np.mean(errors, axis=0), strict=True)
     }
-    return Choice(f, min(scores, key=lambda key: scores[key])[1], scores=scores)
+    return Choice(chosen, min(scores, key=lambda key: scores[key])[1], scores=scores)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.robust import robust_peak
+from psmt.schema import LARGEST, LARGEST_SQUARE, Field, Size, counter
 from psmt.types import Array
 
 
@@ -66,6 +67,13 @@ class CutDetector:
         """All that is known, as numbers."""
         figures = np.array([self.surprise, self.cut, *self.usual, self.frames, self._cuts_in_a_row])
         return {"figures": figures} | ({"recent": self.recent} if len(self.recent) else {})
+
+    @classmethod
+    def schema(cls, n_recent: int = 0) -> dict[str, Field]:
+        """What `get_state` gives."""
+        most = (np.inf, 1.0, LARGEST_SQUARE, LARGEST_SQUARE, LARGEST, np.inf)
+        recent = {"recent": Field((n_recent,), low=0.0, high=LARGEST_SQUARE)} if n_recent else {}
+        return {"figures": Field((6,), low=0.0, high=most)} | recent
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         """Go on from what `get_state` gave."""
@@ -177,11 +185,19 @@ class FrameWatch:
         own = {"centre": self._centre, "norms": self._norms, "last": self._last}
         return own | {"scene_length": np.array(self.scene_length)} | self._detector.get_state()
 
+    @classmethod
+    def schema(cls, window: Size, n_features: Size) -> dict[str, Field]:
+        """What `get_state` gives."""
+        return {
+            "centre": Field((n_features,)),
+            "norms": Field((window,), low=0.0),
+            "last": Field((2, n_features)),
+            "scene_length": counter(1),
+            **CutDetector.schema(cls._LEARNED),
+        }
+
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `get_state` gave."""
-        for name, own in self.get_state().items():
-            if state[name].shape != own.shape:
-                raise ValueError(f"{name} has shape {state[name].shape}, not {own.shape}")
         self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
         self.scene_length = int(state["scene_length"])
         self._detector.set_state(state)
@@ -227,6 +243,11 @@ class Aftermath:
     def get_state(self) -> dict[str, Array]:
         """All that is known, as numbers."""
         return {"figures": np.array([self.is_over, *self._errors, self._frames])}
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `get_state` gives."""
+        return {"figures": Field((4,), low=0.0, high=(1.0, LARGEST_SQUARE, LARGEST_SQUARE, cls._MOST))}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `get_state` gave."""

@@ -14,6 +14,9 @@ from psmt.errors import NotEnoughFramesError
 
 T = TypeVar("T")
 
+_LARGEST = 1e100
+"""No parameter is larger: squares of it are finite, and so is what is computed with it."""
+
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """`value` as an int, which must be a whole number of at least `minimum`."""
@@ -25,12 +28,15 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
-    """`value` as a finite float, which must be at least (`open_bound`: above) `minimum`."""
+    """`value` as a float below 1e100, which must be at least (`open_bound`: above) `minimum`."""
     sign = ">" if open_bound else ">="
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")
-    number = float(value)
-    if not np.isfinite(number) or number < minimum or (open_bound and number == minimum):
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = np.inf
+    if not number <= _LARGEST or number < minimum or (open_bound and number == minimum):
         raise ValueError(f"{name}={value} is out of range; use a finite {name} {sign} {minimum}")
     return number
 
@@ -61,6 +67,58 @@ def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
 def choice(*choices: str) -> Constraint:
     """One of these words."""
     return lambda name, value: check_choice(name, value, choices)
+
+
+def truth() -> Constraint:
+    """True or False."""
+
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name}={value!r} is no truth value; give True or False")
+
+    return check
+
+
+def seed() -> Constraint:
+    """What random numbers begin with: None, a whole number of 32 bits, or a generator of NumPy."""
+
+    def check(name: str, value: object) -> None:
+        if value is None or value is np.random or isinstance(value, np.random.RandomState):
+            return
+        if check_count(name, value, minimum=0) >= 2**32:
+            raise ValueError(f"{name}={value} is too large; use {name} < 2**32")
+
+    return check
+
+
+def nothing(name: str, value: object) -> None:
+    """Constraint: nothing but None."""
+    if value is not None:
+        raise ValueError(f"{name}={value!r} is not None, which is all that it can be here")
+
+
+def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> Constraint:
+    """A mapping of these names, or with `complete=False` of some of them, each as its constraint says.
+
+    >>> mapping({"n_atoms": count()})("parameters", {"n_atoms": 5, "colour": 1})
+    Traceback (most recent call last):
+    ...
+    ValueError: parameters has 'colour', which is not known; use n_atoms
+    """
+
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{name}={value!r} is no mapping of names to values")
+        for key in value:
+            if key not in constraints:
+                raise ValueError(f"{name} has {key!r}, which is not known; use {', '.join(constraints)}")
+        for key, constraint in constraints.items():
+            if key in value:
+                constraint(f"{name}.{key}", value[key])
+            elif complete:
+                raise ValueError(f"{name}.{key} is missing")
+
+    return check
 
 
 def allowing(special: object, constraint: Constraint) -> Constraint:

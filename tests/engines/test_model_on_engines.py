@@ -19,7 +19,7 @@ def film():
     return wave(100)
 
 
-@pytest.mark.parametrize("extrapolation", ["linear", "gain"])
+@pytest.mark.parametrize("extrapolation", ["linear", "gain", "dynamics"])
 def test_predictions_are_those_of_the_cpu(engine, film, extrapolation):
     own = PSMT(**GIVEN, extrapolation=extrapolation, device=engine.device).fit(film[:80])
     reference = PSMT(**GIVEN, extrapolation=extrapolation).fit(film[:80])
@@ -27,6 +27,26 @@ def test_predictions_are_those_of_the_cpu(engine, film, extrapolation):
         np.testing.assert_allclose(own.update(x).predict(), reference.update(x).predict(), atol=1e-6)
     np.testing.assert_allclose(own.predict(3), reference.predict(3), atol=1e-6)
     np.testing.assert_allclose(own.embedding_, reference.embedding_, atol=1e-5)
+
+
+@pytest.mark.parametrize("extrapolation", ["gain", "dynamics"])
+def test_several_series_are_those_of_the_cpu(engine, film, extrapolation):
+    given = GIVEN | {"extrapolation": extrapolation, "standardise": True}
+    own, reference = (
+        PSMT(**given, device=device).fit(film[:80], lengths=[30, 50]) for device in (engine.device, "cpu")
+    )
+    for model in (own, reference):
+        for x in film[80:98]:  # the seam moves through the window
+            model.update(x)
+    np.testing.assert_allclose(own.predict(3), reference.predict(3), atol=1e-6)
+    np.testing.assert_array_equal(own.moments_.begins, reference.moments_.begins)
+    for model in (own, reference):
+        model.begin(film[10:40])
+    np.testing.assert_allclose(own.predict(2), reference.predict(2), atol=1e-6)
+    numpy = own._engine.numpy
+    np.testing.assert_allclose(
+        numpy(own.moments_.second_differences()), reference.moments_.second_differences(), atol=1e-6
+    )
 
 
 def test_a_copy_goes_on_alike(engine, film):

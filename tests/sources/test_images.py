@@ -1,5 +1,9 @@
 """A folder of images is a film in the natural order of its names."""
 
+import struct
+import tracemalloc
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -101,3 +105,94 @@ def test_an_unreadable_image_is_named(folder):
     (folder / "img0.png").write_bytes(b"no image at all")
     with pytest.raises(FrameSourceError, match=r"img0\.png cannot be read as an image"):
         open_frames(folder)
+
+
+def test_folders_that_are_called_like_images_are_passed_over(folder):
+    (folder / "img3b.png").mkdir()
+    assert len(list(open_frames(folder))) == 12
+
+
+def bomb(path, side=100_000):
+    """A PNG of 80 bytes that says it has ten billion pixels."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("side", [9_000, 12_000, 100_000])
+def test_an_image_of_billions_of_pixels_is_refused_before_it_is_decoded(tmp_path, side):
+    bomb(tmp_path / "a.png", side)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FrameSourceError, match=r"a\.png .*pixels"):
+            open_frames(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# Pages
+
+
+def stack(path, frames, **options):
+    first, *rest = map(Image.fromarray, frames)
+    first.save(path, save_all=True, append_images=rest, **options)
+    return path
+
+
+@pytest.mark.parametrize("compression", [None, "tiff_lzw", "tiff_adobe_deflate"])
+def test_pages_of_a_tiff_are_frames(tmp_path, moving, compression):
+    path = stack(tmp_path / "stack.tif", moving[:12], compression=compression)
+    source = open_frames(path)
+    assert (source.n_frames, source.shape, source.repeatable) == (12, (48, 64), True)
+    for _ in range(2):
+        assert np.array_equal(np.array(list(source)), moving[:12].astype(np.float32) / np.float32(255))
+    assert np.array_equal(next(source.iter_colour())[..., 1], next(iter(source)))
+    assert len(list(open_frames(path, stop=5))) == 5
+    assert source.checksum() != open_frames(stack(tmp_path / "other.tiff", moving[1:13])).checksum()
+
+
+def test_pages_of_sixteen_bits_and_one_page_alone(tmp_path, moving):
+    deep = moving[:3].astype(np.uint16) * 257
+    frames = list(open_frames(stack(tmp_path / "deep.TIF", deep)))
+    assert np.array_equal(np.array(frames), deep.astype(np.float32) / np.float32(65535))
+    assert open_frames(stack(tmp_path / "one.tif", deep[:1])).n_frames == 1
+
+
+def test_a_folder_with_a_stack_in_it_says_what_to_do(folder, moving):
+    stack(folder / "img4.tif", moving[:5])
+    with pytest.raises(FrameSourceError, match=r"img4\.tif has 5 pages, .* give the file itself"):
+        list(open_frames(folder))
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_pages_of_other_sizes_and_cut_stacks_are_named(tmp_path, moving):
+    pages = [moving[0], moving[1], moving[2][:20]]
+    with pytest.raises(FrameSourceError, match=r"page 2 is 20 x 64 pixels but the first is 48 x 64"):
+        list(open_frames(stack(tmp_path / "odd.tif", pages)))
+    whole = stack(tmp_path / "cut.tif", moving[:12]).read_bytes()
+    (tmp_path / "cut.tif").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FrameSourceError, match=r"cut\.tif.* cannot be read as an image"):
+        list(open_frames(tmp_path / "cut.tif"))
+
+
+def test_a_stack_behind_the_back_of_its_directory_is_refused(tmp_path, moving):
+    """ImageJ writes one page, and all images behind it, where there are more than 4 GB."""
+    path = stack(tmp_path / "large.tif", moving[:1], tiffinfo={270: "ImageJ=1.54f\nimages=500\nslices=500\n"})
+    with pytest.raises(FrameSourceError, match="holds 500 images, but has 1 pages"):
+        open_frames(path)
+
+
+def test_memory_does_not_grow_with_the_stack(tmp_path):
+    path = stack(tmp_path / "long.tif", np.zeros((60, 200, 200), np.uint8))
+    source = open_frames(path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in source) == 60
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * 200 * 200 * 4

@@ -131,3 +131,41 @@ def test_checksums_tell_series_apart():
     assert open_series(SERIES.copy(), stop=3).checksum() == digest
     others = [SERIES + 1, SERIES.T.copy(), SERIES.astype(np.float32)]
     assert len({digest, *(open_series(other).checksum() for other in others)}) == 4
+
+
+def test_a_matlab_file_gives_its_matrix(tmp_path):
+    from scipy.io import savemat
+
+    values = np.random.default_rng(0).standard_normal((7, 3))
+    savemat(tmp_path / "one.mat", {"roi": values, "tr": 0.72})
+    savemat(tmp_path / "two.mat", {"other": np.ones((4, 4)), "series": values})
+    for name in ("one.mat", "two.mat"):
+        assert np.array_equal(open_series(tmp_path / name).values, values)
+    assert open_series(tmp_path / "one.mat", stop=4).n_frames == 4
+
+
+def test_matlab_files_that_cannot_be_read_say_so(tmp_path):
+    from scipy.io import savemat
+
+    savemat(tmp_path / "two.mat", {"a": np.ones((4, 4)), "b": np.ones((4, 4))})
+    with pytest.raises(FrameSourceError, match=r"has 2 matrices .* none is called 'series'"):
+        open_series(tmp_path / "two.mat")
+    savemat(tmp_path / "text.mat", {"a": "words"})
+    with pytest.raises(FrameSourceError, match="has 0 matrices"):
+        open_series(tmp_path / "text.mat")
+    (tmp_path / "new.mat").write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(200))
+    with pytest.raises(FrameSourceError, match=r"MATLAB 7.3; save it by .*-v7"):
+        open_series(tmp_path / "new.mat")
+    (tmp_path / "broken.mat").write_bytes(b"no matlab at all" * 20)
+    with pytest.raises(FrameSourceError, match="cannot be read as a MATLAB file"):
+        open_series(tmp_path / "broken.mat")
+
+
+def test_a_data_frame_is_a_series_with_names():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"left": [1.0, 2.0, 3.0], "right": [4, 5, 6]})
+    source = open_series(table, stop=2)
+    assert source.feature_names == ("left", "right")
+    assert np.array_equal(source.values, [[1.0, 4.0], [2.0, 5.0]])
+    with pytest.raises(FrameSourceError, match="'who'"):
+        open_series(table.assign(who=["a", "b", "c"]))

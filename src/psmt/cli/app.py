@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -112,6 +113,8 @@ for _name in EXPERIMENTS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0, or 2 after a line on stderr that says what is wrong, or 130 when interrupted."""
+    # What Pillow thinks of damaged metadata is no line of ours; whether the image can be read is told below.
+    warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
     try:
         app(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:

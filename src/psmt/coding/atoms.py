@@ -53,7 +53,7 @@ class Atoms:
         """Codes (n_samples, n_atoms) of the samples (n_samples, n_features)."""
         penalty = alpha / self._norms
         solve = self._engine.solve_many
-        return solve(self._columns, samples, penalty, tol=tol, norms=self._norms, gram=self._gram)
+        return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
         """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`."""
@@ -63,7 +63,7 @@ class Atoms:
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""
         prepared = ResidentArrays((self._columns, self._gram, self._norms))
-        return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=tol)[0]
+        return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=float(tol))[0]
 
     def decode(self, codes: Array) -> Array:
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.threads import one_blas_thread
 from psmt.types import Array
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, count, mapping, real, seed
 
 _ROUGH_GAP = 1e-6
 """Duality gap of codes whose atoms are only counted."""
@@ -91,6 +92,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "tol": real(),
         "batch_size": count(),
         "gap_tol": real(open_bound=True),
+        "random_state": seed(),
     }
 
     def __init__(
@@ -133,6 +135,18 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         coder.dictionary_ = dictionary
         coder.n_features_in_ = dictionary.shape[1]
         coder.objective_ = []
+        return coder
+
+    @classmethod
+    def check_stored(cls, name: str, values: object) -> None:
+        """Raise unless `values`, which errors call `name`, are parameters as a file has them."""
+        mapping(cls._parameter_constraints, complete=False)(name, values)
+
+    @classmethod
+    def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
+        """The fitted coder whose parameters, but for the place, and atoms (n_atoms, n_features) a file has."""
+        cls.check_stored("coder", values)
+        coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
         return coder
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:

@@ -33,6 +33,7 @@ from psmt.embedding.closed_form import ALL_NOISE, Embedding
 from psmt.engines.window import half_stencil, second_difference
 from psmt.moments import WindowMoments
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
+from psmt.schema import Field
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2
@@ -151,7 +152,9 @@ class StochasticEmbedding:
         problem = WhiteProblem.of(
             moments, centred=self.centred, half_stencils=self.half_stencils, rank_tol=self.rank_tol
         )
-        wanted = problem.rank if self.n_components is None else min(self.n_components, problem.rank)
+        # Where the threshold of the rank is so high that all is noise, nothing is shown.
+        rank = min(problem.rank, problem.n_white)
+        wanted = rank if self.n_components is None else min(self.n_components, rank)
         rng = np.random.default_rng([self.seed, self.n_windows_])
         self.n_windows_ += 1
         if wanted == 0:
@@ -244,6 +247,15 @@ class StochasticEmbedding:
         self._matrix = state["matrix"] if state["matrix"].size else None
         self.seed, self.n_windows_, self.n_epochs_ = map(int, state["counts"])
         self.error_ = float(state["error"])
+
+    @staticmethod
+    def schema() -> dict[str, Field]:
+        """What `state` holds; a matrix without entries where no window came yet."""
+        return {
+            "matrix": Field(("n_directions", "n_descended"), may_be_empty=True),
+            "counts": Field((3,), "int64", 0, (2**32 - 1, 2**53, 2**53)),
+            "error": Field((), low=0.0, high=np.inf),
+        }
 
 
 @dataclass(frozen=True)

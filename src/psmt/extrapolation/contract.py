@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
+from psmt.schema import Field
 from psmt.types import Array
 
 
@@ -46,3 +47,8 @@ class Extrapolation(ABC):
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         pass
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        return {}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Self
 
 import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
+from psmt.schema import LARGEST, Field
 from psmt.types import Array, Ints, Mask
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4)
 """Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
@@ -20,6 +22,13 @@ HORIZON = 5
 
 MOST_AXES = 128
 """Frames of more features are continued along this many principal axes; what is left of them has one number in all."""
+
+ANCHORS = ("mean", "last", "others")
+"""What the matrix is drawn to: rows return to their mean, stay as they are, or go on as those of other series."""
+
+CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
+"""By how much, relatively, an anchor must do better than another: rows that are said to stay never return to their
+mean, which a short past does not show."""
 
 FEWEST = 32
 """Frames of its own that a series needs before a matrix is learned from it alone."""
@@ -46,9 +55,10 @@ class Dynamics(Extrapolation):
     iterated, and as far as nothing can be foretold its rows shrink to the mean of the window.
 
     How strongly the matrix is held back, and how many points it sees, is chosen by walk-forward error inside the past,
-    over one to five steps, with dictionaries and embeddings that did not know what was foretold (`choose`). The matrix
+    over one to five steps, with dictionaries and embeddings that did not know what was foretold (`choose`); so is what
+    it is held back to, the mean, the last row, or the matrix of the other series of the window. The matrix
     is learned afresh from the window every few frames, and in between its state follows (`receive`). Where the
-    window holds several series, it is that of the latest, drawn to that of all others if this does better.
+    window holds several series, it is that of the latest.
 
     Examples
     --------
@@ -66,7 +76,7 @@ class Dynamics(Extrapolation):
     def __init__(self) -> None:
         self.penalty = 1.0
         self.n_points = 0
-        self.pooled = False
+        self.anchor = "mean"
         self.embedding = np.zeros((0, 0))
         self._axes: Array | None = None
         self._frame_mean = self._point_mean = np.zeros(0)
@@ -83,30 +93,34 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Set penalty, number of points and pooling to those of least error on the folds of the past frames (time, n).
+        """Set penalty, number of points and anchor to those of least error on the folds of the past frames (time, n).
 
         `sizes` are the numbers of points to try; `begins` (time,) marks the first frames of series.
         """
-        errors: dict[tuple[int, bool, float], float] = {}
+        errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
                 trial = Dynamics()
                 rows = trial._rows(frames[: fold.stop], fold.points[: fold.stop, :size], learned=fold.start)
                 n = rows.shape[1] - size
                 states = states_of(rows, begins[: fold.stop])
-                own, prior = _moments(states, rows, begins, fold.start)
+                own, others = _moments(states, rows, begins, fold.start)
                 at = _foretold(begins, fold.start, fold.stop)
                 if not len(at):
                     continue
                 truth = np.stack([rows[at + h, :n] for h in range(1, HORIZON + 1)])
-                for pooled in (False, True) if prior is not None else (False,):
-                    for penalty in PENALTIES:
-                        weights = own.solve(penalty, prior.solve(penalty) if pooled and prior is not None else None)
-                        wrong = float(np.mean((rollout(states[at], weights, HORIZON)[..., :n] - truth) ** 2))
-                        key = size, pooled, penalty
-                        errors[key] = errors.get(key, 0.0) + wrong
+                for anchor, penalty in product(ANCHORS if others else ANCHORS[:2], PENALTIES):
+                    weights = _drawn(own, others, anchor, penalty)
+                    wrong = np.mean((rollout(states[at], weights, HORIZON)[..., :n] - truth) ** 2, axis=(1, 2))
+                    key = size, anchor, penalty
+                    errors[key] = errors.get(key, np.zeros(HORIZON)) + wrong
         if errors:
-            self.n_points, self.pooled, self.penalty = min(errors, key=lambda key: errors[key])
+            # By the geometric mean over horizons: what is far ahead has larger errors, but does not count for more.
+            means = {
+                key: float(np.log(wrong + np.finfo(float).tiny).mean()) + CAUTION[key[1]]
+                for key, wrong in errors.items()
+            }
+            self.n_points, self.anchor, self.penalty = min(means, key=lambda key: means[key])
 
     def learn(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
         """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and stand at its end."""
@@ -139,9 +153,8 @@ class Dynamics(Extrapolation):
     def _learn(self, frames: Array, points: Array, begins: Mask) -> None:
         rows = self._rows(frames, points)
         states = states_of(rows, begins)
-        own, prior = _moments(states, rows, begins, len(rows))
-        drawn_to = prior.solve(self.penalty) if self.pooled and prior is not None else None
-        self._weights, self._state = own.solve(self.penalty, drawn_to), states[-1]
+        own, others = _moments(states, rows, begins, len(rows))
+        self._weights, self._state = _drawn(own, others, self.anchor, self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
         """Rows (time, n) of frames and points, by what is learned from the first of them: means, axes and scales."""
@@ -212,7 +225,14 @@ class Dynamics(Extrapolation):
         """The matrix, what rows are made by, and where the series stands."""
         return {
             "figures": np.array(
-                [self.penalty, self.n_points, self.pooled, self._point_scale, self._rest_share, self._since]
+                [
+                    self.penalty,
+                    self.n_points,
+                    ANCHORS.index(self.anchor),
+                    self._point_scale,
+                    self._rest_share,
+                    self._since,
+                ]
             ),
             "frames": self._frames,
             "begins": self._begins.astype(np.int8),
@@ -227,8 +247,8 @@ class Dynamics(Extrapolation):
 
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
-        self.penalty, n_points, pooled, self._point_scale, self._rest_share, since = state["figures"].tolist()
-        self.n_points, self.pooled, self._since = int(n_points), bool(pooled), int(since)
+        self.penalty, n_points, anchor, self._point_scale, self._rest_share, since = state["figures"].tolist()
+        self.n_points, self.anchor, self._since = int(n_points), ANCHORS[int(anchor)], int(since)
         self._frames, self._begins = state["frames"], state["begins"].astype(bool)
         self.embedding = state["embedding"]
         self._axes = state["axes"] if len(state["axes"]) else None
@@ -240,6 +260,24 @@ class Dynamics(Extrapolation):
         if self._frames.shape != (len(self._begins), len(self._frame_mean)):
             raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
 
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        most = float(len(ANCHORS) - 1)
+        vector, frames = Field(("n_features",)), Field(("n_frames", "n_features"))
+        return {
+            "figures": Field((6,), low=0.0, high=(1e6, 1e6, most, LARGEST, 1.0, 1e15)),
+            "frames": frames,
+            "begins": Field(("n_frames",), "int8", 0, 1),
+            "embedding": Field(("n_points", "n_atoms"), may_be_empty=True),
+            "axes": Field(("n_axes", "n_features"), may_be_empty=True),
+            "frame_mean": vector,
+            "point_mean": Field(("n_points",), may_be_empty=True),
+            "rest": vector,
+            "weights": Field(("n_inputs", "n_rows")),
+            "row_states": Field(("n_inputs",)),
+        }
+
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
     """Moments of the latest series up to `stop`, and of those before it, if there are any and it is long enough."""
@@ -249,6 +287,13 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
         return Moments.of(states, rows, pairs_within(begins, 0, stop)), None
     others = Moments.of(states, rows, pairs_within(begins, 0, first))
     return Moments.of(states, rows, pairs_within(begins, first, stop)), others
+
+
+def _drawn(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
+    """W (3 n, n) of a series, drawn to its anchor by a penalty; the others' own is drawn to the mean."""
+    if anchor == "last":
+        return own.solve(penalty, np.eye(*own.outputs.shape))
+    return own.solve(penalty, others.solve(penalty) if anchor == "others" and others is not None else None)
 
 
 def _foretold(begins: Mask, start: int, stop: int) -> Ints:

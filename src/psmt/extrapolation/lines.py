@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
-from psmt.extrapolation.proof import faded_sums, proven, widened
+from psmt.extrapolation.proof import faded_sums, field_of_sums, proven, widened
+from psmt.schema import Field
 from psmt.types import Array
 
 
@@ -89,6 +90,11 @@ class Gain(Extrapolation):
     @state.setter
     def state(self, state: dict[str, Array]) -> None:
         self._common, self._own = state["common"], state["own"]
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        return {"common": field_of_sums(1), "own": field_of_sums("n_gains")}
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:

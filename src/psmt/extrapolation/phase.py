@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.extrapolation.lines import Gain
-from psmt.extrapolation.proof import faded_sums, proven, widened
+from psmt.extrapolation.proof import faded_sums, field_of_sums, proven, widened
+from psmt.schema import LARGEST_SQUARE, Field
 from psmt.types import Array
 
 
@@ -113,3 +114,10 @@ class Phase(Extrapolation):
         self._lagged, self._common, self._own = state["lagged"], state["common"], state["own"]
         self._line.state = {key: state[f"line_{key}"] for key in self._line.state}
         self._planes = {}
+
+    @classmethod
+    def schema(cls) -> dict[str, Field]:
+        """What `state` holds."""
+        lagged = Field(("n_lagged", "n_lagged"), low=-LARGEST_SQUARE, high=LARGEST_SQUARE, may_be_empty=True)
+        line = {f"line_{key}": field for key, field in Gain.schema().items()}
+        return {"lagged": lagged, "common": field_of_sums(1), "own": field_of_sums("n_planes"), **line}

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from psmt.schema import Field, Size
 from psmt.types import Array
 
 
 def faded_sums(product: Array, energy: Array) -> Array:
     """What is faded and summed (3, n) of products and energies (n,)."""
     return np.array([product, energy, energy**2])
+
+
+def field_of_sums(n: Size) -> Field:
+    """Declaration of what `faded_sums` gives, faded and added up."""
+    high = np.finfo(float).max
+    return Field((3, n), low=-high, high=high, may_be_empty=True, check=(_are_sums, "has correlations beyond 1"))
+
+
+def _are_sums(sums: Array) -> bool:
+    """Whether energies are not negative, and no product is larger than its energy."""
+    product, energy, squared = sums
+    return bool((energy >= 0).all() and (squared >= 0).all() and (np.abs(product) <= (1.0 + 1e-6) * energy).all())
 
 
 def widened(sums: Array, width: int) -> Array:

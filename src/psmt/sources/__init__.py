@@ -18,9 +18,10 @@ from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.bold import BOLD, BoldSimulation
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
-from psmt.sources.images import IMAGES, ImageFolder
+from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
+from psmt.sources.matlab import MAT
 from psmt.sources.pixels import Frame
-from psmt.sources.series import TEXT, SeriesSource
+from psmt.sources.series import DATA_FRAME, TEXT, SeriesSource
 from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
 from psmt.sources.video_files import VIDEO, VideoFilm
 
@@ -39,6 +40,7 @@ __all__ = [
     "NpzFrames",
     "SeriesSource",
     "Spec",
+    "TiffStack",
     "VideoFilm",
     "open_frames",
     "open_repeatable",
@@ -60,14 +62,17 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
     BOLD,
+    DATA_FRAME,
     BUILTIN,
     CAMERA,
     URL,
     ITERATOR,
     IMAGES,
+    TIFF,
     NPY,
     NPZ,
     TEXT,
+    MAT,
     VIDEO,
 )
 
@@ -80,8 +85,9 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     source : path, str, array, iterator, FrameSource or SeriesSource
         - a video in any container that libav opens (mp4, mov, mkv, avi, webm, ...);
         - a folder of images, taken in natural order (``img2`` before ``img10``);
+        - a ``.tif`` or ``.tiff`` file, whose pages are the frames;
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
-        - a ``.csv`` or ``.tsv`` file: a series;
+        - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
         - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;

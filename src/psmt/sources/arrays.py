@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from psmt.archives import Archive, ArchiveError, read_layout, trouble_named
 from psmt.errors import FrameSourceError
 from psmt.sources.contract import Film, Opener, array_checksum, file_checksum, has_suffix
 from psmt.sources.pixels import Frame, channels, check_kind, scaled
@@ -20,7 +18,7 @@ from psmt.sources.series import SeriesSource
 
 __all__ = ["ARRAY", "NPY", "NPZ", "ArrayFrames", "NpzFrames", "open_array", "open_npy", "open_npz"]
 
-_MEMBERS = ("frames.npy", "series.npy")
+_NAMES = ("frames", "series")
 """What the array to read is called in an archive of several."""
 
 
@@ -52,18 +50,18 @@ class NpzFrames(Film):
         return file_checksum(self.path)
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as file:
-            shape, _, dtype = _header(file)
-            n_bytes = int(np.prod(shape[1:])) * dtype.itemsize
-            for index in range(shape[0]):
-                try:
-                    block = file.read(n_bytes)
-                except (zipfile.BadZipFile, EOFError) as error:
-                    raise FrameSourceError(f"{self.path}: frame {index} cannot be unpacked ({error})") from error
-                if len(block) < n_bytes:
-                    raise FrameSourceError(f"{self.path}: the array ends in frame {index} of {shape[0]}")
-                pixels = np.frombuffer(block, dtype=dtype).reshape(shape[1:])
-                yield channels(scaled(pixels, where=f"{self.path}: frame {index}"), colour=colour)
+        try:
+            with Archive.open(self.path) as archive, archive.stream(self.member) as (layout, file):
+                n_bytes = int(np.prod(layout.shape[1:])) * layout.dtype.itemsize
+                for index in range(layout.shape[0]):
+                    with trouble_named(f"frame {index} cannot be unpacked"):
+                        block = file.read(n_bytes)
+                    if len(block) < n_bytes:
+                        raise ArchiveError(f"the array ends in frame {index} of {layout.shape[0]}")
+                    pixels = np.frombuffer(block, dtype=layout.dtype).reshape(layout.shape[1:])
+                    yield channels(scaled(pixels, where=f"{self.path}: frame {index}"), colour=colour)
+        except ArchiveError as error:
+            raise FrameSourceError(f"{self.path}: {error}; save it again") from error
 
 
 def open_array(
@@ -90,27 +88,35 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
     """Return the frames or the series of a ``.npy`` file, mapped into memory rather than read."""
     try:
         # Not np.load, which also opens archives and pickles: this maps plain numbers and nothing else.
-        array = npy.open_memmap(path, mode="r")
-    except (ValueError, OSError, EOFError) as error:
-        raise FrameSourceError(f"{path} cannot be read as an array of numbers: {error}") from error
+        with trouble_named("it does not open"), path.open("rb") as file:
+            layout, start = read_layout(file), file.tell()
+        held = path.stat().st_size - start
+        if layout.n_bytes > held:
+            told = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
+            raise ArchiveError(f"the array says that it is {told}, but the file has {held:,}")
+    except ArchiveError as error:
+        raise FrameSourceError(f"{path} cannot be read as an array of numbers: {error}; save it again") from error
+    order: Any = "F" if layout.fortran_order else "C"
+    # Nothing cannot be mapped; it is refused below, where its shape is told.
+    array: NDArray[Any] = (
+        np.memmap(path, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
+        if layout.n_bytes
+        else np.empty(layout.shape, dtype=layout.dtype)
+    )
     return open_array(array, stop, name=path.name, path=path)
 
 
 def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
     """Return the frames or the series of a ``.npz`` file: its only array, or that called ``frames`` or ``series``."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with Archive.open(path) as archive:
             member = _member(archive, path)
-            with archive.open(member) as file:
-                shape, fortran_order, dtype = _header(file)
-            if len(shape) == 2:
-                with archive.open(member) as file:
-                    array = npy.read_array(file, allow_pickle=False)
-                return SeriesSource(array=array, name=path.name, path=path, stop=stop)
-    except FrameSourceError:
-        raise
-    except (zipfile.BadZipFile, ValueError, SyntaxError, tokenize.TokenError, EOFError) as error:
-        raise FrameSourceError(f"{path} cannot be read as an archive of arrays: {error}") from error
+            layout = archive.layout(member)
+            if len(layout.shape) == 2:
+                return SeriesSource(array=archive.read(member), name=path.name, path=path, stop=stop)
+    except ArchiveError as error:
+        raise FrameSourceError(f"{path} cannot be read as an archive of arrays: {error}; save it again") from error
+    shape, dtype, fortran_order = layout
     _check_frames(shape, dtype, where=str(path))
     if fortran_order:
         raise FrameSourceError(
@@ -121,24 +127,18 @@ def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
     return source.head(stop)
 
 
-def _member(archive: zipfile.ZipFile, path: Path) -> str:
+def _member(archive: Archive, path: Path) -> str:
     """Return the name of the one array in an archive that is to be read."""
-    names = [name for name in archive.namelist() if name.endswith(".npy")]
-    called = names if len(names) == 1 else [name for name in names if name in _MEMBERS]
+    names = archive.names
+    called = names if len(names) == 1 else [name for name in names if name in _NAMES]
     if len(called) != 1:
-        found = ", ".join(name.removesuffix(".npy") for name in names) or "none"
+        found = ", ".join(names) or "none"
         raise FrameSourceError(
-            f"{path} has {len(names)} arrays ({found}) and {'more than one' if called else 'none'} is called 'frames' "
-            "or 'series'; save the one to read alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
+            f"{path} has {len(names)} arrays ({found}) and {'more than one' if called else 'none'} is "
+            "called 'frames' or 'series'; save the one to read alone, or as np.savez(path, frames=...) or "
+            "np.savez(path, series=...)"
         )
     return called[0]
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, Fortran order and dtype of the array in a ``.npy`` stream, and leave it at the first number."""
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    return read(file)
 
 
 def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:

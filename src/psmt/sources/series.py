@@ -1,4 +1,4 @@
-"""Series that are no films: a row of numbers per moment, from arrays and from ``.csv`` and ``.tsv`` files."""
+"""Series that are no films: a row of numbers per moment, from arrays, data frames, ``.csv`` and ``.tsv`` files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psmt.sources.contract import Opener, array_checksum, check_stop, file_check
 from psmt.types import Array
 from psmt.validation import check_series
 
-__all__ = ["TEXT", "SeriesSource", "open_text"]
+__all__ = ["DATA_FRAME", "TEXT", "SeriesSource", "open_data_frame", "open_text"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,6 +103,19 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
     return SeriesSource(name=path.name, array=array, feature_names=names, path=path, stop=stop)
 
 
+def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
+    """Return the series in a pandas (or polars) data frame: a row per moment, a column of numbers per feature."""
+    array = table.to_numpy()
+    if array.dtype.kind not in "buif":
+        odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(_is_number, column))]
+        raise FrameSourceError(
+            f"the data frame has columns that are no numbers ({', '.join(map(repr, odd)) or array.dtype}); "
+            "drop or convert them"
+        )
+    names = tuple(map(str, table.columns))
+    return SeriesSource(name="data frame", array=array, feature_names=names, stop=stop)
+
+
 def _names(fields: list[str]) -> tuple[str, ...] | None:
     """Return the names that a first line holds, or None when it holds a number or nothing at all."""
     if any(map(_is_number, fields)) or not any(fields):
@@ -127,12 +140,17 @@ def _numbers(fields: list[str], n_features: int, *, where: str) -> Array:
         ) from None
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: Any) -> bool:
     try:
         float(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return False
     return True
 
 
 TEXT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".csv", ".tsv"), open_text)
+DATA_FRAME: Opener[SeriesSource] = Opener(
+    # By what it can do: pandas need not be there to ask whether something is a data frame.
+    lambda spec: hasattr(spec, "columns") and hasattr(spec, "to_numpy"),
+    open_data_frame,
+)

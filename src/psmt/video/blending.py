@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from psmt.coding import SparseCoder
+from psmt.schema import MOMENT, Field
 from psmt.types import Array, Levels
 from psmt.video.grid import CELL, Grid, pooled
 from psmt.video.tiling import Tiling
@@ -33,6 +36,8 @@ class WeightedLeastSquares:
         Frames after which old ones have faded to 1/e.
     """
 
+    _RIDGE: ClassVar[float]
+
     def __init__(self, groups: tuple[int, ...], n_candidates: int, *, memory: float) -> None:
         self._kept = float(np.exp(-1.0 / memory))
         self.gram: Levels = np.zeros((*groups, n_candidates, n_candidates), np.float32)
@@ -42,9 +47,25 @@ class WeightedLeastSquares:
         """Return copies of the moments."""
         return {"gram": self.gram.copy(), "match": self.match.copy()}
 
+    @staticmethod
+    def schema(groups: tuple[int, ...], n_candidates: int) -> dict[str, Field]:
+        """What `get_state` gives, for parameters as of the constructor."""
+        match = Field((*groups, n_candidates), "float32")
+        return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
+
     def set_state(self, state: dict[str, Levels]) -> None:
         """Go on from the moments that `get_state` gave."""
         self.gram, self.match = state["gram"].copy(), state["match"].copy()
+
+    def largest_weight(self) -> float:
+        """The largest weight that the moments give; not finite where they give none."""
+        n = self.match.shape[-1]
+        with np.errstate(all="ignore"):
+            try:
+                by_group, _ = shrunk_weights(self.gram.reshape(-1, n, n), self.match.reshape(-1, n), self._RIDGE)
+            except np.linalg.LinAlgError:
+                return np.inf
+        return float(np.abs(by_group).max())
 
     def forget(self, kept: float) -> None:
         """Let what was learned count for a fraction of what it did."""

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from psmt.schema import Field
 from psmt.types import Levels
+from psmt.video.checks import FRAME_FIELD
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
 PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
@@ -57,8 +59,15 @@ class Candidates:
     ) -> None:
         self._planes = tuple(FourierPlanes(shape, size, memories) for size, memories in planes)
         self._neighbours = neighbours
-        self.n_moving = 1 + sum(len(memories) for _, memories in planes)
-        self.n_candidates = (self.n_moving + 1) * (len(_BANDS) + 1) + 2 * len(neighbours)
+        self.n_moving, self.n_candidates = self.counts(planes, neighbours)
+
+    @staticmethod
+    def counts(
+        planes: tuple[tuple[int, tuple[float, ...]], ...], neighbours: tuple[tuple[int, int], ...]
+    ) -> tuple[int, int]:
+        """How many `moving` and `all_of` give."""
+        n_moving = 1 + sum(len(memories) for _, memories in planes)
+        return n_moving, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(neighbours)
 
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width): nothing is known of its motion."""
@@ -74,6 +83,12 @@ class Candidates:
         """Return the scene as arrays. What follows from them is left out."""
         cross = {f"turns{k}": np.array(spectra.cross) for k, spectra in enumerate(scene.spectra)}
         return {"previous": scene.previous.copy(), "current": scene.current.copy(), **cross}
+
+    @staticmethod
+    def schema(shape: tuple[int, int], planes: tuple[tuple[int, tuple[float, ...]], ...]) -> dict[str, Field]:
+        """What `get_state` gives for frames of this shape."""
+        turns = {f"turns{k}": FourierPlanes.cross_field(shape, *plane) for k, plane in enumerate(planes)}
+        return {"previous": FRAME_FIELD._replace(shape=shape), "current": FRAME_FIELD._replace(shape=shape), **turns}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
         """Return the scene that `get_state` was given."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from psmt.errors import NotEnoughFramesError
+from psmt.schema import Field
 from psmt.types import Levels
 from psmt.validation import check_levels
+
+FRAME_FIELD = Field(("height", "width"), "float32", low=-1e8, high=1e8)
+"""A saved frame: grey levels, white at 1 or wherever it is. Their fourth powers stay finite in float32."""
 
 
 def check_film(frames: ArrayLike, *, minimum: int) -> Levels:

@@ -15,6 +15,7 @@ import scipy.fft
 from numba import njit
 from numpy.typing import NDArray
 
+from psmt.schema import Field
 from psmt.types import Levels
 from psmt.video.tiling import Tiling
 
@@ -47,6 +48,11 @@ class FourierPlanes:
     def __init__(self, shape: tuple[int, int], size: int, memories: tuple[float, ...]) -> None:
         self.tiling = Tiling(shape, size, size // 4)
         self.memories = memories
+
+    @staticmethod
+    def cross_field(shape: tuple[int, int], size: int, memories: tuple[float, ...]) -> Field:
+        """What the cross-spectra of all memories together are, saved."""
+        return Field((len(memories), *Tiling.layout_of(shape, size, size // 4), size, size // 2 + 1), "complex64")
 
     def start(self, frame: Levels) -> LocalSpectra:
         """Spectra of one frame (height, width): nothing has turned yet."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.schema import Field, counter
 from psmt.types import Levels
 from psmt.video.grid import Grid, pooled
 
@@ -44,6 +45,12 @@ class LocalGain:
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the record."""
         return {"energy": self.energy.copy(), "match": self.match.copy(), "length": np.array(self.length)}
+
+    @staticmethod
+    def schema(grid: Grid) -> dict[str, Field]:
+        """What `get_state` gives."""
+        match = Field(grid.layout, "float32")
+        return {"energy": match._replace(low=0.0), "match": match, "length": counter()}
 
     def set_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from the record that `get_state` gave."""

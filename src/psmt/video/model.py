@@ -15,16 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
 from psmt.evaluation import mse
-from psmt.storage import damage_named, read_container, write_container
+from psmt.schema import LARGEST_SINGLE, Field, Layout, check_layouts, check_state, flag, under
+from psmt.storage import Header, check_prediction, damage_named, read_container, write_container
 from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels
-from psmt.validation import Constraint, check_count, check_parameters, choice, count, real
-from psmt.video.blending import CodeBlend, PlaceBlend, fit_tile_coder, tile_coder_of
+from psmt.validation import Constraint, check_count, check_parameters, choice, count, each, mapping, real, seed
+from psmt.video.blending import CodeBlend, PlaceBlend, WeightedLeastSquares, fit_tile_coder, tile_coder_of
 from psmt.video.candidates import NEIGHBOURS, PLANES, Candidates, Scene
-from psmt.video.checks import check_film, check_next_frame
+from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
 from psmt.video.gating import LocalGain, restrained
-from psmt.video.grid import Grid
+from psmt.video.grid import CELL, Grid
 
 
 class _Rule(NamedTuple):
@@ -49,6 +50,14 @@ _KEPT = 0.1
 
 _FLOOR = 1e-6
 """Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
+
+
+_OLDER_HEADER: dict[str, Constraint] = {"scale": real(open_bound=True), "shape": each(count())}
+"""What headers of psmt 0.1.0 have besides."""
+
+
+_LARGEST_WEIGHT = 1e6
+"""No candidate of a saved model weighs more. Those of films weigh a few units."""
 
 
 class _Outlook(NamedTuple):
@@ -139,6 +148,7 @@ class FramePSMT(BaseEstimator):
         "n_atoms": count(),
         "alpha": real(open_bound=True),
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
+        "random_state": seed(),
     }
 
     _scene: Scene
@@ -246,18 +256,33 @@ class FramePSMT(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
         # A generator object is no parameter that JSON holds, and its state plays no part any more.
-        seed = self.random_state if isinstance(self.random_state, Integral) else None
-        header = {"parameters": self.get_params() | {"random_state": seed}}
-        write_container(path, type(self).__name__, header, self.get_state())
+        kept = self.random_state if isinstance(self.random_state, Integral) else None
+        header = {"parameters": self.get_params() | {"random_state": kept}}
+        state = self.get_state()
+        write_container(path, type(self).__name__, header, state, self.schema(state))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the model that `save` wrote; it goes on as that one does, bit for bit."""
-        header, arrays = read_container(path, cls.__name__)
+        """Return the model that `save` wrote; it goes on as that one does, bit for bit.
+
+        Raises `ModelFileError` unless the file is as the model's schema says, see docs/model-files.md.
+        """
+        header, arrays = read_container(path, cls.__name__, cls._stored_schema)
         with damage_named(path):
             if "scale" in header:  # where files of psmt 0.1.0 keep it
                 arrays["scale"] = np.array(float(header["scale"]))
-            return cls(**header["parameters"]).set_state(arrays)
+            model = cls(**header["parameters"]).set_state(arrays)
+            check_prediction(model.predict)
+        return model
+
+    @classmethod
+    def _stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """Schema of a file, whose header is checked here."""
+        parameters = {"parameters": mapping(cls._parameter_constraints, complete=False)}
+        older = {name: check for name, check in _OLDER_HEADER.items() if name in header}
+        mapping(parameters | older)("header", header)
+        schema = cls(**header["parameters"]).schema(layouts)
+        return {name: field for name, field in schema.items() if name not in header}
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
@@ -273,25 +298,50 @@ class FramePSMT(BaseEstimator):
             **{f"{name}.{key}": value for name, part in self._parts.items() for key, value in part.get_state().items()},
         }
 
+    def schema(self, layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """What the arrays of `get_state` must be, for these parameters and frames as large as the one in `layouts`."""
+        check_parameters(self, self._parameter_constraints)
+        check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
+        height, width = layouts["current"].shape
+        grid, rule = Grid((height, width)), FRAME_EXTRAPOLATIONS[self.extrapolation]
+        n_moving, n_candidates = Candidates.counts(rule.planes, rule.neighbours)
+        learned: dict[str, Field] = {}
+        if rule.share is None:
+            learned = {
+                "dictionary": Field((self.n_atoms, 4 * CELL**2)),
+                "scale": Field((), low=float(np.finfo(np.float32).tiny), high=LARGEST_SINGLE),
+                **under("content.", CodeBlend.schema((self.n_atoms,), n_moving)),
+            }
+        return {
+            **learned,
+            "levels": Field((2,)),
+            "looks_ahead": flag(),
+            **Candidates.schema(grid.shape, rule.planes),
+            **under("places.", PlaceBlend.schema(grid.layout, n_candidates)),
+            **under("trust.", LocalGain.schema(grid)),
+            **under("surprise.", CutDetector.schema()),
+        }
+
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
         """Go on as the model with the same parameters that gave this state, bit for bit."""
-        check_parameters(self, self._parameter_constraints)
-        for key, value in state.items():
-            if value.dtype.kind not in "ifc" or not np.isfinite(value).all():
-                raise ValueError(f"{key} holds something else than finite numbers")
+        check_state(self.schema(state), state)
+        low, high = state["levels"].tolist()
+        if not low <= min(state["current"].min(), state["previous"].min()) <= state["current"].max() <= high:
+            raise ValueError(f"levels are {low:g} to {high:g}, but the frames go beyond")
         height, width = state["current"].shape
         coder, scale = None, 1.0
         if FRAME_EXTRAPOLATIONS[self.extrapolation].share is None:
             coder, scale = tile_coder_of(state["dictionary"], self.alpha), float(state["scale"])
         self._assemble(Grid((height, width)), coder, scale, state["current"])
-        for key, present in self.get_state().items():
-            if (state[key].shape, state[key].dtype) != (present.shape, present.dtype):
-                raise ValueError(f"{key} is {state[key].dtype} {state[key].shape}, not {present.dtype} {present.shape}")
         for name, part in self._parts.items():
             part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
-        self._low, self._high = state["levels"].tolist()
+            if isinstance(part, WeightedLeastSquares) and not part.largest_weight() < _LARGEST_WEIGHT:
+                raise ValueError(
+                    f"{name}.match does not fit {name}.gram: the weights that they give are beyond measure"
+                )
+        self._low, self._high = low, high
         self._scene = self._candidates.from_state(state)
-        if state["looks_ahead"]:
+        if state["looks_ahead"] and coder is not None:
             with one_blas_thread():
                 self._prepare()
         return self

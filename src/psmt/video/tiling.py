@@ -42,10 +42,16 @@ class Tiling:
         self.shape, self.size, self.stride = shape, size, stride
         self._lead = size - stride
         self._padding = [(self._lead, self._lead + -(length + self._lead) % stride) for length in shape]
-        self.layout = tuple((n + sum(ends) - size) // stride + 1 for n, ends in zip(shape, self._padding, strict=True))
+        self.layout = self.layout_of(shape, size, stride)
         self.window: Levels = np.outer(hann(size), hann(size)).astype(np.float32)
         self._weight: Levels = np.ones(shape, np.float32)
         self._weight = self.join(np.broadcast_to(self.window, (*self.layout, size, size)))
+
+    @staticmethod
+    def layout_of(shape: tuple[int, int], size: int, stride: int) -> tuple[int, int]:
+        """Rows and columns of the tiles that cover a frame: each pixel is in ``size // stride`` of them both ways."""
+        height, width = (-(-(length + size - stride) // stride) for length in shape)
+        return height, width
 
     def cut(self, frame: Levels) -> Levels:
         """Windowed tiles (rows, columns, size, size) of a frame (height, width), less their means."""

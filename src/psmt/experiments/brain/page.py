@@ -69,7 +69,7 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
                 text=[
                     f"The last {percent(SCORED)} of each series is predicted from what came before. States are fitted "
                     "anew on two halves of the people and matched, by the correlation of what regions do (activity) "
-                    "and of how they correlate beyond what all volumes show (connectivity); surrogates go the same way.",
+                    "and of how they correlate beyond what all volumes show (connectivity); surrogates go likewise.",
                 ],
                 pictures=[Picture(pictures["trust.png"], alt="Errors by volumes ahead, and matched correlations")],
                 tables=[prediction, found, *agreement],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from psmt.experiments.predict_video.settings import FrameMethod
 from psmt.experiments.running.store import load_result, save_result
 from psmt.files import clear_stale
 from psmt.sources.film_writer import Picture, writing_film
+from psmt.storage import part
 
 _PREFIX = "predict-video-"
 
@@ -95,11 +97,13 @@ class Checkpoint:
         segments = [self._segment(number) for number in range(int(found["segments"]))]
         if not all(path.exists() for path in segments):
             return False
-        for name, method in methods.items():
-            prefix = f"methods/{name}/"
-            method.set_state(
-                {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
-            )
+        try:
+            copy(gathered).set_state(found)
+            for name, method in methods.items():
+                method.set_state(part(found, f"methods/{name}/"))
+        except (LookupError, TypeError, ValueError):
+            # What does not fit together counts as damaged, as in `load_result`; `fit` begins with clean methods.
+            return False
         gathered.set_state(found)
         self.segments = segments
         return True

@@ -1,13 +1,18 @@
-"""Results of tasks in files: .npz, equal bytes for equal content, and what is damaged counts as not there."""
+"""Results of tasks in files: .npz, equal bytes for equal content, and what is damaged counts as not there.
+
+A file says at its end which task it is of, and the hash of what it holds: names, layouts and numbers. So no result is
+taken for another, and none that was changed is believed.
+"""
 
 from __future__ import annotations
 
-import io
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
+from psmt.archives import Archive, ArchiveError
 from psmt.files import writing
 from psmt.types import Result
 
@@ -21,7 +26,7 @@ def save_result(path: Path, key: str, result: Result) -> None:
     for last in (False, False, True):
         try:
             with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.comment = key.encode()
+                archive.comment = f"{key} {_digest(result)}".encode()
                 for name, array in result.items():
                     member = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
                     member.create_system = 3
@@ -34,18 +39,22 @@ def save_result(path: Path, key: str, result: Result) -> None:
 
 
 def load_result(path: Path, key: str) -> Result | None:
-    """Return the result in a file, or None where there is none, or a damaged one."""
+    """Return the result in a file, or None where there is none, one of another key, or a damaged one."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            if archive.comment != key.encode():
+        with Archive.open(path) as archive:
+            stored, _, digest = archive.comment.decode(errors="replace").partition(" ")
+            if stored != key or archive.others:
                 return None
-            # Reading a member whole checks its sum before anything in it is believed.
-            return {
-                member.filename.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(member)), allow_pickle=False
-                )
-                for member in archive.infolist()
-            }
-    except Exception:
-        # One flipped bit can make zipfile look for a password, for LZMA or for a terabyte of memory.
+            result = {name: archive.read(name) for name in archive.names}
+    except (ArchiveError, OSError):
         return None
+    return result if _digest(result) == digest else None
+
+
+def _digest(result: Result) -> str:
+    """Hash of all that a result holds, as 64 hex digits."""
+    digest = sha256()
+    for name, array in result.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,51 @@
+"""make fuzz: thousands of cases on every target, and the kernels with their bounds checked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from fuzz.running import Attack, told
+from fuzz.targets import TARGETS, n_alterations
+
+_SHARE = {"commands": 0.2, "films": 2.0}
+"""How many cases a target gets, relative to the others: a command takes long, a film is quick."""
+
+
+def cases(target: str, wanted: int, seed: int) -> Iterator[tuple[str, int]]:
+    """Numbers of a target; alterations come all, whatever is wanted."""
+    if target == "alterations":
+        yield from ((target, number) for number in range(n_alterations()))
+        return
+    yield from ((target, seed * 1_000_000 + number) for number in range(int(wanted * _SHARE.get(target, 1.0))))
+
+
+def main() -> int:
+    """Run all cases; 1 if any of them failed."""
+    parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; all of them if none is named")
+    parser.add_argument("--cases", type=int, default=1000, help="on each target, more or less")
+    parser.add_argument("--seed", type=int, default=1, help="other seeds give other cases")
+    parser.add_argument("--only", type=int, help="one number of the targets, to see it again")
+    asked = parser.parse_args()
+    failed = 0
+    with Attack() as attack:
+        for target in asked.targets or TARGETS:
+            outcomes: Counter[str] = Counter()
+            numbers = cases(target, asked.cases, asked.seed) if asked.only is None else [(target, asked.only)]
+            slowest = 0.0
+            for outcome in attack.run(numbers):
+                outcomes[outcome["ended"]] += 1
+                slowest = max(slowest, outcome["seconds"])
+                if outcome["ended"] == "failed" or asked.only is not None:
+                    case = f"{target} {outcome['number']} ({outcome['case']})"
+                    print(f"{case}: {outcome['ended']}\n{outcome['why']}\n", flush=True)
+            failed += outcomes["failed"]
+            print(f"{target}: {told(outcomes)}; the slowest took {slowest:.1f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""What is attacked: each target makes the case of a number, and carries it out.
+
+A case is healthy or refused with a `PSMTError`; whatever else comes out of it is a failure. Equal numbers give equal
+cases, on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from fuzz import corpus
+from fuzz.alterations import altered_arrays, altered_header
+from fuzz.commands import carry_out, command_line
+from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
+from fuzz.saved_models import KINDS, saved, use, write
+from psmt.errors import PSMTError
+from psmt.experiments.running.tasks import Task, run_tasks
+from psmt.sources import SeriesSource, open_source
+
+Case = tuple[str, Callable[[], None]]
+"""What it is, and how it is done."""
+
+
+class Skipped(Exception):
+    """There is no such case."""
+
+
+def read(path: Path) -> None:
+    """Open a source and read some of it, as every command does."""
+    source = open_source(path)
+    source.checksum()
+    if isinstance(source, SeriesSource):
+        assert np.isfinite(source.values).all()
+        return
+    for frame in islice(source, 40):
+        assert frame.shape == source.shape and frame.dtype == np.float32 and np.isfinite(frame).all()
+
+
+def _in_file(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+@cache
+def _alterations(kind: str) -> list[tuple[str, Callable[[], tuple[str, dict]]]]:
+    _, header, parts = saved(kind)
+    text = json.dumps(header)
+    arrays = [(told, lambda make=make: (text, make())) for told, make in altered_arrays(parts)]
+    return arrays + [(told, lambda text=text: (text, parts)) for told, text in altered_header(header)]
+
+
+def alterations(number: int, folder: Path) -> Case:
+    """Every field of every saved model, altered in every way; checksums are right."""
+    kinds = list(KINDS)
+    kind, number = kinds[number % len(kinds)], number // len(kinds)
+    told, make = _alterations(kind)[number % len(_alterations(kind))]
+    path = folder / "model.psmt"
+    try:
+        write(path, *make())
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Skipped from error
+    return f"{kind}: {told}", lambda: use(kind, path)
+
+
+def n_alterations() -> int:
+    """How many numbers `alterations` needs until every case has come."""
+    return len(KINDS) * max(len(_alterations(kind)) for kind in KINDS)
+
+
+def models(number: int, folder: Path) -> Case:
+    """Model files with damaged bytes and odd archives."""
+    rng = np.random.default_rng([1, number])
+    kind = list(KINDS)[rng.integers(len(KINDS))]
+    _, header, parts = saved(kind)
+    path = folder / "model.psmt"
+    write(path, json.dumps(header), parts)
+    content = path.read_bytes()
+    path.write_bytes(odd_archive(content, rng) if rng.integers(2) else damaged(content, rng))
+    return f"{kind}, damaged", lambda: use(kind, path)
+
+
+def arrays(number: int, folder: Path) -> Case:
+    """``.npy`` and ``.npz`` files."""
+    rng = np.random.default_rng([2, number])
+    suffix = ["npy", "npz", "several.npz"][rng.integers(3)]
+    kind = ["frames", "colour", "float", "series"][rng.integers(4)]
+    content = corpus.array(suffix, kind)
+    if suffix == "npy" and rng.integers(2):
+        content = with_header(content, NPY_HEADERS[rng.integers(len(NPY_HEADERS))], version=int(rng.integers(1, 4)))
+    elif suffix != "npy" and rng.integers(2):
+        content = odd_archive(content, rng)
+    else:
+        content = damaged(content, rng)
+    path = _in_file(folder / f"a.{suffix}", content)
+    return f"{suffix} of {kind}", lambda: read(path)
+
+
+def tables(number: int, folder: Path) -> Case:
+    """``.csv`` and ``.tsv`` files."""
+    rng = np.random.default_rng([3, number])
+    suffix = ["csv", "tsv"][rng.integers(2)]
+    odd = [b"nan", b"inf", b"1e400", b"\xff\xfe", b'"', b",,,", b"\n\n", b"\0", b"1_0", b"\r", "½".encode()]
+    odd.append(b"x" * 200_000)
+    content = corpus.table(suffix)
+    for _ in range(rng.integers(0, 3)):
+        at = int(rng.integers(len(content)))
+        content = content[:at] + odd[rng.integers(len(odd))] + content[at:]
+    path = _in_file(folder / f"a.{suffix}", damaged(content, rng) if rng.integers(2) else content)
+    return suffix, lambda: read(path)
+
+
+def images(number: int, folder: Path) -> Case:
+    """Folders of images with a damaged one, and stacks of pages."""
+    rng = np.random.default_rng([4, number])
+    kinds = ["png", "jpg", "bmp", "pgm", "webp", "packed.tif", "deep.tif", "colour.png", "stack.tif"]
+    kind = kinds[rng.integers(len(kinds))]
+    target = folder / "images"
+    target.mkdir()
+    for index in range(4):
+        content = corpus.image(kind, index)
+        (target / f"{index}.{kind}").write_bytes(damaged(content, rng) if index == number % 4 else content)
+    if not rng.integers(8):
+        (target / "5.png").mkdir()
+    alone = kind.endswith(".tif") and rng.integers(2)
+    return f"folder of {kind}", lambda: read(target / f"{number % 4}.{kind}" if alone else target)
+
+
+def films(number: int, folder: Path) -> Case:
+    """Films in several containers."""
+    rng = np.random.default_rng([5, number])
+    suffix = list(corpus.ENCODINGS)[rng.integers(len(corpus.ENCODINGS))]
+    path = _in_file(folder / f"film.{suffix}", damaged(corpus.film(suffix), rng))
+    return suffix, lambda: read(path)
+
+
+def squares(values: np.ndarray) -> dict[str, np.ndarray]:
+    """What the task of `cells` computes."""
+    return {"squares": values**2, "sum": np.array(values.sum()), "name": np.array(["a", "b"])}
+
+
+def cells(number: int, folder: Path) -> Case:
+    """Results of tasks on disk: what is damaged is computed again, and nothing else comes back than was computed."""
+    rng = np.random.default_rng([6, number])
+    task = Task("fuzz", squares, {"values": np.arange(6.0)})
+    (before,) = run_tasks([task], folder)
+    path = task.path(folder)
+    content = path.read_bytes()
+    path.write_bytes(odd_archive(content, rng) if rng.integers(2) else damaged(content, rng))
+
+    def again() -> None:
+        (after,) = run_tasks([task], folder)
+        assert {name: array.tobytes() for name, array in after.items()} == {
+            name: array.tobytes() for name, array in before.items()
+        }
+
+    return "cell", again
+
+
+def commands(number: int, folder: Path) -> Case:
+    """Command lines with odd values, on healthy and on damaged sources."""
+    rng = np.random.default_rng([7, number])
+    arguments = command_line(rng, folder)
+    return " ".join(arguments), lambda: carry_out(arguments)
+
+
+TARGETS: dict[str, Callable[[int, Path], Case]] = {
+    target.__name__: target for target in (alterations, models, arrays, tables, images, films, cells, commands)
+}
+
+REFUSED = PSMTError

@@ -1,0 +1,42 @@
+"""A few hundred of the cases that `make fuzz` has thousands of: each ends healthy or refused, or it is a failure."""
+
+import pytest
+
+from fuzz.running import Attack
+from fuzz.targets import TARGETS, n_alterations
+
+CASES = {"models": 60, "arrays": 120, "tables": 60, "images": 60, "films": 40, "cells": 40, "commands": 16}
+SEED = 0
+
+
+@pytest.fixture(scope="module")
+def attack():
+    with Attack() as attack:
+        yield attack
+
+
+def failures(outcomes):
+    return [
+        f"{found['target']} {found['number']} ({found['case']}): {found['why']}"
+        for found in outcomes
+        if found["ended"] == "failed"
+    ]
+
+
+def test_fields_of_models_are_refused_or_harmless(attack):
+    """A part of all alterations, spread over all models and fields; `make fuzz` does every one."""
+    numbers = range(SEED, n_alterations(), 67)
+    outcomes = list(attack.run(("alterations", number) for number in numbers))
+    assert not failures(outcomes)
+    ends = [found["ended"] for found in outcomes]
+    assert ends.count("refused") > 100
+    assert ends.count("fine") > 10
+
+
+@pytest.mark.parametrize("target", CASES)
+def test_damage_is_refused_or_harmless(attack, target):
+    assert not failures(attack.run((target, number) for number in range(SEED, SEED + CASES[target])))
+
+
+def test_every_target_is_tried():
+    assert {*CASES, "alterations"} == set(TARGETS)
