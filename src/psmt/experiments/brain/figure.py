@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ SHOWN_ATOMS = 24
 
 SHOWN_PEOPLE = 8
 """People in timelines."""
+
+SHOWN_WINDOWS = 6
+"""Windows that a component is seen in before it is drawn; all are in topology.csv."""
 
 GLASS = 8
 """Atoms on a glass brain."""
@@ -89,7 +93,8 @@ def components_figure(result: BrainResult) -> Figure:
         axes = panel(figure, 1.4, foot + (len(people) - 1 - k) * row, WIDTH - 1.6, row - 0.25)
         steps, starts = result.steps[k], result.starts[k]
         centre = (starts + result.settings.window // 2) * result.seconds
-        numbers = sorted({step.component for step in steps})
+        seen = Counter(step.component for step in steps)
+        numbers = sorted(number for number, count in seen.items() if count >= SHOWN_WINDOWS)
         for number in numbers:
             own = [step for step in steps if step.component == number]
             sizes = np.full(len(starts), np.nan)
@@ -108,7 +113,7 @@ def components_figure(result: BrainResult) -> Figure:
                 if step.ends:
                     axes.plot(centre[step.window], step.size, "x", color=INK, markersize=5, zorder=4)
         axes.set_yscale("log", base=2)
-        top = max([step.size for step in steps], default=2)
+        top = max([step.size for step in steps if step.component in numbers], default=2)
         axes.set_ylim(1.7, 1.3 * max(top, 4))
         ticks = [2**i for i in range(1, int(np.log2(max(top, 4))) + 1)]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
@@ -127,7 +132,11 @@ def components_figure(result: BrainResult) -> Figure:
             annotation_clip=False,
         )
         if k == 0:
-            heading(axes, "a", "Atoms in each component of linked atoms, by the middle of the window")
+            heading(
+                axes,
+                "a",
+                f"Atoms in each component that is seen in {SHOWN_WINDOWS} windows or more, by the middle of the window",
+            )
         if k == people[-1]:
             axes.set_xlabel(f"time, {result.unit}", fontsize=TEXT, color=INK)
         else:
