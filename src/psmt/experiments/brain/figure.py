@@ -135,7 +135,7 @@ def components_figure(result: BrainResult) -> Figure:
             heading(
                 axes,
                 "a",
-                f"Atoms in each component that is seen in {SHOWN_WINDOWS} windows or more, by the middle of the window",
+                f"Atoms in each component seen in {SHOWN_WINDOWS} windows or more",
             )
         if k == people[-1]:
             axes.set_xlabel(f"time, {result.unit}", fontsize=TEXT, color=INK)
