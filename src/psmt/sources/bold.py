@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.stats import gamma
 
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Opener
+from psmt.sources.contract import Opener, parse_options
 from psmt.sources.series import SeriesSource
 from psmt.types import Array, Ints
 
@@ -230,16 +228,7 @@ def parse_bold(source: str) -> BoldSimulation:
     2.0
     """
     _, _, query = source.partition("?")
-    options: dict[str, Any] = {}
-    for key, text in parse_qsl(query, keep_blank_values=True):
-        if key not in _KINDS:
-            raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(_KINDS)}")
-        parameter, kind = _KINDS[key]
-        try:
-            options[parameter] = kind(text)
-        except ValueError:
-            article = "an integer" if kind is int else "a number"
-            raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
+    options = parse_options(source, query, _KINDS)
     try:
         return BoldSimulation(**options)
     except ValueError as error:
