@@ -81,7 +81,7 @@ def compare_halves(
     for side in sides:
         points, dictionary = trajectories(side, n_atoms=n_atoms, alpha=alpha, n_components=n_components, seed=seed)
         dictionaries.append(dictionary)
-        model = fit_states(points, n_states, seed=seed, n_starts=2)
+        model = fit_states(points, n_states, seed=seed)
         states: dict[str, Callable[[], list[Ints]]] = {
             "psmt": lambda points=points, model=model: [model.shown(own) for own in points],  # type: ignore[misc]
             "swc": lambda side=side: window_states(side, n_states, length=window, seed=seed),  # type: ignore[misc]
