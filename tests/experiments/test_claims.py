@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from psmt.experiments.measured import Measured
 from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.sweep.claims import more_atoms, more_frames
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.topology.claims import clusters_change, clusters_persist, linked_look_alike
-from psmt.experiments.topology.evidence import Change, Lasting, Measured
+from psmt.experiments.topology.evidence import Change, Lasting
 from psmt.experiments.topology.likeness import Likeness
 from psmt.experiments.topology.settings import TopologySettings
 

@@ -11,8 +11,8 @@ from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.reproduce.run import asked_settings
-from psmt.experiments.topology.graph import window_graph
 from psmt.experiments.topology.run import _graph_options
+from psmt.experiments.window_graphs import window_graph
 
 
 def test_the_option_reaches_every_experiment_that_embeds():

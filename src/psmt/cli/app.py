@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -33,6 +33,7 @@ _EXAMPLES = """Examples:
   psmt predict-video film.mp4          whole frames, and a film of the predictions
   psmt sweep film.mp4 --atoms 256      one row of Table 1
   psmt live camera                     a page in the browser: your camera, and what comes next
+  psmt brain a.nii.gz b.nii.gz --atlas atlas.nii.gz   dynamic networks and states of some people
   psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
 A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
@@ -104,7 +105,7 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
     without_any = options()
 
-    def carry_out(film: str = options.default_film or "", /, *, given: FilmOptions = without_any) -> None:
+    def carry_out(film: Any = options.default_film or "", /, *, given: FilmOptions = without_any) -> None:
         from psmt.cli.work import run_alone
 
         run_alone(name, film, given)
@@ -114,7 +115,7 @@ def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
             "film",
             Argument.POSITIONAL_ONLY,
             default=Argument.empty if options.default_film is None else options.default_film,
-            annotation=Annotated[str, Parameter(help=options.film)],
+            annotation=Annotated[options.film_type, Parameter(name=options.film_name, help=options.film, negative=())],
         ),
         Argument(
             "given", Argument.KEYWORD_ONLY, default=without_any, annotation=Annotated[options, Parameter(name="*")]

@@ -22,7 +22,7 @@ REPORT, SUMMARY = "report.html", "summary.json"
 """Files of `reproduce` that belong to no experiment."""
 
 
-def run_alone(name: str, film: str, options: FilmOptions) -> None:
+def run_alone(name: str, film: Any, options: FilmOptions) -> None:
     """Run one experiment on a film, after those that it needs; write the files of all, and show what came out."""
     options.check()
     from psmt.experiments.output import write_files
@@ -115,7 +115,7 @@ def _results(name: str, settings: Any, options: FilmOptions, material: Any, run:
 
 
 def _for_each_film(
-    sources: Sequence[str],
+    sources: Sequence[Any],
     options: FilmOptions,
     settings: Any,
     work: Callable[[Any, Run], Iterable[Shown]],

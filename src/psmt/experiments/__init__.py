@@ -23,6 +23,7 @@ EXPERIMENTS = (
     "locality",
     "readings",
     "regimes",
+    "brain",
 )
 """The registration: folders of this package."""
 

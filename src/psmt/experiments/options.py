@@ -221,7 +221,11 @@ class FilmOptions(ABC):
 
     film: ClassVar[str] = "Video, folder of images, .npy, .npz, .csv, .tsv, or builtin:glide."
     """Help on what the command works on."""
-    default_film: ClassVar[str | None] = None
+    film_type: ClassVar[Any] = str
+    """What the command line reads it as: one name, or ``tuple[str, ...]`` for a command that takes several together."""
+    film_name: ClassVar[str | None] = None
+    """What help calls it, where it is no film."""
+    default_film: ClassVar[Any] = None
     """What it works on where nothing is given; None asks for a film."""
     alone: ClassVar[tuple[str, ...]] = ()
     """Options that mean something else in another command, and are not taken from there."""
@@ -302,8 +306,52 @@ class FilmOptions(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatchOptions(FilmOptions):
-    """What the commands take that look at one patch of each frame, and cut their work into tasks."""
+class ParallelOptions(FilmOptions):
+    """What the commands take that cut their work into tasks."""
+
+    workers: Annotated[
+        int | None,
+        Parameter(
+            help="Processes. Left out: one per CPU, as many as 4 GiB of memory hold.", metavar="INT", show_default=False
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        Parameter(
+            help="Address of a Dask scheduler whose workers are used instead, see docs/scaling.md.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """As for all commands; and not both processes and a cluster."""
+        super().check()
+        if self.workers is not None:
+            from psmt.validation import check_count
+
+            check_count("workers", self.workers)
+            if self.cluster is not None:
+                raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
+
+    def largest(self, settings: Any) -> int:
+        """The largest M of the settings, which decides how many workers fit into memory."""
+        return int(settings.largest)
+
+    def executor(self, settings: Any, /) -> "AbstractContextManager[Executor | None]":
+        """Processes of this machine, or those of a cluster."""
+        from psmt.experiments.running.executors import cpu_count, open_executor
+
+        workers = self.workers
+        if workers is None and self.cluster is None:
+            # A GPU is kept busy by one process; torch and CUDA graphs do not bear several threads.
+            workers = workers_for(self.largest(settings), cpu_count()) if self.device == "cpu" else 1
+        return open_executor(workers, self.cluster)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(ParallelOptions):
+    """What the commands take that look at one patch of each frame."""
 
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 200
     patch: Annotated[int, Parameter(help="Side of the patch in pixels; N is its square.")] = 16
@@ -326,30 +374,10 @@ class PatchOptions(FilmOptions):
             show_default=False,
         ),
     ] = False
-    workers: Annotated[
-        int | None,
-        Parameter(
-            help="Processes. Left out: one per CPU, as many as 4 GiB of memory hold.", metavar="INT", show_default=False
-        ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        Parameter(
-            help="Address of a Dask scheduler whose workers are used instead, see docs/scaling.md.",
-            metavar="ADDRESS",
-            show_default=False,
-        ),
-    ] = None
 
     def check(self) -> None:
-        """As for all commands; and a patch that lies in the frame, and not both processes and a cluster."""
+        """As for all commands; and a patch that lies in the frame."""
         super().check()
-        if self.workers is not None:
-            from psmt.validation import check_count
-
-            check_count("workers", self.workers)
-            if self.cluster is not None:
-                raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
         self.cutter()
 
     def cutter(self) -> "PatchCutter":
@@ -401,20 +429,6 @@ class PatchOptions(FilmOptions):
     def n_frames(self) -> int:
         """Frames that are read at the most."""
         return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
-
-    def largest(self, settings: Any) -> int:
-        """The largest M of the settings, which decides how many workers fit into memory."""
-        return int(settings.largest)
-
-    def executor(self, settings: Any, /) -> "AbstractContextManager[Executor | None]":
-        """Processes of this machine, or those of a cluster."""
-        from psmt.experiments.running.executors import cpu_count, open_executor
-
-        workers = self.workers
-        if workers is None and self.cluster is None:
-            # A GPU is kept busy by one process; torch and CUDA graphs do not bear several threads.
-            workers = workers_for(self.largest(settings), cpu_count()) if self.device == "cpu" else 1
-        return open_executor(workers, self.cluster)
 
 
 def workers_for(n_atoms: int, n_cpus: int) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
+from psmt.sources.bold import BOLD, BoldSimulation
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
@@ -26,6 +27,7 @@ from psmt.sources.video_files import VIDEO, VideoFilm
 
 __all__ = [
     "ArrayFrames",
+    "BoldSimulation",
     "Film",
     "Frame",
     "FrameSource",
@@ -59,6 +61,7 @@ _OPENED: Opener[FrameSource | SeriesSource] = Opener(
 _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
+    BOLD,
     DATA_FRAME,
     BUILTIN,
     CAMERA,
@@ -86,6 +89,7 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
         - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
+        - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
         - an iterator over frames: a `FrameStream`, see `open_stream`;

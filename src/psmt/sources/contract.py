@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +176,24 @@ def smaller(first: int | None, second: int | None) -> int | None:
     """Return the smaller of two numbers, where None is no bound."""
     known = [int(value) for value in (first, second) if value is not None]
     return min(known, default=None)
+
+
+def parse_options(source: str, query: str, kinds: Mapping[str, tuple[str, type]]) -> dict[str, Any]:
+    """Return the parameters that a built-in source's query names, such as ``frames=50&seed=1``.
+
+    `kinds` has for each option its parameter, and int or float.
+    """
+    options: dict[str, Any] = {}
+    for key, text in parse_qsl(query, keep_blank_values=True):
+        if key not in kinds:
+            raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(kinds)}")
+        parameter, kind = kinds[key]
+        try:
+            options[parameter] = kind(text)
+        except ValueError:
+            article = "an integer" if kind is int else "a number"
+            raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
+    return options
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,7 @@ from scipy.ndimage import spline_filter, uniform_filter
 
 from psmt.compiled import njit
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Opener, check_stop
+from psmt.sources.contract import Film, Opener, check_stop, parse_options
 from psmt.sources.pixels import Frame, channels
 from psmt.types import Array, Levels
 
@@ -250,7 +249,9 @@ def parse_glide(source: str) -> GlideFilm:
     """
     name, _, query = source.removeprefix("builtin:").partition("?")
     if name != "glide":
-        raise FrameSourceError(f"{source!r}: there is no built-in film {name!r}; the one there is: builtin:glide")
+        raise FrameSourceError(
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide and builtin:bold"
+        )
     kinds: dict[str, tuple[str, type]] = {
         "frames": ("n_frames", int),
         "seed": ("seed", int),
@@ -258,16 +259,7 @@ def parse_glide(source: str) -> GlideFilm:
         "noise": ("noise", float),
         "size": ("size", int),
     }
-    options: dict[str, Any] = {}
-    for key, text in parse_qsl(query, keep_blank_values=True):
-        if key not in kinds:
-            raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(kinds)}")
-        parameter, kind = kinds[key]
-        try:
-            options[parameter] = kind(text)
-        except ValueError:
-            article = "an integer" if kind is int else "a number"
-            raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
+    options = parse_options(source, query, kinds)
     try:
         return GlideFilm(**options)
     except ValueError as error:

@@ -8,16 +8,17 @@ import pytest
 from psmt.embedding import solve_closed_form
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
+from psmt.experiments.measured import Measured
 from psmt.experiments.running.context import Run
 from psmt.experiments.topology.atom_map import grid_by_similarity
-from psmt.experiments.topology.evidence import Measured, measure_lasting
+from psmt.experiments.topology.evidence import measure_lasting
 from psmt.experiments.topology.experiment import EXPERIMENT
-from psmt.experiments.topology.graph import link_sets, similarity_graph, window_graph
 from psmt.experiments.topology.likeness import measure_likeness, picture_likeness
 from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import choose_atoms
 from psmt.experiments.topology.run import topology
 from psmt.experiments.topology.settings import RULE, TopologySettings
+from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
 from psmt.moments import WindowMoments
 from psmt.patches import read_patches
 

@@ -12,9 +12,9 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting, shared_links
-from psmt.experiments.topology.graph import embed, link_sets
 from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
+from psmt.experiments.window_graphs import embed, link_sets
 from psmt.numerics.rank import RANK_TOL
 
 UNTOLD = "cannot be told"

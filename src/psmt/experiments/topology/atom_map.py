@@ -13,9 +13,9 @@ from scipy.optimize import linear_sum_assignment
 from psmt.atom_graph import used_columns
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.graph import embed
+from psmt.experiments.scalars import nan_mean, plain
 from psmt.experiments.topology.likeness import picture_likeness
-from psmt.experiments.topology.scalars import nan_mean, plain
+from psmt.experiments.window_graphs import embed
 from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Ints, Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.topology.evidence import Measured
+from psmt.experiments.measured import Measured
 from psmt.experiments.topology.result import TopologyResult
 from psmt.report import UNTOLD, Claim, Outcome, all_hold, judged, some
 from psmt.report.numbers import percent, ratio, signed

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from psmt.experiments.topology.evidence import Measured
-from psmt.experiments.topology.scalars import plain
+from psmt.experiments.measured import Measured
+from psmt.experiments.scalars import plain
 from psmt.types import Array, Result
 
 MAX_SHIFT = 2

@@ -15,11 +15,11 @@ from psmt.experiments.running.tasks import Task, on_device
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting
-from psmt.experiments.topology.graph import link_sets, window_graph
 from psmt.experiments.topology.likeness import MAX_SHIFT, Likeness, measure_likeness, picture_likeness
 from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import TopologySettings
+from psmt.experiments.window_graphs import link_sets, window_graph
 from psmt.types import Array, Ints, Result
 from psmt.validation import check_film
 

@@ -11,14 +11,9 @@ import numpy as np
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
+from psmt.experiments.window_graphs import MIN_USES, THRESHOLD
 from psmt.types import Ints
 from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real
-
-THRESHOLD = 0.7
-"""Cosine similarity of two columns of P above which the paper links two atoms."""
-
-MIN_USES = 10
-"""Frames of a window that an atom is used in before it may have links: a cosine from a handful is an accident."""
 
 N_NULLS = 19
 """Draws of each null: what lies beyond all of them has p <= 1 / 20."""

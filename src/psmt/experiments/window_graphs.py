@@ -14,10 +14,15 @@ from psmt.embedding import solve_closed_form, solve_window
 from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.settings import MIN_USES, THRESHOLD
 from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Result
+
+THRESHOLD = 0.7
+"""Cosine similarity of two columns of P above which the paper links two atoms."""
+
+MIN_USES = 10
+"""Frames of a window that an atom is used in before it may have links: a cosine from a handful is an accident."""
 
 N_NEAREST = 8
 """How many of each atom's most similar atoms a window keeps."""

@@ -1,0 +1,161 @@
+"""What we claim of brains, and whether it holds in a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from psmt.evaluation import Interval, mean_interval
+from psmt.experiments.brain.halves import MEASURES, METHODS
+from psmt.experiments.brain.prediction import METHODS as PREDICTORS
+from psmt.experiments.brain.result import BrainResult
+from psmt.experiments.brain.surrogates import SURROGATES
+from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report.numbers import ratio, signed
+
+COMPARED = MEASURES[:2]
+"""Measures that claims go by: what all states share is left out."""
+
+_NAMES = {"activity": "activity", "connectivity": "connectivity beyond what all states share", "networks": "networks"}
+
+Line = tuple[Outcome, str]
+
+
+def brain_claims(result: BrainResult) -> list[Claim]:
+    """All of them."""
+    return [
+        predicts_better(result, ("copy", "mean"), "beats_trivial", "PSMT predicts better than copying and the mean"),
+        predicts_better(
+            result, ("ridge", "dmd"), "beats_linear", "PSMT predicts better than linear models of the field"
+        ),
+        states_found_again(result),
+        states_beyond_surrogates(result),
+        *([states_true(result)] if result.agreement else []),
+    ]
+
+
+def predicts_better(result: BrainResult, rivals: Sequence[str], key: str, text: str) -> Claim:
+    """Against some predictors, at each number of volumes ahead."""
+    names = list(PREDICTORS)
+    own = np.log(result.errors[:, names.index("psmt")])
+    lines: list[Line] = []
+    for rival in rivals:
+        for h in range(result.errors.shape[2]):
+            change = mean_interval(own[:, h] - np.log(result.errors[:, names.index(rival), h]))
+            times, low, high = (ratio(float(np.exp(value))) for value in change)
+            line = f"{h + 1} ahead: {times} times the error of {PREDICTORS[rival]} ({low} to {high})"
+            lines.append((judged(change, margin=TIE), line))
+    means = result.errors.mean(axis=0)
+    return _claim(
+        key,
+        text,
+        "the error is lower at each horizon, person by person with 95% confidence (bootstrap over people)",
+        lines,
+        {name: [float(error) for error in errors] for name, errors in zip(names, means, strict=True)},
+        _few_people(result),
+    )
+
+
+def states_found_again(result: BrainResult) -> Claim:
+    """Between halves of the people, against sliding windows."""
+    lines: list[Line] = []
+    for measure in COMPARED:
+        ahead = result.ahead_of("swc", measure)
+        ours, theirs = (result.state_measure(measure)[name].mean for name in ("psmt", "swc"))
+        line = (
+            f"{_NAMES[measure]}: matched correlation {signed(ours)}, {METHODS['swc']} {signed(theirs)}; "
+            f"difference {_told(ahead)}"
+        )
+        lines.append((_exceeds(ahead), line))
+    return _claim(
+        "states_found_again",
+        "States are found again in other people, better than those of sliding windows",
+        "states of two halves of the people, matched by correlation, agree more than those of sliding windows and "
+        "k-means, over splits with 95% confidence",
+        lines if len(result.between) else [],
+        {measure: {name: list(own) for name, own in result.state_measure(measure).items()} for measure in MEASURES}
+        if len(result.between)
+        else {},
+        "" if len(result.between) else "one person has no halves of people",
+    )
+
+
+def states_beyond_surrogates(result: BrainResult) -> Claim:
+    """Between halves of the people, against series without dynamics."""
+    lines: list[Line] = []
+    for kind in SURROGATES:
+        for measure in COMPARED:
+            measured = result.against(kind, measure)
+            beyond = measured.beyond()
+            null = float(measured.null.mean()) if len(measured.null) else np.nan
+            line = (
+                f"{_NAMES[measure]}, {kind}: {signed(measured.value)} against {signed(null)}; "
+                f"beyond it by {_told(beyond)}"
+            )
+            lines.append((_exceeds(beyond), line))
+    return _claim(
+        "states_beyond_surrogates",
+        "States are found again beyond what series without dynamics give",
+        "the matched correlation between halves of the people exceeds that of each surrogate (90% interval of the "
+        "draws): " + "; ".join(f"{kind}: {text}" for kind, text in SURROGATES.items()),
+        lines if len(result.between) else [],
+        {kind: {m: result.against(kind, m).summary() for m in COMPARED} for kind in SURROGATES},
+        "" if len(result.between) else "one person has no halves of people",
+    )
+
+
+def states_true(result: BrainResult) -> Claim:
+    """Against the truth of a simulation."""
+    own = result.agreement_by_person["psmt"]
+    lines: list[Line] = []
+    for name, others in result.agreement_by_person.items():
+        if name != "psmt":
+            ahead = mean_interval(own - others)
+            line = (
+                f"adjusted Rand index {result.agreement['psmt']:.3f}, {METHODS[name]} {result.agreement[name]:.3f}; "
+                f"person by person {_told(ahead)}"
+            )
+            lines.append((_exceeds(ahead), line))
+    return _claim(
+        "states_true",
+        "States agree with the truth better than those of the field",
+        "the adjusted Rand index with the simulated states is higher, person by person with 95% confidence",
+        lines,
+        dict(result.agreement),
+        "" if "hmm" in result.agreement else "hmmlearn is not installed, so there is no HMM to compare with",
+    )
+
+
+def _claim(key: str, text: str, rule: str, lines: list[Line], figures: dict[str, object], note: str) -> Claim:
+    def said(outcome: Outcome) -> tuple[str, ...]:
+        return tuple(line for own, line in lines if own == outcome)
+
+    return Claim(
+        key=key,
+        text=text,
+        rule=rule,
+        outcome=all_hold([outcome for outcome, _ in lines]),
+        paper=False,
+        support=said("holds"),
+        against=said("does not hold"),
+        notes=some(*said(UNTOLD), note),
+        figures=figures,
+    )
+
+
+def _exceeds(difference: Interval) -> Outcome:
+    """Whether a difference that should be positive is."""
+    return judged(Interval(-difference.mean, -difference.high, -difference.low), margin=0.0)
+
+
+def _told(interval: Interval) -> str:
+    if not np.isfinite(interval.mean):
+        return "n/a"
+    low, high = (signed(value) if np.isfinite(value) else "∞" for value in interval[1:])
+    return f"{signed(interval.mean)} ({low} to {high})"
+
+
+def _few_people(result: BrainResult) -> str:
+    n = len(result.errors)
+    return f"{n} people: fewer than three tell nothing with confidence" if n < 3 else ""

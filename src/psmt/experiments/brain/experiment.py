@@ -1,0 +1,58 @@
+"""The parts of the study of brains, put together. No chapter of the paper's report: it is the paper's plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+
+from matplotlib.figure import Figure
+
+from psmt.experiments.brain.claims import brain_claims
+from psmt.experiments.brain.figure import atoms_figure, components_figure, states_figure, trust_figure
+from psmt.experiments.brain.page import brain_page, brain_tables
+from psmt.experiments.brain.result import BrainResult
+from psmt.experiments.brain.run import study_brains
+from psmt.experiments.brain.settings import BrainSettings
+from psmt.experiments.contract import Experiment
+from psmt.figures import png
+from psmt.report import render, to_csv
+
+
+def _drawn(draw: Callable[[BrainResult], Figure]) -> Callable[[BrainResult], bytes]:
+    # A file of its own, and a part of the page: drawn once.
+    return lru_cache(maxsize=1)(lambda result: png(draw(result)))
+
+
+FIGURES = {
+    "networks.png": _drawn(atoms_figure),
+    "components.png": _drawn(components_figure),
+    "states.png": _drawn(states_figure),
+    "trust.png": _drawn(trust_figure),
+}
+
+
+def _page(result: BrainResult) -> bytes:
+    return render(brain_page(result, {name: draw(result) for name, draw in FIGURES.items()}))
+
+
+def _summary(result: BrainResult) -> bytes:
+    claims = {claim.key: claim.summary() for claim in brain_claims(result)}
+    return json.dumps(result.summary() | {"claims": claims}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+EXPERIMENT = Experiment[BrainSettings, BrainResult](
+    run=lambda study, settings, run, _: study_brains(study, settings, run),
+    check=lambda _settings, _n_frames: None,
+    files={
+        "prediction.csv": lambda r: to_csv(("subject", "method", "horizon", "error"), r.prediction_rows()),
+        "states.csv": lambda r: to_csv(("subject", "volume", "time", "state", "probability"), r.state_rows()),
+        "topology.csv": lambda r: to_csv(
+            ("subject", "volume", "time", "component", "atoms", "event", "ends"), r.topology_rows()
+        ),
+        **FIGURES,
+        "summary.json": _summary,
+        "report.html": _page,
+    },
+    shown=lambda result: [*brain_tables(result), *brain_claims(result)],
+)

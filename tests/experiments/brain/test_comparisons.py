@@ -1,0 +1,129 @@
+"""Halves, surrogates, rivals and components: against what must come out."""
+
+import numpy as np
+import pytest
+
+from psmt.experiments.brain.components import follow_components, lasting
+from psmt.experiments.brain.field import DynamicModes, hmm_states, window_states
+from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
+from psmt.experiments.brain.prediction import METHODS, predict_person
+from psmt.experiments.brain.surrogates import surrogate
+
+
+def test_patterns_are_matched_whatever_their_order():
+    patterns = np.random.default_rng(0).standard_normal((5, 30))
+    assert match(patterns, 3.0 * patterns[[2, 0, 4, 1, 3]] + 1.0) == pytest.approx(1.0)
+    assert match(patterns, np.random.default_rng(1).standard_normal((5, 30))) < 0.5
+    assert match(patterns, np.zeros_like(patterns)) == 0.0
+
+
+def test_people_are_halved_each_way_once():
+    ways = halvings(4, 6, 0)
+    assert ways == [(0, 1), (0, 2), (0, 3)]
+    assert len(halvings(100, 6, 0)) == 6
+    assert all(len(way) == 50 for way in halvings(100, 6, 0))
+    assert halvings(1, 6, 0) == []
+    assert halvings(3, 6, 0) == [(0,), (1,), (2,)]
+
+
+def test_surrogates_keep_what_they_say():
+    rng = np.random.default_rng(0)
+    series = np.cumsum(rng.standard_normal((201, 4)), axis=0) @ rng.standard_normal((4, 4))
+    phases = surrogate(series, "phases", np.random.default_rng(1))
+    assert np.allclose(np.abs(np.fft.rfft(phases, axis=0)), np.abs(np.fft.rfft(series, axis=0)))
+    assert np.allclose(np.cov(phases.T), np.cov(series.T))
+    assert not np.allclose(phases, series)
+    shuffled = surrogate(series, "shuffled", np.random.default_rng(1))
+    assert np.allclose(np.sort(shuffled, axis=0), np.sort(series, axis=0))
+    assert np.diff(shuffled, axis=0).std() > 3 * np.diff(series, axis=0).std()
+
+
+def test_sliding_windows_find_correlations_that_switch():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 0, 1], 100)
+    common = rng.standard_normal(400)
+    series = 0.5 * rng.standard_normal((400, 6))
+    series[:, :3] += np.where(truth == 0, common, 0.0)[:, None]
+    series[:, 3:] += np.where(truth == 1, common, 0.0)[:, None]
+    (found,) = window_states([series], 2, length=40)
+    agree = np.mean(found == truth)
+    assert max(agree, 1 - agree) > 0.85
+
+
+def test_state_patterns_leave_out_what_all_volumes_share():
+    rng = np.random.default_rng(0)
+    series = rng.standard_normal((400, 5)) + rng.standard_normal((400, 1))
+    _, own, whole = state_patterns(series, np.arange(400) % 2, 2)
+    assert whole.mean() > 0.4
+    assert np.abs(own).max() < 0.15
+
+
+def test_halves_agree_where_people_do_and_not_where_nothing_is_shared():
+    from psmt.experiments.brain.group import cleaned
+    from psmt.sources import BoldSimulation
+
+    scans = BoldSimulation(n_subjects=2, n_frames=250, n_regions=30, noise=0.5)
+    series = np.concatenate([cleaned(scans.subject(k).values, 2.0, 0.0025) for k in range(2)])
+    given = {"lengths": [250, 250], "first": [0], "draw": 0, "n_states": 5, "n_atoms": 32, "alpha": 0.3}
+    given |= {"n_components": 5, "window": 30, "seed": 0, "methods": ["psmt", "swc"]}
+    real = compare_halves(series=series, kind="scan", **given)
+    assert real["states"].shape == (2, 3)
+    assert real["states"][0, 0] > 0.7
+    noise = np.random.default_rng(0).standard_normal(series.shape)
+    assert compare_halves(series=noise, kind="scan", **given)["states"][0, 0] < 0.45
+
+
+def test_dynamic_modes_continue_a_linear_system():
+    turn = 0.99 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    states = [np.array([1.0, 0.0])]
+    for _ in range(120):
+        states.append(turn @ states[-1])
+    series = np.array(states) @ np.random.default_rng(0).standard_normal((2, 7))
+    model = DynamicModes().fit(series[:100])
+    assert np.allclose(model.predict(3), series[100:103], atol=1e-6)
+
+
+def test_errors_are_relative_to_the_variance_and_all_methods_are_there():
+    rng = np.random.default_rng(0)
+    series = 9_500 + 35 * np.cumsum(0.1 * rng.standard_normal((260, 8)), axis=0)
+    errors = predict_person(series=series, horizon=3, seed=0)["errors"]
+    assert errors.shape == (len(METHODS), 3)
+    copy = list(METHODS).index("copy")
+    future = series[195:]
+    expected = np.mean((future - series[194:-1]) ** 2) / future.var(axis=0).mean()
+    assert errors[copy, 0] == pytest.approx(expected)
+    # A random walk is best copied.
+    assert errors[copy, 0] < errors[list(METHODS).index("mean"), 0]
+
+
+def test_hmm_of_the_field_where_it_is_there():
+    pytest.importorskip("hmmlearn")
+    rng = np.random.default_rng(0)
+    truth = np.repeat(rng.integers(2, size=20), 15)
+    series = rng.standard_normal((300, 6)) + 3.0 * truth[:, None]
+    (found,) = hmm_states([series], 2, n_components=2)
+    agree = np.mean(found == truth)
+    assert max(agree, 1 - agree) > 0.95
+
+
+def test_components_are_born_merge_split_end_and_come_back():
+    rows = [
+        [0, 0, 1, 1, -1, -1],
+        [0, 0, 0, 0, -1, -1],  # both become one
+        [0, 0, 1, 1, 2, 2],  # and two again, and a new one
+        [0, 0, -1, -1, -1, -1],
+        [0, 0, -1, -1, 1, 1],  # what had ended comes back
+    ]
+    steps = follow_components(np.array(rows))
+    events = [(step.window, step.event) for step in steps]
+    assert events[:2] == [(0, "start"), (0, "start")]
+    assert (1, "merge") in events
+    assert events.count((2, "split")) == 2
+    assert (2, "birth") in events
+    assert (4, "return") in events
+    born = next(step.component for step in steps if step.event == "birth")
+    assert next(step.component for step in steps if step.event == "return") == born
+    assert sum(step.ends for step in steps) == 2
+    persistent, recurrent = lasting(steps, 4)
+    assert 0 in persistent
+    assert recurrent == {born}

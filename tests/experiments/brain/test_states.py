@@ -1,0 +1,100 @@
+"""States against a known truth, and against plain counts."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from psmt.experiments.brain.group import cleaned, trajectories
+from psmt.experiments.brain.result import state_dynamics
+from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
+from psmt.sources import BoldSimulation
+
+
+def attracted(n=400, memory=0.6, seed=0, n_people=3):
+    """Trajectories that three places draw, and the states that they show."""
+    rng = np.random.default_rng(seed)
+    places = np.array([[4.0, 0.0], [-4.0, 1.0], [0.0, -4.0]])
+    people, truths = [], []
+    for _ in range(n_people):
+        states = np.repeat(rng.integers(3, size=n // 10), 10)
+        y = np.zeros((n, 2))
+        for t in range(1, n):
+            y[t] = memory * y[t - 1] + (1 - memory) * places[states[t]] + 0.5 * rng.standard_normal(2)
+        people.append(y)
+        truths.append(states)
+    return people, truths, places
+
+
+def test_places_memory_and_chain_of_a_known_process_come_back():
+    people, truths, places = attracted()
+    model = fit_states(people, 3)
+    assert model.memory == pytest.approx(0.6, abs=0.05)
+    nearest = np.linalg.norm(model.places[:, None] - places, axis=2)
+    assert nearest.min(axis=0).max() < 0.4
+    states = np.concatenate([model.probabilities(own).argmax(axis=1) for own in people])
+    assert adjusted_rand_score(np.concatenate(truths), states) > 0.9
+    assert np.allclose(model.transitions.sum(axis=1), 1.0)
+
+
+def test_forward_backward_gives_the_probabilities_of_all_paths():
+    people, _, _ = attracted(n=60, n_people=1)
+    model = fit_states(people, 2)
+    points = people[0][:6]
+    from itertools import pairwise, product
+
+    from psmt.experiments.brain.states import _before, _log_densities
+
+    densities = _log_densities(
+        points - model.memory * _before(points), (1 - model.memory) * model.places, model.covariance
+    )
+    weights = np.zeros((6, 2))
+    for path in product(range(2), repeat=6):
+        logs = np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in pairwise(path))
+        weight = np.exp(logs + sum(densities[t, s] for t, s in enumerate(path)))
+        for t, s in enumerate(path):
+            weights[t, s] += weight
+    assert np.allclose(model.probabilities(points), weights / weights.sum(axis=1, keepdims=True))
+    assert model.score(points) == pytest.approx(np.log(weights[0].sum()))
+
+
+def test_no_step_is_learned_across_people():
+    flat = [np.random.default_rng(k).standard_normal((50, 2)) * 0.1 + 8.0 * k for k in range(2)]
+    model = fit_states(flat, 2)
+    # Each person stays in a state of their own: all that is known of leaving is the prior.
+    assert np.diag(model.transitions).min() > 0.97
+
+
+def test_the_number_of_states_is_found():
+    people, _, _ = attracted(n_people=4)
+    assert fewest_as_good(choose_n_states(people, (2, 3, 4, 5))) == 3
+
+
+def test_noise_needs_the_fewest():
+    people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
+    assert fewest_as_good(choose_n_states(people, (2, 3, 4))) == 2
+
+
+def test_simulated_states_are_found_through_both_layers():
+    scans = BoldSimulation(n_subjects=3, n_frames=300)
+    people = [cleaned(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
+    points, dictionary = trajectories(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
+    assert dictionary.shape == (64, 60)
+    model = fit_states(points, 5)
+    truth = np.concatenate([scans.states(k) for k in range(3)])
+    assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75
+
+
+def test_drifts_go_and_what_switches_stays():
+    time = np.arange(600)
+    drift, wave = np.cos(np.pi * time / 600), np.sin(2 * np.pi * time / 15)
+    left = cleaned(np.column_stack([5.0 * drift + wave, wave]) + 9_000.0, 2.0, 0.0025)
+    assert np.abs(left[:, 0] - left[:, 1]).max() < 0.3
+    assert np.allclose(left.std(axis=0), 1.0)
+
+
+def test_dwell_times_and_transitions_are_counts():
+    found = state_dynamics([np.array([0, 0, 1, 1, 1, 0]), np.array([1, 2, 2])], 4)
+    assert found.occupancy.tolist() == pytest.approx([3 / 9, 4 / 9, 2 / 9, 0.0])
+    assert found.dwell[:3].tolist() == [1.5, 2.0, 2.0]
+    assert np.isnan(found.dwell[3])
+    assert found.transitions[1].tolist() == [0.5, 0.0, 0.5, 0.0]

@@ -1,0 +1,222 @@
+"""From files to people: what is read, what is left out, and what is refused with a sentence."""
+
+import numpy as np
+import pytest
+
+from psmt.errors import FrameSourceError, NotEnoughFramesError
+from psmt.experiments.brain.settings import BrainSettings
+from psmt.experiments.brain.study import find_people, read_study
+from psmt.sources.scans import Parcels, find_scans
+
+RNG = np.random.default_rng(0)
+
+
+def study(*specs, **parcels):
+    return read_study(find_people([str(spec) for spec in specs]), Parcels(**parcels))
+
+
+def table(path, values, tr=None):
+    if path.suffix == ".npz":
+        np.savez(path, series=values, **({} if tr is None else {"tr": tr}))
+    else:
+        np.save(path, values)
+    return path
+
+
+# Tables
+
+
+def test_tables_with_their_tr(tmp_path):
+    files = [table(tmp_path / f"p{k}.npz", RNG.standard_normal((50 + k, 5)), tr=0.72) for k in range(2)]
+    found = study(*files)
+    assert found.tr == 0.72
+    assert found.lengths == [50, 51]
+    assert [subject.name for subject in found.subjects] == ["p0", "p1"]
+    assert found.remarks == ()
+
+
+def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
+    path = table(tmp_path / "p.npy", RNG.standard_normal((50, 5)))
+    assert "no TR is known" in study(path).remarks[0]
+    assert study(path, tr=2.0).tr == 2.0
+
+
+def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
+    one = table(tmp_path / "one.npz", RNG.standard_normal((50, 5)), tr=0.72)
+    other = table(tmp_path / "other.npy", RNG.standard_normal((50, 5)))
+    with pytest.raises(FrameSourceError, match=r"other says no TR, but one has 0.72 s; give --tr"):
+        study(one, other)
+    third = table(tmp_path / "third.npz", RNG.standard_normal((50, 5)), tr=2.0)
+    with pytest.raises(FrameSourceError, match=r"third has a TR of 2 s, but one of 0.72 s"):
+        study(one, third)
+
+
+def test_a_constant_region_is_left_out_in_all_and_told(tmp_path):
+    values = RNG.standard_normal((50, 5)) + 9_500
+    values[:, 2] = 7.0
+    files = [table(tmp_path / "a.npz", values, 2.0), table(tmp_path / "b.npz", RNG.standard_normal((50, 5)), 2.0)]
+    found = study(*files)
+    assert found.regions == ("region 1", "region 2", "region 4", "region 5")
+    assert all(subject.values.shape == (50, 4) for subject in found.subjects)
+    assert found.remarks == ("region 3 never changes in a: left out in all",)
+
+
+def test_a_dead_scan_is_refused(tmp_path):
+    with pytest.raises(FrameSourceError, match="5 of 5 regions never change"):
+        study(table(tmp_path / "a.npz", np.ones((50, 5)), 2.0))
+
+
+def test_series_of_different_regions_are_refused(tmp_path):
+    files = [table(tmp_path / f"{n}.npz", RNG.standard_normal((50, n)), 2.0) for n in (5, 6)]
+    with pytest.raises(FrameSourceError, match="6 has 6 regions, but 5 has 5"):
+        study(*files)
+
+
+def test_values_that_are_no_numbers_are_refused(tmp_path):
+    values = RNG.standard_normal((50, 5))
+    values[3, 1] = np.nan
+    with pytest.raises(FrameSourceError, match="NaN"):
+        study(table(tmp_path / "a.npz", values, 2.0))
+
+
+def test_one_that_is_shorter_than_the_window_is_named():
+    with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=96 need 108"):
+        BrainSettings().check_lengths(["p1", "p2"], [400, 100])
+
+
+def test_files_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(FrameSourceError, match=r"nobody.npz does not exist"):
+        find_people([str(tmp_path / "nobody.npz")])
+
+
+def test_simulated_people_know_the_truth():
+    found = study("builtin:bold?subjects=2&frames=40")
+    assert found.tr == 2.0
+    assert [len(subject.truth) for subject in found.subjects] == [40, 40]
+
+
+# Scans
+
+
+@pytest.fixture
+def nibabel():
+    pytest.importorskip("nilearn")
+    return pytest.importorskip("nibabel")
+
+
+def scan(nibabel, path, tr=2.0, nan=False, n=40):
+    """A scan of 6 x 6 x 6 voxels with four labels, each with a course of its own, and their atlas."""
+    labels = np.zeros((6, 6, 6))
+    for k in range(4):
+        labels[1 + 2 * (k // 2) : 3 + 2 * (k // 2), 1 + 2 * (k % 2) : 3 + 2 * (k % 2), 1:5] = k + 1
+    rng = np.random.default_rng(0)
+    courses = rng.standard_normal((n, 4))
+    data = 1_000 + 0.1 * rng.standard_normal((6, 6, 6, n))
+    for k in range(4):
+        data[labels == k + 1] += courses[:, k]
+    if nan:
+        data[labels == 4] = np.nan
+        data[1, 1, 1, 5] = np.nan
+    image = nibabel.Nifti1Image(data.astype(np.float32), np.diag([3.0, 3, 3, 1]))
+    image.header.set_zooms((3, 3, 3, tr))
+    image.header.set_xyzt_units("mm", "sec")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nibabel.save(image, path)
+    atlas = path.parent / "atlas.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(labels.astype(np.int16), np.diag([3.0, 3, 3, 1])), atlas)
+    return path, atlas, courses
+
+
+def correlation(a, b):
+    return np.corrcoef(a, b)[0, 1]
+
+
+def test_labels_of_an_atlas(nibabel, tmp_path):
+    path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz")
+    found = study(path, atlas=atlas)
+    assert found.tr == 2.0
+    assert found.regions == ("region 1", "region 2", "region 3", "region 4")
+    assert [subject.name for subject in found.subjects] == ["sub"]
+    for k in range(4):
+        assert correlation(found.subjects[0].values[:, k], courses[:, k]) > 0.99
+
+
+def test_maps_of_an_atlas_and_voxels_of_a_mask(nibabel, tmp_path):
+    path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz")
+    labels = np.asanyarray(nibabel.load(atlas).dataobj)
+    maps = np.stack([(labels == k + 1).astype(np.float32) for k in range(4)], axis=-1)
+    nibabel.save(nibabel.Nifti1Image(maps, np.diag([3.0, 3, 3, 1])), tmp_path / "maps.nii.gz")
+    found = study(path, atlas=tmp_path / "maps.nii.gz")
+    assert found.regions[0] == "map 1"
+    assert correlation(found.subjects[0].values[:, 2], courses[:, 2]) > 0.99
+    nibabel.save(nibabel.Nifti1Image((labels == 2).astype(np.int8), np.diag([3.0, 3, 3, 1])), tmp_path / "mask.nii.gz")
+    voxels = study(path, mask=tmp_path / "mask.nii.gz")
+    assert len(voxels.regions) == int((labels == 2).sum())
+
+
+def test_nan_voxels_and_regions_without_voxels_are_told(nibabel, tmp_path):
+    path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
+    found = study(path, atlas=atlas)
+    assert found.regions == ("region 1", "region 2", "region 3")
+    assert any("voxels are not numbers (NaN)" in remark for remark in found.remarks)
+    assert any("no voxels in 1 regions of the atlas (region 4)" in remark for remark in found.remarks)
+    # One voxel of region 1 is left out; the others go on as they were.
+    assert correlation(found.subjects[0].values[:, 0], courses[:, 0]) > 0.99
+
+
+def test_confounds_of_a_table_are_removed(nibabel, tmp_path):
+    path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz")
+    lines = ["a\tb", *(f"{value if t else 'n/a'}\t{t}" for t, value in enumerate(courses[:, 1]))]
+    (tmp_path / "confounds.tsv").write_text("\n".join(lines))
+    found = study(path, atlas=atlas, confounds=str(tmp_path / "confounds.tsv"))
+    assert abs(correlation(found.subjects[0].values[:, 1], courses[:, 1])) < 0.5
+    assert correlation(found.subjects[0].values[:, 0], courses[:, 0]) > 0.9
+    with pytest.raises(FrameSourceError, match="is neither a table nor a strategy; strategies are simple"):
+        study(path, atlas=atlas, confounds="everything")
+
+
+def test_a_scan_without_tr_cannot_be_filtered(nibabel, tmp_path):
+    path, atlas, _ = scan(nibabel, tmp_path / "sub.nii.gz", tr=0.0)
+    with pytest.raises(FrameSourceError, match="says no TR, and a filter in Hz needs one"):
+        study(path, atlas=atlas, low_pass=0.1)
+    assert "no TR is known" in study(path, atlas=atlas).remarks[-1]
+    smooth = study(path, atlas=atlas, tr=2.0, low_pass=0.1).subjects[0].values
+    assert np.diff(smooth, axis=0).std() < 0.6 * np.diff(study(path, atlas=atlas).subjects[0].values, axis=0).std()
+
+
+def test_what_is_no_scan_is_named(nibabel, tmp_path):
+    broken = tmp_path / "broken.nii.gz"
+    broken.write_bytes(b"nothing")
+    with pytest.raises(FrameSourceError, match="cannot be read as NIfTI"):
+        study(broken)
+    _, atlas, _ = scan(nibabel, tmp_path / "sub.nii.gz")
+    with pytest.raises(FrameSourceError, match="a scan is 4-D"):
+        study(atlas)
+
+
+def test_a_bids_folder_gives_people_and_confounds(nibabel, tmp_path):
+    names = ["trans_x", "trans_y", "trans_z", "rot_x", "rot_y", "rot_z"]
+    names = [name + end for name in names for end in ("", "_derivative1", "_power2", "_derivative1_power2")]
+    names += ["white_matter", "csf", "cosine00"]
+    for person in ("01", "02"):
+        stem = tmp_path / f"sub-{person}" / "func" / f"sub-{person}_task-rest"
+        _, atlas, courses = scan(
+            nibabel, stem.with_name(f"{stem.name}_space-MNI152NLin2009cAsym_desc-preproc_bold.nii.gz")
+        )
+        regressors = 1e-3 * np.random.default_rng(1).standard_normal((40, len(names)))
+        regressors[:, names.index("csf")] = courses[:, 1]
+        np.savetxt(
+            stem.with_name(f"{stem.name}_desc-confounds_timeseries.tsv"),
+            regressors,
+            delimiter="\t",
+            header="\t".join(names),
+            comments="",
+        )
+        stem.with_name(f"{stem.name}_desc-confounds_timeseries.json").write_text("{}")
+    assert list(find_scans(tmp_path)) == ["sub-01_task-rest", "sub-02_task-rest"]
+    found = study(tmp_path, atlas=atlas)
+    assert len(found.subjects) == 2
+    # What the ventricles do is a confound, and is gone.
+    assert abs(correlation(found.subjects[0].values[:, 1], courses[:, 1])) < 0.6
+    with pytest.raises(FrameSourceError, match=r"holds no sub-\*"):
+        find_people([str(tmp_path / "sub-01")])
