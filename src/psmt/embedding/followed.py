@@ -48,10 +48,10 @@ NODES = (0.08 + 0.1j, 0.5 + 0.12j, 0.92 + 0.1j)
 """Shifts of the operators, in the range of the wanted eigenvalues. Each tells as much as two real ones: its image has a
 real and an imaginary part. Fewer leave larger errors, more cost time and memory."""
 
-_GUARDS = 0.25
+_GUARDS = 0.2
 """Directions that are followed beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
 
-_FEWEST_GUARDS = 24
+_FEWEST_GUARDS = 16
 
 _FEWEST = 128
 """Atoms below which the closed form is solved every time: it takes no longer."""
@@ -69,7 +69,7 @@ to be refined much longer. So it is in any case after ``n_features / 2`` slides.
 _REFINEMENTS = 2
 """Of what a slide changes the resolvent by. After one, errors could grow from slide to slide."""
 
-_CORRECTIONS = 3
+_CORRECTIONS = 4
 """Further steps, from the residuals, before the closed form is solved. After the first nothing is taken for known."""
 
 _INACCURATE = 0.1
@@ -81,9 +81,18 @@ _MOVED = 0.5
 _MIXTURES = 3
 """Probe vectors, mixtures of residuals, that a further step takes from each operator."""
 
+_MIXTURES_AFRESH = 8
+"""The same where nothing is taken for known: all directions may be in error then."""
+
 _DOUBTFUL = 1e-3
 """Fraction of its variance that a direction has of its own, beside the others of a step, below which rounding shows in
 what is known after it: V and S are then asked for."""
+
+_ROUNDING = 1e-11
+"""The same, from which on there is nothing but rounding: such mixtures are left out."""
+
+_STOPPED = 4
+"""Atoms that may stop at once, in captured work."""
 
 _DEPENDENT = 1e-12
 """Mixtures of unit vectors with less than this fraction of the largest variance among them are mostly rounding, which
@@ -134,7 +143,7 @@ class FollowedEmbedding:
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 5e-7,
+        tol: float = 1e-7,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -338,26 +347,27 @@ class Track:
         """One more Rayleigh-Ritz step, towards what the residuals show."""
         if afresh:
             self._refactorise_worst(pencil)
-            self._rayleigh_ritz_afresh(pencil, self._corrections(pencil))
+            self._rayleigh_ritz_afresh(pencil, self._corrections(pencil, _MIXTURES_AFRESH))
             return
-        self._rayleigh_ritz(pencil, self._corrections(pencil), self._known(pencil, lambda exact: exact))
+        known = self._known(pencil, lambda exact: exact)
+        self._rayleigh_ritz(pencil, self._corrections(pencil, _MIXTURES), known)
 
     def _known(self, pencil: Pencil, since: Callable[[Known], Known]) -> Known:
         """What is known of the directions: what the last step made it, and what came since; or V and S are asked."""
-        if not self._engine.captures and not self._doubtful and not self.directions[pencil.constant].any():
+        if not self._engine.captures and not self._doubtful:
             return since(Known(self.directions, self.eigenvalues, *self._exact))
         self._doubtful = False
-        return Known(*self._ask(pencil, self.directions, self.eigenvalues))
+        return Known(self.directions, self.eigenvalues, *self._ask(pencil, self.directions, self.eigenvalues))
 
-    def _corrections(self, pencil: Pencil) -> Array:
+    def _corrections(self, pencil: Pencil, mixtures: int) -> Array:
         """Directions (n_features, n) in which the wanted ones are still in error: residuals, under operators."""
         shifts = self._inverses.shifts
         xp, n_shifts = array_namespace(shifts), len(shifts)
-        distance = xp.abs(self.eigenvalues[:, None] - shifts)
+        distance = xp.abs(self.eigenvalues[: self.wanted, None] - shifts)
         nearest = xp.argmin(distance, axis=1)[:, None] == xp.arange(n_shifts, device=shifts.device)
-        mixing = xp.where(nearest[..., None], self._probe_vectors(self.followed, n_shifts, _MIXTURES), 0.0)
-        residuals = _residuals(pencil, self.directions, self.eigenvalues, xp.reshape(mixing, (self.followed, -1)))
-        mixed = xp.permute_dims(xp.reshape(residuals, (-1, n_shifts, _MIXTURES)), (1, 0, 2))
+        mixing = xp.where(nearest[..., None], self._probe_vectors(self.wanted, n_shifts, mixtures), 0.0)
+        residuals = _residuals(pencil, self.directions, self.eigenvalues, xp.reshape(mixing, (self.wanted, -1)))
+        mixed = xp.permute_dims(xp.reshape(residuals, (-1, n_shifts, mixtures)), (1, 0, 2))
         images = xp.permute_dims(real_parts(self._inverses.times_each(mixed)), (1, 0, 2))
         return xp.reshape(images, (len(self.directions), -1))
 
@@ -492,7 +502,13 @@ def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     And the least fraction of its variance that one of all these directions has of its own.
     """
     xp, n = array_namespace(proposed), len(known.eigenvalues)
-    proposed[pencil.constant] = 0.0
+    # An atom that has stopped is a direction by itself, from now on. With it the known ones can be rid of the atom.
+    (constant,) = xp.nonzero(pencil.constant)
+    shows = xp.any(known.directions[constant] != 0, axis=1)
+    proposed[constant[~shows]] = 0.0
+    if bool(xp.any(shows)):
+        units = xp.astype(xp.arange(len(proposed))[:, None] == constant[shows], proposed.dtype)
+        proposed = xp.concat([proposed, units], axis=1)
     # What one operator proposes differs little from what the next does, and the difference counts: by QR it is found to
     # all digits, where products of the proposed directions would tell half of them.
     proposed, _ = xp.linalg.qr(unit_columns(proposed.T)[0].T)
@@ -500,17 +516,22 @@ def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     turn = whitening_mixtures(proposed.T @ images, dependent=_DEPENDENT)
     curvature, covariance = known.bordered(proposed @ turn, images @ turn, rough @ turn)
     own = float(xp.min(xp.linalg.diagonal(xp.linalg.cholesky(covariance)))) ** 2
-    values, vectors = eigh_generalised(curvature, covariance)
+    if own > _ROUNDING:
+        values, vectors = eigh_generalised(curvature, covariance)
+    else:
+        mixtures = whitening_mixtures(covariance, dependent=_ROUNDING)
+        values, vectors = eigh(mixtures.T @ curvature @ mixtures)
+        vectors = mixtures @ vectors
     turned = known.directions @ vectors[:n, :n] + (proposed @ turn) @ vectors[n:, :n]
+    turned[pencil.constant] = 0.0  # but for rounding they are, and the recovery would find it
     return values[:n], turned, own
 
 
-def ask(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[Array, Array, Array, Array]:
-    """The parts of a `Known`, as V and S say."""
-    directions = array_namespace(directions).where(pencil.constant[:, None], 0.0, directions)
+def ask(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[Array, Array]:
+    """What V and S (n, n) are on the directions, less the unit matrix and less the eigenvalues: asked, not known."""
     images, rough = pencil.times(directions)
     covariance, curvature = add_to_diagonal(directions.T @ images, -1.0), directions.T @ rough
-    return directions, eigenvalues, covariance, add_to_diagonal(curvature, -eigenvalues)
+    return covariance, add_to_diagonal(curvature, -eigenvalues)
 
 
 # The same for captured work, in two parts around the eigenproblem: arrays keep their shapes and the host is not waited
@@ -523,6 +544,10 @@ def reduce_masked(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     The matrix is not finite where V is not positive there.
     """
     xp = array_namespace(proposed)
+    shown = xp.where(pencil.constant, xp.sum(known.directions**2, axis=1), 0.0)
+    stopped = xp.argsort(-shown)[:_STOPPED]
+    units = xp.arange(len(shown), device=shown.device)[:, None] == stopped
+    proposed = xp.concat([proposed, xp.where(units, shown[:, None], 0.0)], axis=1)
     proposed, _ = _orthonormalise_masked(pencil, proposed)
     proposed, images = _orthonormalise_masked(pencil, proposed)  # once more, now that no two are almost the same
     new = xp.sum(proposed * images, axis=0) > 0.5

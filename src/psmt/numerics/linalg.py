@@ -12,6 +12,10 @@ from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_a
 from psmt.types import Array, Ints, Mask
 
 
+_FEW = 2
+"""Columns up to which a product by each of them takes less time than one by all, which is made for many."""
+
+
 def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
     """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns, of a symmetric matrix (n, n).
 
@@ -140,6 +144,13 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
         own: Any = matrix  # with methods of torch's own
         own.addr_(left, right, alpha=-1.0)
     return matrix
+
+
+def few_times(matrix: Array, vectors: Array) -> Array:
+    """The matrix (n, m) times the columns of `vectors` (m, k), which may be few: BLAS takes two of them one by one."""
+    if is_numpy_array(matrix) and vectors.shape[1] <= _FEW:
+        return np.stack([matrix @ vector for vector in vectors.T], axis=1)
+    return matrix @ vectors
 
 
 def unit_columns(columns: Array) -> tuple[Array, Array]:

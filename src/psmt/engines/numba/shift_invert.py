@@ -12,6 +12,12 @@ from psmt.types import Array, Mask
 _WAITING = 24
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
 
+_FEW = 2
+"""Vectors up to which a product by each of them takes less time than one by all."""
+
+_ROWS = 8
+"""BLAS takes less time for so many vectors than for six."""
+
 
 class LazyShiftInvert:
     """See `psmt.engines.contract.ShiftInvert`. The operators are symmetric, so that rows serve as columns."""
@@ -83,8 +89,12 @@ class LazyShiftInvert:
 
 def _times_rows(vectors: Array, matrices: Array) -> Array:
     """Real vectors (n, n_features) times matrices (.., n_features, n_features), real or complex."""
-    if not np.iscomplexobj(matrices):
-        return vectors @ matrices
     # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
-    images: Array = (vectors @ matrices.view(np.float64)).view(np.complex128)
-    return images
+    dense = matrices.view(np.float64)
+    if len(vectors) <= _FEW:
+        images = np.stack([vector @ dense for vector in vectors], axis=-2)
+    else:
+        rows = np.zeros((-len(vectors) // _ROWS * -_ROWS, vectors.shape[1]))
+        rows[: len(vectors)] = vectors
+        images = (rows @ dense)[..., : len(vectors), :]
+    return images.view(matrices.dtype)
