@@ -48,10 +48,10 @@ NODES = (0.08 + 0.1j, 0.5 + 0.12j, 0.92 + 0.1j)
 """Shifts of the operators, in the range of the wanted eigenvalues. Each tells as much as two real ones: its image has a
 real and an imaginary part. Fewer leave larger errors, more cost time and memory."""
 
-_GUARDS = 0.2
+_GUARDS = 0.25
 """Directions that are followed beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
 
-_FEWEST_GUARDS = 16
+_FEWEST_GUARDS = 24
 
 _FEWEST = 128
 """Atoms below which the closed form is solved every time: it takes no longer."""
@@ -143,7 +143,7 @@ class FollowedEmbedding:
         centred: bool = True,
         half_stencils: bool = False,
         rank_tol: float = RANK_TOL,
-        tol: float = 1e-7,
+        tol: float = 2e-7,
     ) -> None:
         self.n_components = n_components
         self.centred = centred
@@ -507,7 +507,8 @@ def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array,
     shows = xp.any(known.directions[constant] != 0, axis=1)
     proposed[constant[~shows]] = 0.0
     if bool(xp.any(shows)):
-        units = xp.astype(xp.arange(len(proposed))[:, None] == constant[shows], proposed.dtype)
+        places = xp.arange(len(proposed), device=proposed.device)[:, None]
+        units = xp.astype(places == constant[shows], proposed.dtype)
         proposed = xp.concat([proposed, units], axis=1)
     # What one operator proposes differs little from what the next does, and the difference counts: by QR it is found to
     # all digits, where products of the proposed directions would tell half of them.
