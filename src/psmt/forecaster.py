@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from psmt.card import score_fact
 from psmt.errors import NotEnoughFramesError
 
 
@@ -36,6 +37,16 @@ class Forecaster(BaseEstimator, ABC):
     @abstractmethod
     def predict(self) -> NDArray[Any]:
         """The next frame."""
+
+    @property
+    @abstractmethod
+    def surprise_(self) -> float:
+        """How unexpected the last frame was, in units of what is usual."""
+
+    @property
+    @abstractmethod
+    def cut_(self) -> bool:
+        """Whether the last frame began something new."""
 
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
@@ -85,6 +96,14 @@ class Forecaster(BaseEstimator, ABC):
         walker = deepcopy(self)
         for frame in frames:
             yield frame, walker.update(frame).predict()
+
+    def _record(self) -> dict[str, str]:
+        """What every card says of the frames that came."""
+        cut = ", a cut" if self.cut_ else ""
+        return {
+            "surprise": f"{self.surprise_:.2f} at the last frame{cut}; 1 is usual",
+            "score": score_fact(self.score_),
+        }
 
     # scikit-learn shows a diagram, by one of two methods. A fitted model has more to show.
 

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmt.card import N_SHOWN, atoms_picture, card, score_fact
+from psmt.card import N_SHOWN, atoms_picture, card
 from psmt.extrapolation import Dynamics
 from psmt.model.learning import Learning
 from psmt.model.parameters import as_small_work
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.robust import drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
+from psmt.storage import plain
 from psmt.types import Array
 from psmt.validation import check_count, check_frame, check_series
 
@@ -188,7 +189,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         is predicted walk-forward, as scikit-learn calls predict: a copy receives one, predicts the next, and so on.
         """
         check_is_fitted(self, "moments_")
-        if np.ndim(horizon) > 0:  # type: ignore[arg-type]
+        if horizon is not None and np.ndim(horizon) > 0:
             return np.array([predicted for _, predicted in self._walk(self.check_next(horizon))])
         steps = 1 if horizon is None else check_count("horizon", horizon)
         if isinstance(self._extrapolation, Dynamics) and self._aftermath.is_over:
@@ -294,9 +295,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     def _card(self) -> str:
         codes = self.codes_
         used = np.argsort(-codes.sum(axis=0), kind="stable")
-        chosen = [
-            name for name in ("n_components", "lam", "alpha", "window", "n_atoms") if getattr(self, name) == "auto"
-        ]
+        chosen = [name for name, given in plain(self.get_params(deep=False)).items() if given == "auto"]
         n_atoms, n_features = self.dictionary_.shape
         facts = {
             "atoms": f"{n_atoms} of {n_features} features each",
@@ -306,8 +305,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             "extrapolation": self.extrapolation,
             "penalties": f"alpha = {self.coder_.alpha_:.3g}, lam = {self.lam_:.3g}",
             "chosen by fit": ", ".join(chosen) or "nothing",
-            "surprise": f"{self.surprise_:.2f} at the last frame{', a cut' if self.cut_ else ''}; 1 is usual",
-            "score": score_fact(self.score_),
+            **self._record(),
         }
         caption = f"the {min(n_atoms, N_SHOWN)} atoms that are most active in the window"
         return card(type(self).__name__, facts, atoms_picture(self.dictionary_[used]), caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from psmt.card import card, frame_picture, score_fact
+from psmt.card import card, frame_picture
 from psmt.forecaster import Forecaster
 from psmt.types import Levels
 from psmt.video.checks import check_film
@@ -16,8 +16,6 @@ class FrameForecaster(Forecaster):
 
     shape_: tuple[int, int]
     extrapolation: str
-    surprise_: float
-    cut_: bool
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")
@@ -35,7 +33,6 @@ class FrameForecaster(Forecaster):
         facts = {
             "frames": f"{height} x {width} pixels",
             "extrapolation": self.extrapolation,
-            "surprise": f"{self.surprise_:.2f} at the last frame{', a cut' if self.cut_ else ''}; 1 is usual",
-            "score": score_fact(self.score_),
+            **self._record(),
         }
         return card(type(self).__name__, facts, frame_picture(self.predict()), "the frame that is expected next")
