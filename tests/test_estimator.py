@@ -185,6 +185,16 @@ def test_columns_have_names_which_must_not_change_places(film, tmp_path):
         kept.update(X.iloc[150]).partial_fit(X[151:153])
 
 
+@pytest.mark.parametrize("names", [["a"], [1] * 8, "abcdefgh", 3])
+def test_names_in_a_file_are_held_against_the_features(fitted, names):
+    header, arrays = fitted.get_state()
+    assert header["feature_names"] is None
+    with pytest.raises((TypeError, ValueError), match="feature_names"):
+        PSMT.from_state(header | {"feature_names": names}, arrays)
+    del header["feature_names"]  # as in files of psmt 0.1.0
+    assert PSMT.from_state(header, arrays).predict().tobytes() == fitted.predict().tobytes()
+
+
 def test_points_come_as_a_table_where_that_is_asked_for(film):
     X = table(film)
     model = small().set_output(transform="pandas")
@@ -280,7 +290,7 @@ def test_frames_of_another_shape_are_refused_with_words(frames, pictures):
 
 def test_a_fitted_model_shows_itself_and_another_its_diagram(fitted, frames):
     for model, words in (
-        (fitted, ["12 of 8 features", "60 codes", "5 components", "<svg"]),
+        (fitted, ["12, of 8 features", "60 codes", "5 components", "<svg"]),
         (frames, ["17 x 26", "<img"]),
     ):
         html = model._repr_mimebundle_()["text/html"]

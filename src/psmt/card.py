@@ -41,7 +41,8 @@ def card(title: str, facts: Mapping[str, str], picture: str, caption: str) -> st
         '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
         f'<figure style="margin:0">{picture}'
         f'<figcaption style="opacity:.75;margin-top:4px">{escape(caption)}</figcaption></figure>'
-        f'<table style="border-collapse:collapse;background:none;margin:0">{rows}</table></div></div>'
+        '<table style="border-collapse:collapse;font-size:inherit;color:inherit;background:none;margin:0">'
+        f"{rows}</table></div></div>"
     )
 
 
@@ -51,7 +52,7 @@ def score_fact(score: float | None) -> str:
         return "not asked for yet: score(X)"
     if np.isnan(score):
         return "NaN: nothing moved, so copying made no error"
-    return f"{score:.3f} when last asked: its MSE is {-score:.3g} of that of copying the last frame"
+    return f"{score:.3f} when last asked; copying has -1"
 
 
 def fills_square(n_features: int) -> bool:

@@ -99,6 +99,11 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         What renews the embedding; its `error_` tells how exactly.
     choice_ : Choice
         The walk-forward table behind 'auto'; empty where nothing was to be chosen.
+    n_features_in_, feature_names_in_ : int, (n_features_in_,) array
+        Features of a frame; their names only where `fit` was given a table that has them. Tables whose columns are
+        others, or in another order, are refused from then on.
+    score_ : float or None
+        What `score` gave when it was last asked.
     surprise_ : float
         How unexpected the last frame was: the squared error of expecting it, by copying the frame before it or by the
         straight line through the two before it, whichever came closer, in units of what that error usually is. Around
@@ -298,7 +303,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         chosen = [name for name, given in plain(self.get_params(deep=False)).items() if given == "auto"]
         n_atoms, n_features = self.dictionary_.shape
         facts = {
-            "atoms": f"{n_atoms} of {n_features} features each",
+            "atoms": f"{n_atoms}, of {n_features} features each",
             "sparsity": f"{np.count_nonzero(codes) / len(codes):.1f} of {n_atoms} atoms active in a code, on average",
             "window": f"{self.window_} codes",
             "embedding": f"{len(self.embedding_)} components",
