@@ -312,6 +312,9 @@ def test_a_card_knows_sparsity_and_the_last_score(film):
 
 
 def test_atoms_of_patches_are_pictures(glide):
-    html = small(alpha=0.3).fit(glide[:100])._repr_html_()
-    assert 'alt="12 atoms"' in html
-    assert "<svg" not in html
+    """Sensors are bars, however many there are: a series is what is standardised by the model."""
+    patches, sensors = (small(alpha=0.3, standardise=s).fit(glide[:100])._repr_html_() for s in (False, True))
+    assert 'alt="12 atoms"' in patches
+    assert "<svg" not in patches
+    assert 'aria-label="12 atoms"' in sensors
+    assert "<img" not in sensors

@@ -20,6 +20,9 @@ _COLUMNS, N_SHOWN = 8, 24
 _SIDE, _GAP = 40, 4
 """Pixels of the page that an atom is high and wide, and that lie between two."""
 
+_SMALLEST_PATCH = 4
+"""Pixels of a patch's side at the least: four or nine features are more likely sensors."""
+
 _BARS = 64
 """Bars of an atom at the most: neighbouring features share one where there are more."""
 
@@ -55,17 +58,14 @@ def score_fact(score: float | None) -> str:
     return f"{score:.3f} when last asked; copying has -1"
 
 
-def fills_square(n_features: int) -> bool:
-    """Whether so many features are taken for the pixels of a square patch."""
-    return isqrt(n_features) ** 2 == n_features
-
-
-def atoms_picture(atoms: Array) -> str:
-    """HTML of the first atoms (n, n_features): pictures where the features fill a square, else bars."""
+def atoms_picture(atoms: Array, *, series: bool) -> str:
+    """HTML of the first atoms (n, n_features): bars for a `series`, pictures where they may be square patches."""
+    side = isqrt(atoms.shape[1])
+    is_patch = not series and side >= _SMALLEST_PATCH and side**2 == atoms.shape[1]
     shown = atoms[:N_SHOWN]
     # Each atom by its own largest value: what it looks like, not how large it is.
     shown = shown / np.maximum(np.abs(shown).max(axis=1, keepdims=True), np.finfo(float).tiny)
-    return _tiles(shown) if fills_square(atoms.shape[1]) and atoms.shape[1] > 1 else _bars(shown)
+    return _tiles(shown) if is_patch else _bars(shown)
 
 
 def frame_picture(frame: NDArray[np.floating]) -> str:

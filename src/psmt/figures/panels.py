@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psmt.card import fills_square
 from psmt.figures.style import INK
 from psmt.types import Array
 
@@ -43,6 +42,11 @@ def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
 def contrast(values: Array) -> Array:
     """The values with the largest of them at 1 or -1."""
     return values / max(float(np.abs(values).max()), 1e-12)
+
+
+def fills_square(n_features: int) -> bool:
+    """Whether so many features are taken for the pixels of a square patch."""
+    return isqrt(n_features) ** 2 == n_features
 
 
 def as_picture(values: Array, limit: float = 1.0) -> Array:

@@ -313,4 +313,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             **self._record(),
         }
         caption = f"the {min(n_atoms, N_SHOWN)} atoms that are most active in the window"
-        return card(type(self).__name__, facts, atoms_picture(self.dictionary_[used]), caption)
+        # Patches of films come standardised: who asks for it has a series.
+        picture = atoms_picture(self.dictionary_[used], series=self.standardise)
+        return card(type(self).__name__, facts, picture, caption)

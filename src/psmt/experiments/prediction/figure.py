@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from psmt.card import fills_square
 from psmt.evaluation import log_mse
 from psmt.experiments.prediction.phase import METHODS, PhaseResult
-from psmt.figures.panels import as_picture
+from psmt.figures.panels import as_picture, fills_square
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, LineStyle, style_axes
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
