@@ -165,8 +165,8 @@ def learned_from(dictionary_from, film):
     seen = []
 
     class Watched(PSMT):
-        def fit_coder(self, samples, learned=None):
-            seen.append(super().fit_coder(samples, learned))
+        def fit_coder(self, samples, learned=None, **options):
+            seen.append(super().fit_coder(samples, learned, **options))
             return seen[-1]
 
     given = {"n_atoms": 10, "window": 60, "n_components": 4, "alpha": 0.1, "random_state": 0}

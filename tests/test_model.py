@@ -318,7 +318,7 @@ def test_other_bad_arguments(film):
         model.predict(0)
     with pytest.raises(TypeError, match=r"horizon=2.5 is not a whole number"):
         model.predict(2.5)
-    with pytest.raises(ValueError, match="X has 5 features, but the model was fitted with 8"):
+    with pytest.raises(ValueError, match="X has 5 features, but PSMT is expecting 8 features"):
         model.transform(np.ones((3, 5)))
     with pytest.raises(ValueError, match="points have 5 columns, but there are 6 components"):
         model.inverse_transform(np.ones((3, 5)))

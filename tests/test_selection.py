@@ -118,7 +118,7 @@ def test_held_out_frames_are_new_to_the_dictionary(film, monkeypatch):
 
     record(SparseCoder, "fit", seen)
     record(SparseCoder, "fit_further", seen)
-    monkeypatch.setattr("psmt.model.walk_forward", walking)
+    monkeypatch.setattr("psmt.model.learning.walk_forward", walking)
     model = auto().fit(film[:200])
     (first, before), (second, after) = seen
     assert (first, second) == ("fit", "fit_further")

@@ -18,7 +18,7 @@ from psmt.extrapolation import Dynamics, Extrapolation
 from psmt.extrapolation.dynamics import Fold
 from psmt.moments import WindowMoments
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
-from psmt.types import Array, Mask
+from psmt.types import Array, Mask, Progress, silent
 from psmt.validation import allowing, count, each, mapping, real
 
 Auto = Literal["auto"]
@@ -91,6 +91,7 @@ def walk_forward(
     merge_parallel: bool = True,
     device: str = "cpu",
     begins: Mask | None = None,
+    progress: Progress = silent,
 ) -> Choice:
     """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
 
@@ -129,6 +130,7 @@ def walk_forward(
             latest = own[t - 2 : t + 1]
             extrapolation.observe(engine.numpy(latest @ embedding.matrix.T), engine.numpy(latest @ atoms))
         moments.update(own[t], begins=bool(first[t]))
+        progress("choice", t + 1 - start, len(codes) - start)
     means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] * len(lams) for f, found in errors.items()}
     scores = {(f, value): mean for f, found in means.items() for value, mean in zip(lams, found, strict=True)}
     # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
@@ -156,6 +158,7 @@ def choose_dynamics(
     merge_parallel: bool,
     device: str,
     begins: Mask,
+    progress: Progress = silent,
 ) -> Choice:
     """Best (n_components, lam) for a dynamics of frames (time, n_features) and codes (time, n_atoms), which is set too.
 
@@ -173,9 +176,11 @@ def choose_dynamics(
         moments = WindowMoments.of(own[:start], engine, begins=begins[:start])
         embedding = embed_window(moments, None if isinstance(n_components, str) else n_components, **how).matrix
         folds.append(Fold(start, stop, engine.numpy(own @ embedding.T)))
+        progress("choice", len(folds), 3)
     rank = len(embedding)
     sizes = [f for f in POINTS if f < rank] or [rank] if n_components == "auto" else [rank]
     dynamics.choose(frames, begins, folds, sizes)
+    progress("choice", 3, 3)
     f = dynamics.n_points = dynamics.n_points or sizes[0]
     chosen = f if isinstance(n_components, str) else n_components
     if not isinstance(lam, str):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from psmt.errors import NotEnoughFramesError
 from psmt.stored import StoredSeries
@@ -43,10 +45,27 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """`value`, which must be one of `choices`."""
+    """`value`, which must be one of `choices`.
+
+    >>> check_choice("solver", "Closed", ("closed", "sgd"))
+    Traceback (most recent call last):
+    ...
+    ValueError: solver='Closed' is unknown; use one of 'closed', 'sgd'; did you mean 'closed'?
+    """
     if value not in choices:
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
+        known = ", ".join(map(repr, choices))
+        raise ValueError(f"{name}={value!r} is unknown; use one of {known}{near_miss(value, choices)}")
     return str(value)
+
+
+def near_miss(value: object, choices: Collection[str]) -> str:
+    """The end of an error message that names the choice which was probably meant; nothing where there is none.
+
+    >>> near_miss("Auto", ["auto"]), near_miss("much", ["auto"])
+    ("; did you mean 'auto'?", '')
+    """
+    close = get_close_matches(value.lower(), choices, n=1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 # Parameters declare their constraints, as in scikit-learn, and one function checks them all.
@@ -68,6 +87,16 @@ def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
 def choice(*choices: str) -> Constraint:
     """One of these words."""
     return lambda name, value: check_choice(name, value, choices)
+
+
+def text() -> Constraint:
+    """Any text."""
+
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{name}={value!r} is no text")
+
+    return check
 
 
 def truth() -> Constraint:
@@ -112,7 +141,8 @@ def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> 
             raise TypeError(f"{name}={value!r} is no mapping of names to values")
         for key in value:
             if key not in constraints:
-                raise ValueError(f"{name} has {key!r}, which is not known; use {', '.join(constraints)}")
+                known = ", ".join(constraints)
+                raise ValueError(f"{name} has {key!r}, which is not known; use {known}{near_miss(key, constraints)}")
         for key, constraint in constraints.items():
             if key in value:
                 constraint(f"{name}.{key}", value[key])
@@ -123,11 +153,26 @@ def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> 
 
 
 def allowing(special: object, constraint: Constraint) -> Constraint:
-    """As another constraint, or this one special value, such as None or 'auto'.
+    """As another constraint, or this one special value, such as None or 'auto'. Errors tell of a word that is allowed.
 
     >>> allowing("auto", real())("lam", "auto")
+    >>> allowing("auto", real())("lam", "Auto")
+    Traceback (most recent call last):
+    ...
+    TypeError: lam='Auto' is not a number; give a float >= 0.0 or 'auto'; did you mean 'auto'?
     """
-    return lambda name, value: None if value is special or value == special else constraint(name, value)
+
+    def check(name: str, value: object) -> None:
+        if value is special or value == special:
+            return
+        try:
+            constraint(name, value)
+        except (TypeError, ValueError) as error:
+            if not isinstance(special, str):
+                raise
+            raise type(error)(f"{error} or {special!r}{near_miss(value, [special])}") from None
+
+    return check
 
 
 def each(constraint: Constraint) -> Constraint:
@@ -176,14 +221,27 @@ def warn_renamed(former: str, name: str) -> None:
 def check_series(
     values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
 ) -> NDArray[np.float64]:
-    """`values` as a finite float64 array (time, features) with at least `minimum` rows; a stored series stays one."""
+    """`values` as a finite float64 array (time, features) with at least `minimum` rows; a stored series stays one.
+
+    Some words are those that scikit-learn's checks of estimators ask for.
+    """
+    refuse_sparse(values, name=name)
     array: Any = values if isinstance(values, StoredSeries) else np.asarray(values)
     if array.ndim != 2:
-        raise ValueError(f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row")
+        raise ValueError(
+            f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
+            "Reshape your data by .reshape(1, -1) if it is a single frame"
+        )
+    if array.dtype.kind == "O":  # columns of a table that have no type in common
+        array = _numbers(array, name)
     if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} has dtype {array.dtype}; a series holds real numbers")
+        what = ". Complex data not supported" if array.dtype.kind == "c" else ""
+        raise ValueError(f"{name} has dtype {array.dtype}; a series holds real numbers{what}")
     if array.shape[1] == 0:
-        raise ValueError(f"{name} has shape {array.shape}: no features; a series needs at least one column")
+        raise ValueError(
+            f"{name} has no features; a series needs at least one column: "
+            f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
     if n_features is not None and array.shape[1] != n_features:
         raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
     if len(array) < minimum:
@@ -196,6 +254,20 @@ def check_series(
         bad = int(np.argmin(finite))
         raise ValueError(f"{name} has a NaN or infinite value in frame {bad}; remove or fill such frames")
     return cast(NDArray[np.float64], array)
+
+
+def refuse_sparse(values: object, *, name: str) -> None:
+    """Raise if the values are a sparse matrix: the frames of a series are dense, and their codes are sparse."""
+    if issparse(values):
+        raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
+
+
+def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Python objects as float64 numbers."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} has a value that is no number ({error}); a series holds real numbers") from None
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
@@ -221,6 +293,7 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
     """Grey levels as a finite float32 array (height, width), or with three axes (time, height, width)."""
+    refuse_sparse(values, name=name)
     array = np.asarray(values)
     wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
     if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":

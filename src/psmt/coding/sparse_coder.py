@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -22,7 +23,7 @@ from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.stored import StoredSeries
 from psmt.threads import one_blas_thread
-from psmt.types import Array, Ints
+from psmt.types import Array, Ints, Progress, silent
 from psmt.validation import Constraint, allowing, check_parameters, check_series, count, mapping, real, seed
 
 _ROUGH_GAP = 1e-6
@@ -150,19 +151,25 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
         return coder
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one."""
+    def fit(self, X: ArrayLike, y: object = None, *, progress: Progress = silent) -> Self:
+        """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one.
+
+        `progress` is called with 'dictionary', how many samples were seen, and how many will be at the most.
+        """
         self._check_parameters()
         samples = self._samples(X, reset=True)
         rng = check_random_state(self.random_state)
         self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
         self._start(samples, rng)
-        for _ in range(self.max_epochs):
+        total = self.max_epochs * len(samples)
+        for epoch in range(self.max_epochs):
             self._learn(samples, rng.permutation(len(samples)))
+            progress("dictionary", (epoch + 1) * len(samples), total)
             if len(self.objective_) > 1:
                 before, after = self.objective_[-2:]
                 if before - after <= self.tol * before:
                     break
+        progress("dictionary", total, total)
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -298,7 +305,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         counted = shown[1::2]
 
         def atoms_used(alpha: float) -> float:
-            codes = trial.set_params(alpha=alpha).transform(counted, sparse_output=True)
+            with config_context(transform_output="default"):  # tables cannot hold sparse codes
+                codes = trial.set_params(alpha=alpha).transform(counted, sparse_output=True)
             return float(codes.count_nonzero()) / len(counted)
 
         return alpha_for_sparsity(atoms_used, counted)

@@ -6,7 +6,7 @@ from typing import Self
 
 from psmt.coding import SparseCoder
 from psmt.model import PSMT
-from psmt.types import Array
+from psmt.types import Array, Progress, silent
 
 
 class SharingPSMT(PSMT):
@@ -17,8 +17,10 @@ class SharingPSMT(PSMT):
         self._learned = learned
         return self
 
-    def fit_coder(self, samples: Array, learned: SparseCoder | None = None) -> SparseCoder:
+    def fit_coder(
+        self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
+    ) -> SparseCoder:
         """The coder that another model has fitted to as many frames, or one of its own."""
         if len(samples) not in self._learned:
-            self._learned[len(samples)] = super().fit_coder(samples, learned)
+            self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +23,7 @@ from psmt.validation import Constraint, check_count, check_parameters, choice, c
 from psmt.video.blending import CodeBlend, PlaceBlend, WeightedLeastSquares, fit_tile_coder, tile_coder_of
 from psmt.video.candidates import NEIGHBOURS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
+from psmt.video.estimator import FrameForecaster
 from psmt.video.gating import LocalGain, restrained
 from psmt.video.grid import CELL, Grid
 
@@ -71,7 +71,7 @@ class _Outlook(NamedTuple):
     """All that is weighed by place (n_candidates, height, width)."""
 
 
-class FramePSMT(BaseEstimator):
+class FramePSMT(FrameForecaster):
     """Whole-frame predictor: candidate changes, blended by recursive least squares; grey levels in, grey levels out.
 
     It shares two things with the model of the paper, `PSMT`: layer 1, whose sparse codes are one source of the weights,

@@ -71,7 +71,7 @@ def test_gains_are_learned_with_the_same_dictionaries(engine, result, glide):
 def test_a_phase_learns_one_dictionary_and_goes_on_with_it(glide, monkeypatch):
     """Without the frames that parameters are chosen by, and then with them, for all methods together."""
     lengths, learn, go_on = [], SparseCoder.fit, SparseCoder.fit_further
-    monkeypatch.setattr(SparseCoder, "fit", lambda self, X, y=None: lengths.append(len(X)) or learn(self, X, y))
+    monkeypatch.setattr(SparseCoder, "fit", lambda self, X, **how: lengths.append(len(X)) or learn(self, X, **how))
     monkeypatch.setattr(SparseCoder, "fit_further", lambda self, X: lengths.append(len(X)) or go_on(self, X))
     predict_phase(glide, Phase("lively", 200), **SIZES | {"n_components": "auto"})
     assert lengths == [190, 10]

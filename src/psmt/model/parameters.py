@@ -1,0 +1,168 @@
+"""Parameters of `PSMT`: their defaults, what they may be, and sets of them that have a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
+
+import numpy as np
+
+from psmt.coding import SparseCoder
+from psmt.departures import Departures
+from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver
+from psmt.engines import engine_for
+from psmt.engines.contract import Engine
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.forecaster import Forecaster
+from psmt.numerics.rank import RANK_TOL
+from psmt.recovery import ACTIVITY_FACTOR
+from psmt.selection import Auto
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
+
+Given = ParamSpec("Given")
+Model = TypeVar("Model", bound="Parameters")
+Returned = TypeVar("Returned")
+
+
+def as_small_work(
+    method: Callable[Concatenate[Model, Given], Returned],
+) -> Callable[Concatenate[Model, Given], Returned]:
+    """The method of a model, with no more threads than pay from its beginning to its end."""
+
+    @wraps(method)
+    def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
+            return method(model, *args, **kwargs)
+
+    return limited
+
+
+FOR_SERIES: dict[str, Any] = {
+    "standardise": True,
+    "alpha": "auto",
+    "window": "auto",
+    "n_atoms": "auto",
+    "extrapolation": "dynamics",
+    "on_cut": "ignore",
+}
+"""Parameters for series that are no films. They have no cuts: a sharp change of a brain is part of its dynamics."""
+
+
+class Parameters(Forecaster):
+    """What `PSMT` is told; its docstring says what each parameter means."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "window": allowing("auto", count(3)),
+        "n_atoms": allowing("auto", count()),
+        "alpha": allowing("auto", real(open_bound=True)),
+        "rank_tol": real(),
+        "activity_bound": allowing(None, real(open_bound=True)),
+        "dictionary_from": choice("past", "window"),
+        "n_components": allowing(None, allowing("auto", count())),
+        "lam": allowing("auto", real()),
+        "extrapolation": choice(*EXTRAPOLATIONS),
+        "on_cut": choice("hold", "ignore"),
+        "solver": choice("closed", "sgd"),
+        "max_epochs": count(),
+        "batch_size": count(),
+        "tol": allowing(None, real()),
+        "sparsity": real(),
+        "standardise": truth(),
+        "centred": truth(),
+        "half_stencils": truth(),
+        "merge_parallel": truth(),
+        "random_state": seed(),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_atoms: int | Auto = 512,
+        window: int | Auto = 1536,
+        n_components: int | Auto | None = "auto",
+        alpha: float | Auto = 1.0,
+        lam: float | Auto = "auto",
+        extrapolation: str = "linear",
+        standardise: bool = False,
+        on_cut: str = "hold",
+        centred: bool = True,
+        half_stencils: bool = False,
+        rank_tol: float = RANK_TOL,
+        activity_bound: float | None = ACTIVITY_FACTOR,
+        merge_parallel: bool = True,
+        dictionary_from: str = "past",
+        solver: str = "closed",
+        max_epochs: int = MAX_EPOCHS,
+        batch_size: int = BATCH_SIZE,
+        tol: float | None = TOL,
+        sparsity: float = 0.0,
+        coder: SparseCoder | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+        dtype: str = "float64",
+        ends: bool | Literal["deprecated"] = "deprecated",
+    ) -> None:
+        self.n_atoms = n_atoms
+        self.window = window
+        self.n_components = n_components
+        self.alpha = alpha
+        self.lam = lam
+        self.extrapolation = extrapolation
+        self.standardise = standardise
+        self.on_cut = on_cut
+        self.centred = centred
+        self.half_stencils = half_stencils
+        self.rank_tol = rank_tol
+        self.activity_bound = activity_bound
+        self.merge_parallel = merge_parallel
+        self.dictionary_from = dictionary_from
+        self.solver = solver
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.tol = tol
+        self.sparsity = sparsity
+        self.coder = coder
+        self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+        self.ends = ends
+
+    @classmethod
+    def literal(cls, **parameters: Any) -> Self:
+        """The paper to the letter, less what the parameters say otherwise.
+
+        The dictionary is learned from the H frames of the window, D is H x H, V is the covariance as it is, and step 7
+        knows neither a bound nor merged columns. What the paper leaves open stays as everywhere: where V is singular
+        it is inverted in its range, and an atom that does not vary in the window keeps its activity.
+
+        >>> from psmt import PSMT
+        >>> model = PSMT.literal(n_atoms=24, window=200)
+        >>> model.rank_tol, model.half_stencils, model.activity_bound
+        (0.0, True, None)
+        """
+        return cls(**Departures.literal().parameters | parameters)
+
+    @classmethod
+    def for_series(cls, **parameters: Any) -> Self:
+        """For series that are no films, as they come: any units, any length; less what the parameters say otherwise.
+
+        >>> from psmt import PSMT
+        >>> model = PSMT.for_series()
+        >>> model.standardise, model.alpha, model.window, model.n_atoms, model.extrapolation, model.on_cut
+        (True, 'auto', 'auto', 'auto', 'dynamics', 'ignore')
+        """
+        return cls(**FOR_SERIES | parameters)
+
+    @property
+    def _half_stencils(self) -> bool:
+        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_for(self.device, self.dtype)
+
+    def _check_parameters(self) -> None:
+        engine_for(self.device, self.dtype)
+        check_parameters(self, self._parameter_constraints)
+        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
