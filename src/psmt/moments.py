@@ -267,7 +267,8 @@ class WindowMoments:
             "total": numpy(window.total),
             "peak": numpy(window.peak),
             "reverted": np.array(window.reverted),
-        } | ({"begins": self.begins.astype(np.int8)} if self.begins.any() else {})
+            "begins": self.begins.astype(np.int8),
+        }
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:

@@ -11,7 +11,6 @@ from scipy.linalg import lapack
 from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_array
 from psmt.types import Array, Ints, Mask
 
-
 _FEW = 2
 """Columns up to which a product by each of them takes less time than one by all, which is made for many."""
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.linalg import solve_triangular
 from scipy.signal import lfilter
 from sklearn.cluster import KMeans
 
+from psmt.compiled import njit
 from psmt.types import Array, Ints
 
 MAX_STEPS = 60

@@ -68,7 +68,7 @@ class ReconstructionSettings:
     @classmethod
     def quick(cls) -> Self:
         """The small version: a film of a few hundred frames, a few seconds."""
-        return cls(n_atoms=128, window=384, search="film")
+        return cls(n_atoms=128, window=384)
 
     @classmethod
     def demo(cls) -> Self:
