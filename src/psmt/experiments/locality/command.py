@@ -51,9 +51,10 @@ class LocalityOptions(PatchOptions):
             n_components=unless_auto(self.components, None),
             n_starts=base.n_starts if self.starts is None else self.starts,
             horizon=base.horizon if self.horizon is None else self.horizon,
-            alpha=self.alpha,
+            alpha=self.price,
             lam=self.lam,
             seed=self.seed,
+            series=self.series,
         )
 
     def check(self) -> None:

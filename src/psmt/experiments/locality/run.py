@@ -22,6 +22,7 @@ from psmt.experiments.locality.settings import LocalitySettings
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.model import PSMT
+from psmt.series import Scaling
 from psmt.types import Array, Ints, Result
 from psmt.validation import check_film
 
@@ -34,6 +35,8 @@ def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> Localit
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="locality")
+    if settings.series:
+        film = Scaling.of(film[: settings.first(len(film))]).standardise(film)
     learned = dictionary_task(
         film[: settings.first(len(film))],
         n_atoms=settings.n_atoms,

@@ -45,7 +45,12 @@ class ReadingsOptions(PatchOptions):
 
         base = ReadingsSettings.quick() if self.quick else ReadingsSettings()
         return replace(
-            base, n_atoms=self.atoms or base.n_atoms, lam=self.lam or base.lam, alpha=self.alpha, seed=self.seed
+            base,
+            n_atoms=self.atoms or base.n_atoms,
+            lam=self.lam or base.lam,
+            alpha=self.price,
+            seed=self.seed,
+            series=self.series,
         )
 
 
