@@ -37,7 +37,8 @@ _EXAMPLES = """Examples:
   psmt brain a.nii.gz b.nii.gz --atlas atlas.nii.gz   dynamic networks and states of some people
   psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
-A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
+A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. \
+In place of one patch of each frame, all \
 but predict-video take a series (time, features) in any units: a .npy, .npz, .csv or .tsv file. \
 The report (report.html), tables (CSV) and pictures (PNG) go into the folder --out, which is named at the end; nothing \
 else is written. --json prints all numbers for programs instead. \
@@ -168,4 +169,3 @@ def run(arguments: Sequence[str]) -> int:
         print(f"psmt: error: {one_line(error, arguments)}", file=sys.stderr)
         return 2
     return 0
-

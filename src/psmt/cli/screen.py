@@ -57,9 +57,8 @@ def fitting_columns(table: Table, width: int) -> list[int]:
 
     The first column, which names the rows, is always there.
     """
-    order = [i for i in (*table.key, *range(len(table.columns)))]
     room, kept = width - 2, []
-    for i in dict.fromkeys([0, *order]):
+    for i in dict.fromkeys([0, *table.key, *range(len(table.columns))]):
         needed = _width(table.columns[i], [row[i] for row in table.rows]) + _GAP
         if i == 0 or needed <= room:
             kept.append(i)

@@ -55,7 +55,12 @@ def as_typed(text: str, arguments: Sequence[str]) -> str:
         return text
     names = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
     given = rf"(?<![\w./-])({names})(?:=(\([^)]*\)|'[^']*'|[^\s,;:()]+)|(?=\s*[<>]))"
-    return re.sub(given, lambda found: _option(known[found[1]], found[2]), text)
+    text = re.sub(given, lambda found: _option(known[found[1]], found[2]), text)
+    # Words of the language, such as window, stay words; others are names in any place.
+    others = "|".join(name for name in PARAMETERS if name in known and "_" in name)
+    return (
+        re.sub(rf"(?<![\w./-])({others})(?!\w)", lambda found: _option(known[found[1]], None), text) if others else text
+    )
 
 
 def _option(name: str, value: str | None) -> str:

@@ -61,9 +61,7 @@ def run_alone(name: str, film: Any, options: FilmOptions) -> None:
         }
         # The study of brains has a page and a summary of its own: people are no film.
         if REPORT not in files:
-            done = Alone(
-                name=name, film=record, settings=settings, results=results, notes=[note] if note else []
-            )
+            done = Alone(name=name, film=record, settings=settings, results=results, notes=[note] if note else [])
             page = make_page(done, files, own.still(source))
             files |= {REPORT: render(page), SUMMARY: make_summary(done, page)}
         run.progress("draw figures", 1, 1)
@@ -149,9 +147,7 @@ def _results(name: str, options: FilmOptions, material: Any, run: Run) -> tuple[
     return settings | {name: own}, results | {name: experiment.run(material, own, run, results)}
 
 
-def _for_each_film(
-    sources: Sequence[Any], options: FilmOptions, work: Callable[[Any, Run], _Outcome]
-) -> None:
+def _for_each_film(sources: Sequence[Any], options: FilmOptions, work: Callable[[Any, Run], _Outcome]) -> None:
     """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
     from psmt.experiments.running.context import Run
     from psmt.files import clear_stale

@@ -295,7 +295,9 @@ class FilmOptions(ABC):
         from psmt.experiments.record import FilmRecord
 
         return FilmRecord(
-            name=source.name, checksum=source.checksum() if getattr(source, "repeatable", False) else None, n_frames=source.n_frames
+            name=source.name,
+            checksum=source.checksum() if getattr(source, "repeatable", False) else None,
+            n_frames=source.n_frames,
         )
 
     def still(self, _source: Any, /) -> "Still | None":
@@ -398,14 +400,14 @@ class ParallelOptions(FilmOptions):
 class PatchOptions(ParallelOptions):
     """What the commands take that look at one patch of each frame."""
 
-    alpha: Annotated[  # type: ignore[assignment]  # a word is taken too; `price` is the number
+    alpha: Annotated[
         Literal["auto"] | float,
         Parameter(
             help="α: price of activity in layer 1, sparse coding; auto is 1, and for a series of n features √n / 16.",
             metavar="auto|FLOAT",
             **AUTO,
         ),
-    ] = "auto"
+    ] = "auto"  # type: ignore[assignment]  # a word is taken too; `price` is the number
     series: Annotated[bool, Parameter(parse=False)] = False
     """Whether what was opened is a series; nobody says so on the command line."""
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 200

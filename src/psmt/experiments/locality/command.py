@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Out, PatchOptions, QuarterComponents, Window, unless_auto
+from psmt.experiments.options import (
+    AUTO,
+    RECOVERY_FLAGS,
+    Out,
+    PatchOptions,
+    QuarterComponents,
+    RecoveryDepartures,
+    Window,
+    unless_auto,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.locality.settings import LocalitySettings
@@ -34,6 +43,7 @@ class LocalityOptions(PatchOptions):
     horizon: Annotated[
         int | None, Parameter(help="K: how many frames are predicted after each start. Left out: 10.")
     ] = None
+    departures: RecoveryDepartures = RECOVERY_FLAGS
     out: Out = Path("psmt-locality")
 
     def settings(self) -> "LocalitySettings":
@@ -55,6 +65,7 @@ class LocalityOptions(PatchOptions):
             lam=self.lam,
             seed=self.seed,
             series=self.series,
+            departures=self.departures.settings(),
         )
 
     def check(self) -> None:

@@ -88,6 +88,7 @@ def _solutions(material: str, start: int, given: dict[str, Any], settings: Local
             "lam": settings.lam,
             "seed": settings.seed + start,
             "solver": parameters,
+            "departures": settings.departures.embedding | settings.departures.recovery,
         }
         yield material, start, name, Task(f"locality-{material}-{start:02d}-{name}", score_solution, inputs)
 
@@ -104,6 +105,7 @@ def score_solution(
     lam: Any,
     seed: int,
     solver: dict[str, Any],
+    departures: dict[str, Any],
 ) -> Result:
     """How local one solution is in each window, and the errors of its one-step predictions. One task.
 
@@ -124,6 +126,7 @@ def score_solution(
         coder=SparseCoder.from_dictionary(dictionary, alpha=alpha),
         random_state=seed,
         **solver,
+        **departures,
     )
     rows: dict[str, list[Any]] = {}
     with warnings.catch_warnings():

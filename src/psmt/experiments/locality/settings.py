@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.locality.made_up import ATOMS_PER_PLACE, PLACES
 from psmt.experiments.sizes import components_for
@@ -43,6 +44,8 @@ class LocalitySettings:
     seed : int
     series : bool
         The values are a series, no patches: features are standardised by what lies before the first start.
+    departures : Departures
+        From the paper, in steps 5 and 7. All solutions share the dictionary of the first frames.
     """
 
     n_atoms: int = 128
@@ -57,6 +60,7 @@ class LocalitySettings:
     max_epochs: int = 5
     seed: int = 0
     series: bool = False
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),

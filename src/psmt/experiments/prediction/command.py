@@ -74,8 +74,9 @@ COMMAND = Command(
     name="predict",
     help="""Predict frames with PSMT and all it is compared to (Fig. 4 of the paper).
 
-Writes report.html; prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; starts.csv and starts.png, \
-errors at many starts and on two nulls, which decide the claims; where phases are searched, reconstruction.csv and \
-reconstruction.png too. Ends with a table per phase that holds every method against copying, and with the claims.""",
+Writes report.html; prediction.csv (one step ahead), rollout.csv (left to itself) and prediction.png; starts.csv and \
+starts.png, errors at many starts and on two nulls, which decide the claims; where phases are searched, \
+reconstruction.csv and reconstruction.png too. Ends with a table per phase that holds every method against copying, \
+and with the claims. A film that is too short for 512 atoms gets fewer, unless --atoms or --window are given.""",
     options=PredictOptions,
 )

@@ -57,7 +57,7 @@ _ROW_NAMES = {"input": "input", "estimate": "estimate (layer 1)", **METHODS}
 
 
 def prediction_figure(results: Sequence[PhaseResult], *, series: bool = False) -> Figure:
-    """Figure with a panel for each phase: log MSE over the steps, and patches, or frames of a series, at some of them."""
+    """Figure with a panel for each phase: log MSE over the steps, and frames at some of them, as patches or bars."""
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     lines = [results[i : i + _PANELS_PER_LINE] for i in range(0, len(results), _PANELS_PER_LINE)]

@@ -37,8 +37,8 @@ def regimes_page(result: RegimesResult, picture: bytes) -> Page:
             Fact("Seeds of the films", listed(result.film_seeds)),
             Fact(
                 "Model",
-                f"M = {settings.n_atoms:,}, H = {settings.window:,}, f {settings.n_components}, α = {settings.alpha:g}, "
-                f"λ {settings.lam}, seed {settings.seed}",
+                f"M = {settings.n_atoms:,}, H = {settings.window:,}, f {settings.n_components}, "
+                f"α = {settings.alpha:g}, λ {settings.lam}, seed {settings.seed}",
             ),
             Fact("Departures from the paper", settings.departures.told()),
         ],

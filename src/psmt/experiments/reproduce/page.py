@@ -20,6 +20,7 @@ from psmt.experiments.still import Still
 from psmt.report import Claim, Fact, Page, Section
 from psmt.report.numbers import listed, seconds
 
+
 def all_claims(done: Reproduction) -> list[Claim]:
     """The claims of all chapters, in order."""
     return [
