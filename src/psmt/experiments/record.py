@@ -49,7 +49,7 @@ class FilmRecord:
     @property
     def unit(self) -> str:
         """What errors are mean squared errors of."""
-        return "standardised patches" if self.features is None else "features in standard deviations of their past"
+        return "standardised patches" if self.features is None else "standardised features"
 
 
 def film_facts(film: FilmRecord) -> list[Fact]:
