@@ -121,7 +121,7 @@ def table():
     return Table("methods", COLUMNS, [row], key=KEY)
 
 
-@pytest.mark.parametrize(("width", "kept"), [(120, [0, 1, 2, 3, 4, 5]), (60, [0, 1, 3, 5]), (30, [0, 1])])
+@pytest.mark.parametrize(("width", "kept"), [(120, [0, 1, 2, 3, 4, 5]), (60, [0, 1, 3, 5]), (40, [0, 1])])
 def test_a_narrow_screen_keeps_the_key_columns(table, width, kept, monkeypatch):
     assert fitting_columns(table, width) == kept
     monkeypatch.setenv("COLUMNS", str(width))
