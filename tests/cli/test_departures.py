@@ -11,11 +11,10 @@ from psmt import PSMT
 from psmt.cli import main
 from psmt.cli.app import app
 from psmt.departures import OURS, Departures
-from psmt.experiments import embedding_tasks
+from psmt.experiments import embedding_tasks, window_graphs
 from psmt.experiments.changes.run import fit_methods
 from psmt.experiments.reproduce.page import FilmRecord, make_page, make_summary
 from psmt.experiments.reproduce.run import Reproduction
-from psmt.experiments.topology import graph
 
 LITERAL = Departures.literal()
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"
@@ -36,7 +35,9 @@ def asked(command, *flags):
     return [own.departures for own in (settings.values() if isinstance(settings, dict) else [settings])]
 
 
-@pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "changes", "regimes"])
+@pytest.mark.parametrize(
+    "command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "changes", "regimes", "locality"]
+)
 def test_the_letter_and_what_overrules_it(command):
     assert set(asked(command)) == {OURS}
     assert set(asked(command, "--literal")) == {LITERAL}
@@ -64,8 +65,8 @@ def test_each_flag_is_one_departure(flags, departure):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--rank-tol", "-1"], "rank_tol=-1.0 is out of range"),
-        (["--activity-bound", "0"], "activity_bound=0.0 is out of range"),
+        (["--rank-tol", "-1"], "--rank-tol -1.0 is out of range"),
+        (["--activity-bound", "0"], "--activity-bound 0.0 is out of range"),
     ],
 )
 def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
@@ -106,7 +107,7 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
     [
         ("sweep", embedding_tasks, "through_embedding", STEP5 | STEP7),
         ("reconstruct", embedding_tasks, "through_embedding", STEP5 | STEP7),
-        ("topology", graph, "solve_window", STEP5),
+        ("topology", window_graphs, "solve_window", STEP5),
     ],
 )
 def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, module, function, names):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -81,9 +82,11 @@ def started(tmp_path_factory):
 
 def test_predict_writes_its_files_and_nothing_else(searched):
     assert searched.code == 0
-    assert all(line.startswith("psmt: ") and " done in " in line for line in searched.stderr.splitlines())
+    assert all(re.match("psmt: .*( done in | after )", line) for line in searched.stderr.splitlines())
     assert {path.name for path in searched.out.iterdir()} == {
         "tasks",
+        "report.html",
+        "summary.json",
         "prediction.csv",
         "rollout.csv",
         "reconstruction.csv",
@@ -98,7 +101,8 @@ def test_predict_writes_its_files_and_nothing_else(searched):
 
 def test_given_starts_need_no_reconstruction(started):
     assert started.code == 0
-    expected = {"tasks", "prediction.csv", "rollout.csv", "prediction.png", "starts.csv", "starts.png"}
+    expected = {"tasks", "report.html", "summary.json", "prediction.csv", "rollout.csv", "prediction.png", "starts.csv"}
+    expected |= {"starts.png"}
     assert {path.name for path in started.out.iterdir()} == expected
     assert {row["phase"] for row in read_csv(started.out / "prediction.csv")} == {"start-150", "start-200"}
 
@@ -237,14 +241,15 @@ def test_losing_against_copying_is_marked(started):
     ("arguments", "message"),
     [
         (["nowhere.mp4"], "nowhere.mp4 does not exist"),
-        ([FILM], "the film has 260 frames; window=1536 and horizon=30 need at least 1567"),
+        (["builtin:glide?frames=90"], "M = 32 with H = 96, the smallest that is tried, needs 127"),
+        ([FILM, "--atoms", 512], "the film has 260 frames; --window 1536 and --horizon 30 need at least 1567"),
         ([FILM, *TINY, "--start", 150, "--start", 255], "use a start from 120 to 254"),
         ([FILM, *TINY, "--start", 119], "use a start from 120 to 254"),
         ([FILM, *TINY, "--start=-1"], "use a start from 120 to 254"),
-        ([FILM, *TINY, "--device", "cuda:99"], "use device='cpu'"),
-        ([FILM, "--horizon", 0], "horizon=0 is too small"),
-        ([FILM, "--atoms", 0], "atoms=0 is too small"),
-        ([FILM, "--alpha", 0], "alpha=0.0 is out of range"),
+        ([FILM, *TINY, "--device", "cuda:99"], "use --device cpu"),
+        ([FILM, "--horizon", 0], "--horizon 0 is too small"),
+        ([FILM, "--atoms", 0], "--atoms 0 is too small"),
+        ([FILM, "--alpha", 0], "--alpha 0.0 is out of range"),
         ([FILM, *TINY, "--components", "many"], "--components"),
         ([FILM, *TINY, "--components", 41, "--lam", 0.1, "--start", 150], "more than the rank"),
         ([FILM, *TINY, "--position", "7"], "'7' is not ROW,COLUMN"),

@@ -18,7 +18,7 @@ from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"
 TINY = ["--size", "32", "--atoms", "32", "--start", "40"]
-FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "report.html"}
+FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "report.html", "summary.json"}
 
 
 def run(*arguments):

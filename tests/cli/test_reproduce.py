@@ -294,14 +294,17 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
         (["reproduce", FILM, "nowhere.mp4"], "nowhere.mp4 does not exist"),
         (["reproduce", FILM, *TINY, "--horizon", 4, "--start", 89], "use a start from 36 to 85"),
         (["reproduce", FILM, "--workers", 2, "--cluster", "tcp://127.0.0.1:9"], "leave out one of them"),
-        (["reproduce", FILM, "--workers", 0], "workers=0 is too small"),
-        (["reproduce", FILM, "--device", "cuda:99"], "use device='cpu'"),
-        (["sweep", FILM, *PATCHES, "--workers", 1], "the film has 90 frames, but the smallest window"),
-        (["sweep", FILM, "--atoms", 0], "atoms=0 is too small"),
+        (["reproduce", FILM, "--workers", 0], "--workers 0 is too small"),
+        (["reproduce", FILM, "--device", "cuda:99"], "use --device cpu"),
+        (
+            ["sweep", FILM, *PATCHES, "--workers", 1],
+            "the film has 90 frames; the smallest window that is tried needs 96",
+        ),
+        (["sweep", FILM, "--atoms", 0], "--atoms 0 is too small"),
         (["sweep", FILM, "--window", 300], "give one --atoms with it"),
-        (["topology", FILM, *PATCHES, "--workers", 1], "use window <= "),
+        (["topology", FILM, *PATCHES, "--workers", 1], "the smallest that is tried, needs"),
         (["topology", FILM, *PATCHES, "--atoms", 12, "--atom", 12], "atoms 0 to 11"),
-        (["reconstruct", FILM, *PATCHES, "--workers", 1], "not more than n_atoms=512"),
+        (["reconstruct", FILM, *PATCHES, "--atoms", 512], "not more than --atoms 512; use --atoms < 90"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):

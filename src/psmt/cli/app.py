@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from psmt import __version__
 from psmt.cli.process import TerminatedError
+from psmt.cli.wording import one_line
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
 from psmt.experiments.options import MODEL_FLAGS, FilmOptions, ModelDepartures
@@ -36,9 +37,11 @@ _EXAMPLES = """Examples:
   psmt brain a.nii.gz b.nii.gz --atlas atlas.nii.gz   dynamic networks and states of some people
   psmt regimes                         at which speed and noise PSMT wins, on the built-in film
 
-A film is a video, a folder of images, a .npy or .npz file, or builtin:glide. In place of one patch of each frame, all \
-but predict-video take a series (time, features) as it is: a .npy, .npz, .csv or .tsv file. \
-Tables (CSV) and pictures (PNG) go into the folder --out, which is named at the end; nothing else is written. \
+A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. \
+In place of one patch of each frame, all \
+but predict-video take a series (time, features) in any units: a .npy, .npz, .csv or .tsv file. \
+The report (report.html), tables (CSV) and pictures (PNG) go into the folder --out, which is named at the end; nothing \
+else is written. --json prints all numbers for programs instead. \
 What was interrupted goes on where it was when the same command is given again. \
 Errors are one line on stderr with exit code 2."""
 
@@ -63,12 +66,16 @@ def demo(
     *,
     seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0,
     out: Annotated[Path, Parameter(help="Folder for the files; made if it is not there.")] = Path("psmt-demo"),
+    json: Annotated[
+        bool, Parameter(help="Print summary.json in one line, and nothing else on stdout.", negative=())
+    ] = False,
     departures: ModelDepartures = MODEL_FLAGS,
 ) -> None:
     """All there is, small."""
     from psmt.cli.work import reproduce_films
 
-    reproduce_films([whole_paper.DEMO_FILM], whole_paper.DemoOptions(seed=seed, out=out, departures=departures))
+    asked = whole_paper.DemoOptions(seed=seed, out=out, json=json, departures=departures)
+    reproduce_films([whole_paper.DEMO_FILM], asked)
 
 
 _PAPER = whole_paper.ReproduceOptions()
@@ -85,6 +92,19 @@ def reproduce(
     from psmt.cli.work import reproduce_films
 
     reproduce_films(films, options)
+
+
+@app.command(help_epilogue="")
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Whose.")], /) -> None:
+    """Print a script that completes commands and options with the tab key in your shell.
+
+    bash: psmt completion bash > ~/.local/share/bash-completion/completions/psmt
+
+    zsh: psmt completion zsh > ~/.zfunc/_psmt, with fpath+=~/.zfunc before compinit in ~/.zshrc
+
+    fish: psmt completion fish > ~/.config/fish/completions/psmt.fish
+    """
+    print(app.generate_completion(prog_name="psmt", shell=shell))
 
 
 _LIVE = live_page.LiveOptions()
@@ -146,15 +166,6 @@ def run(arguments: Sequence[str]) -> int:
         print(f"psmt: ended by {error}; the same command goes on from here", file=sys.stderr)
         return error.exit_code
     except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
-        print(f"psmt: error: {_one_line(error)}", file=sys.stderr)
+        print(f"psmt: error: {one_line(error, arguments)}", file=sys.stderr)
         return 2
     return 0
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, CycloptsError):
-        error.verbose = False
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, PSMTError):
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(text.split()) or type(error).__name__

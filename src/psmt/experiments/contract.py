@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeV
 if TYPE_CHECKING:
     from psmt.experiments.options import FilmOptions
     from psmt.experiments.running.context import Run
-    from psmt.report import Claim, Fact, Section, Table
+    from psmt.report import Claim, Fact, Page, Section, Table
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -53,6 +53,8 @@ class Command:
     name: str
     help: str
     options: type[FilmOptions]
+    undeparted: str = ""
+    """Why it has no flags for departures from the paper, such as --literal, where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,11 @@ class Experiment(Generic[S, R]):
         Names of the experiments whose results settings ask for.
     chapter : Chapter, optional
         Its part in the report of the paper; without one it is no part of `reproduce`.
+    page : callable, optional
+        Its own report, from the result and its files by name; None makes one of the chapter. What is told of every
+        film is added: a still, the checksum, versions.
+    summary : callable, optional
+        Numbers for summary.json and --json; None takes those of the chapter.
     """
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
@@ -101,6 +108,13 @@ class Experiment(Generic[S, R]):
     meanwhile: Callable[[R, Path], AbstractContextManager[object]] = field(default=lambda *_: nullcontext())
     needs: Callable[[S], Sequence[str]] = field(default=lambda _: ())
     chapter: Chapter[R] | None = None
+    page: Callable[[R, Mapping[str, bytes]], Page] | None = None
+    summary: Callable[[R], Any] | None = None
+
+    def numbers(self, result: R) -> Any:
+        """Plain numbers of a result, for JSON."""
+        make = self.chapter.summary if self.summary is None and self.chapter is not None else self.summary
+        return None if make is None else make(result)
 
     def written(self, result: R) -> dict[str, bytes]:
         """Content of all files, by name."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from psmt.departures import Departures
+    from psmt.experiments.record import FilmRecord
     from psmt.experiments.still import Still
     from psmt.patches import PatchCutter
     from psmt.regime import Regime
@@ -33,6 +34,9 @@ QUICK_FRAMES = 2000
 
 MEMORY = 3.2
 """GiB that worker processes may take together by default; the run itself needs the rest of 4."""
+
+PATCH_ALPHA, PATCH_SIDE = 1.0, 16
+"""α of a standardised patch of 16 x 16, on which a series' own is measured: a frame of n features is as long as √n."""
 
 DEFAULT_LAM = 0.1
 """λ of the sweep and the reconstruction, where no past can be held against a future to choose it."""
@@ -96,6 +100,15 @@ Window = Annotated[
     int | None,
     Parameter(
         help="H: how many codes the embedding is made from. Left out: 3 times M.", metavar="INT", show_default=False
+    ),
+]
+
+
+ExtrapolationName = Annotated[
+    Literal["linear", "hold", "gain", "phase", "dynamics"],
+    Parameter(
+        help="Step 6: how PSMT continues the embedding. linear is the paper's straight line; dynamics learns a matrix "
+        "from the window (docs/dynamics.md)."
     ),
 ]
 
@@ -217,9 +230,17 @@ class FilmOptions(ABC):
         bool,
         Parameter(help="Start over: remove finished tasks from the folder first.", negative=(), show_default=False),
     ] = False
+    json: Annotated[
+        bool,
+        Parameter(
+            help="Print summary.json, in one line per film, and nothing else on stdout.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = False
     out: Out = Path("psmt-out")
 
-    film: ClassVar[str] = "Video, folder of images, .npy, .npz, .csv, .tsv, or builtin:glide."
+    film: ClassVar[str] = "Video, folder of images, .tif stack, .npy, .npz, .csv, .tsv, .mat, or builtin:glide."
     """Help on what the command works on."""
     film_type: ClassVar[Any] = str
     """What the command line reads it as: one name, or ``tuple[str, ...]`` for a command that takes several together."""
@@ -227,6 +248,8 @@ class FilmOptions(ABC):
     """What help calls it, where it is no film."""
     default_film: ClassVar[Any] = None
     """What it works on where nothing is given; None asks for a film."""
+    foretells: ClassVar[bool] = False
+    """Whether it says what to expect of a film by its speed and noise."""
     alone: ClassVar[tuple[str, ...]] = ()
     """Options that mean something else in another command, and are not taken from there."""
 
@@ -258,6 +281,29 @@ class FilmOptions(ABC):
         """What is said of the source before the results."""
         return ()
 
+    def suited(self, _source: Any, /) -> Self:
+        """These options for a source that was opened: what depends on its kind is settled."""
+        return self
+
+    @property
+    def sizes_given(self) -> bool:
+        """Whether somebody asked for M or H, so that no others may be taken for a film that is too short."""
+        return bool(getattr(self, "atoms", None) or getattr(self, "window", None))
+
+    def record(self, source: Any, _material: Any, /) -> "FilmRecord":
+        """What reports tell of the source."""
+        from psmt.experiments.record import FilmRecord
+
+        return FilmRecord(
+            name=source.name,
+            checksum=source.checksum() if getattr(source, "repeatable", False) else None,
+            n_frames=source.n_frames,
+        )
+
+    def still(self, _source: Any, /) -> "Still | None":
+        """A picture of the source for the first screen of its report."""
+        return None
+
     def executor(self, _settings: Any, /) -> "AbstractContextManager[Executor | None]":
         """Where tasks run: in this process."""
         return nullcontext()
@@ -288,7 +334,8 @@ class FilmOptions(ABC):
             check_solver("sgd", device=self.device)
         check_count("frames", self.frames)
         check_count("seed", self.seed, minimum=0)
-        check_real("alpha", self.alpha, open_bound=True)
+        if unless_auto(self.alpha, None) is not None:
+            check_real("alpha", self.alpha, open_bound=True)
         for name in ("atoms", "horizon"):
             values = getattr(self, name, None)
             for value in values if isinstance(values, tuple) else [values]:
@@ -353,6 +400,16 @@ class ParallelOptions(FilmOptions):
 class PatchOptions(ParallelOptions):
     """What the commands take that look at one patch of each frame."""
 
+    alpha: Annotated[
+        Literal["auto"] | float,
+        Parameter(
+            help="α: price of activity in layer 1, sparse coding; auto is 1, and for a series of n features √n / 16.",
+            metavar="auto|FLOAT",
+            **AUTO,
+        ),
+    ] = "auto"  # type: ignore[assignment]  # a word is taken too; `price` is the number
+    series: Annotated[bool, Parameter(parse=False)] = False
+    """Whether what was opened is a series; nobody says so on the command line."""
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 200
     patch: Annotated[int, Parameter(help="Side of the patch in pixels; N is its square.")] = 16
     position: Annotated[
@@ -380,6 +437,35 @@ class PatchOptions(ParallelOptions):
         super().check()
         self.cutter()
 
+    @property
+    def price(self) -> float:
+        """α as a number."""
+        return float(unless_auto(self.alpha, PATCH_ALPHA))
+
+    def suited(self, source: Any, /) -> Self:
+        """With the price of activity that fits the size of a series' frames."""
+        from psmt.sources import SeriesSource
+
+        if not isinstance(source, SeriesSource):
+            return self
+        alpha = unless_auto(self.alpha, PATCH_ALPHA * source.n_features**0.5 / PATCH_SIDE)
+        return replace(self, series=True, alpha=alpha)
+
+    def record(self, source: "Film | SeriesSource", values: "Array", /) -> "FilmRecord":
+        """With the place of the patch, or the names of the features; and with speed and noise for a prediction."""
+        from psmt.sources import SeriesSource
+
+        record = replace(super().record(source, values), n_frames=len(values))
+        if isinstance(source, SeriesSource):
+            return replace(record, features=source.feature_names or tuple(map(str, range(source.n_features))))
+        return replace(
+            record,
+            patch_size=self.patch,
+            frame_size=self.size,
+            position=self.position,
+            regime=self.regime(source, values) if self.foretells else None,
+        )
+
     def cutter(self) -> "PatchCutter":
         """What cuts the patch out of each frame; raises for one that does not lie in the frame."""
         from psmt.patches import PatchCutter
@@ -393,12 +479,15 @@ class PatchOptions(ParallelOptions):
         return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
 
     def read(self, source: "Film | SeriesSource", progress: "Progress") -> "Array":
-        """Standardised patches of a film, or a series as it is: (time, n_features).
+        """Standardised patches of a film, or a series whose features are standardised: (time, n_features).
 
-        Those of a long film lie in a file in the folder of results until the end.
+        Features have any units, and would outweigh each other. Experiments that predict standardise a series once more
+        by its past, so that nothing of the future is known. Patches of a long film lie in a file in the folder of
+        results until the end.
         """
         from psmt.files import temporary_name
         from psmt.patches import read_values
+        from psmt.series import Scaling
 
         values = read_values(
             source,
@@ -409,7 +498,7 @@ class PatchOptions(ParallelOptions):
             store=temporary_name(self.out / f"patches-{next(_reading)}") if self.out.is_dir() else None,
         )
         progress("read frames", len(values), len(values))
-        return values
+        return Scaling.of(values).standardise(values) if self.series else values
 
     def regime(self, source: "Film | SeriesSource", values: "Array") -> "Regime | None":
         """Speed and noise of what was read; None for a series, and where they cannot be measured."""

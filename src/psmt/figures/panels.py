@@ -49,19 +49,19 @@ def fills_square(n_features: int) -> bool:
     return isqrt(n_features) ** 2 == n_features
 
 
-def as_picture(values: Array, limit: float = 1.0) -> Array:
+def as_picture(values: Array, limit: float = 1.0, *, series: bool = False) -> Array:
     """Values (n_features,) as a picture (height, width) whose black and white are at -`limit` and `limit`.
 
-    Features that fill a square are its pixels. Others, such as the sensors of a series, are bars from a middle line;
-    neighbours share a bar where there are many.
+    Features that fill a square are its pixels, unless they are known to be those of a series. Others are bars from a
+    middle line; neighbours share a bar where there are many.
 
     >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]))
     array([[ 1.,  2.],
            [-4.,  0.]])
-    >>> as_picture(np.linspace(-1, 1, 31)).shape
-    (32, 31)
+    >>> as_picture(np.linspace(-1, 1, 31)).shape, as_picture(np.linspace(-1, 1, 16), series=True).shape
+    ((32, 31), (32, 16))
     """
-    if fills_square(len(values)):
+    if fills_square(len(values)) and not series:
         return values.reshape(isqrt(len(values)), -1)
     bars = np.array([part.mean() for part in np.array_split(values, min(len(values), _BARS))])
     levels = limit * (np.arange(_LEVELS, -_LEVELS, -1) - 0.5)[:, None] / _LEVELS

@@ -47,6 +47,8 @@ class Table:
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    key: Sequence[int] = ()
+    """Columns that a narrow screen keeps, the most important first; without any, the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from psmt.experiments.changes.run import changed, changes
 from psmt.experiments.changes.section import changes_page, changes_tables
 from psmt.experiments.changes.settings import KINDS, ChangesSettings
 from psmt.experiments.running.context import Run
+from psmt.report import render
 
 SETTINGS = ChangesSettings(
     n_atoms=12, window=40, n_components=4, alpha=0.1, lam=0.1, before=6, horizon=10, places=3, jump=7
@@ -86,9 +87,9 @@ def test_the_same_every_time_and_wherever_it_runs(film, result, tmp_path):
 
 def test_files(result):
     files = experiment_of("changes").written(result)
-    assert set(files) == {"changes.csv", "changes.png", "changes.html"}
+    assert set(files) == {"changes.csv", "changes.png"}
     assert files["changes.png"].startswith(b"\x89PNG")
-    assert b"Holding the code after a cut pays" in files["changes.html"]
+    assert b"Holding the code after a cut pays" in render(experiment_of("changes").page(result, files))
     lines = files["changes.csv"].decode().splitlines()
     assert lines[0] == ",".join(Row._fields)
     assert len(lines) == 1 + result.errors.size

@@ -15,6 +15,7 @@ from psmt.experiments.locality.result import LocalityResult, Material
 from psmt.experiments.locality.run import locality
 from psmt.experiments.locality.settings import LocalitySettings
 from psmt.experiments.running.context import Run
+from psmt.report import render
 
 TINY = LocalitySettings(
     n_atoms=16, window=48, horizon=1, n_starts=3, n_components=4, budgets=(2,), sparsities=(0.03,), alpha=0.1, lam=0.1
@@ -58,7 +59,7 @@ def test_files_and_tables(done):
     files = EXPERIMENT.written(done)
     assert files["locality.png"].startswith(b"\x89PNG")
     assert files["locality.csv"].decode().splitlines()[0].startswith("material,start,method,atoms_used,group_share")
-    assert "Is the stochastic solution more local?" in files["report.html"].decode()
+    assert "Is the stochastic solution more local?" in render(EXPERIMENT.page(done, files)).decode()
     assert [len(table.rows) for table in locality_tables(done)] == [8, 8, 8]
 
 

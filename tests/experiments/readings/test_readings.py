@@ -26,6 +26,7 @@ from psmt.experiments.readings.run import read_paper
 from psmt.experiments.readings.settings import ReadingsSettings
 from psmt.experiments.readings.tasks import predict_start, reconstruct_frames
 from psmt.experiments.running.context import Run
+from psmt.report import render
 
 TINY = ReadingsSettings(
     n_atoms=(8, 12), ratios=(3.0,), n_windows=2, n_starts=2, horizon=3, lam=(0.1, 30.0), alpha=0.1, max_epochs=1
@@ -257,7 +258,7 @@ def test_the_picture_has_a_row_per_reading_and_no_label_hides_another():
 
 def test_the_page_says_which_readings_hold(done):
     result, _ = done
-    page = EXPERIMENT.files["report.html"](result).decode()
+    page = render(EXPERIMENT.page(result, EXPERIMENT.written(result))).decode()
     assert page.count("<img") == 1
     for reading in TINY.readings:
         assert reading.name in page

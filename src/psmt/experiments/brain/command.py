@@ -132,4 +132,5 @@ volume), topology.csv (components of the atoms' graph, their births, merges and 
 sliding-window correlations, ridge autoregression and dynamic modes, with an HMM where hmmlearn is installed, and with \
 surrogates that have no dynamics. Without files: simulated scans. Scans need nilearn: pip install 'psmt[brain]'.""",
     options=BrainOptions,
+    undeparted="the paper has no study of brains; psmt predict takes it, also for a table of time by regions",
 )

@@ -63,7 +63,7 @@ class ChangesOptions(PatchOptions):
             n_atoms=atoms,
             window=self.window or 3 * atoms,
             n_components=self.components,
-            alpha=self.alpha,
+            alpha=self.price,
             lam=self.lam,
             horizon=self.horizon,
             places=base.places if self.places is None else self.places,
@@ -72,6 +72,7 @@ class ChangesOptions(PatchOptions):
             jump=self.jump,
             seed=self.seed,
             departures=self.departures.settings(),
+            series=self.series,
         )
 
 
@@ -79,7 +80,7 @@ COMMAND = Command(
     name="changes",
     help="""Put a flash, a cut and a jump into a film, and see how every method recovers.
 
-Writes changes.csv (each error), changes.png and changes.html. Ends with a table per kind of change, and with whether \
+Writes changes.csv (each error), changes.png and report.html. Ends with a table per kind of change, and with whether \
 PSMT tells the changes and whether its response to them pays.""",
     options=ChangesOptions,
 )

@@ -10,7 +10,7 @@ from psmt.experiments.changes.section import changes_page, changes_tables
 from psmt.experiments.changes.settings import ChangesSettings
 from psmt.experiments.contract import Experiment
 from psmt.figures import png
-from psmt.report import render, to_csv
+from psmt.report import to_csv
 
 EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
     run=lambda values, settings, run, _: changes(values, settings, run),
@@ -18,7 +18,8 @@ EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
     files={
         "changes.csv": lambda result: to_csv(Row._fields, result.rows()),
         "changes.png": lambda result: png(changes_figure(result)),
-        "changes.html": lambda result: render(changes_page(result, png(changes_figure(result)))),
     },
     shown=lambda result: [*changes_tables(result), *changes_claims(result)],
+    page=lambda result, files: changes_page(result, files["changes.png"]),
+    summary=ChangesResult.summary,
 )

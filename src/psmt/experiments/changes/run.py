@@ -20,6 +20,7 @@ from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.experiments.sharing import SharingPSMT
 from psmt.model import PSMT
+from psmt.series import Scaling
 from psmt.stored import mean_of, spread_of
 from psmt.types import Array, Predictor, Result
 from psmt.validation import check_film
@@ -65,7 +66,16 @@ def changes(values: ArrayLike, settings: ChangesSettings, run: Run) -> ChangesRe
 
 
 def predict_changes(
-    *, patches: Array, place: int, before: int, horizon: int, flash: float, jump: int, seed: int, **model: Any
+    *,
+    patches: Array,
+    place: int,
+    before: int,
+    horizon: int,
+    flash: float,
+    jump: int,
+    seed: int,
+    series: bool = False,
+    **model: Any,
 ) -> Result:
     """``errors`` (n_kinds, n_methods, before + horizon), and PSMT's ``surprise`` and ``cut`` by kind. One task.
 
@@ -73,6 +83,8 @@ def predict_changes(
     kind of change.
     """
     start = place - before
+    if series:
+        patches = Scaling.of(patches[:start]).standardise(patches)
     past, calm = patches[:start], np.asarray(patches[start:place])
     methods = fit_methods(past, seed=seed, **model)
     first = [_watch(method, calm) for method in methods.values()]

@@ -10,7 +10,7 @@ import numpy as np
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.validation import Constraint, allowing, check_parameters, count, real, truth
 
 KINDS = {
     "flash": "one frame is brighter",
@@ -49,6 +49,8 @@ class ChangesSettings:
         Of the dictionary, and of the frames that a cut leads to.
     departures : Departures
         From the paper, by all that have layers.
+    series : bool
+        The values are a series, no patches: features are standardised by the past of each place.
     """
 
     n_atoms: int = 512
@@ -64,6 +66,7 @@ class ChangesSettings:
     jump: int = 25
     seed: int = 0
     departures: Departures = OURS
+    series: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -77,6 +80,7 @@ class ChangesSettings:
         "flash": real(open_bound=True),
         "jump": count(),
         "seed": count(0),
+        "series": truth(),
     }
 
     def __post_init__(self) -> None:

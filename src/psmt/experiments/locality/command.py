@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from psmt.experiments.contract import Command
-from psmt.experiments.options import AUTO, Out, PatchOptions, QuarterComponents, Window, unless_auto
+from psmt.experiments.options import (
+    AUTO,
+    RECOVERY_FLAGS,
+    Out,
+    PatchOptions,
+    QuarterComponents,
+    RecoveryDepartures,
+    Window,
+    unless_auto,
+)
 
 if TYPE_CHECKING:
     from psmt.experiments.locality.settings import LocalitySettings
@@ -34,6 +43,7 @@ class LocalityOptions(PatchOptions):
     horizon: Annotated[
         int | None, Parameter(help="K: how many frames are predicted after each start. Left out: 10.")
     ] = None
+    departures: RecoveryDepartures = RECOVERY_FLAGS
     out: Out = Path("psmt-locality")
 
     def settings(self) -> "LocalitySettings":
@@ -51,9 +61,11 @@ class LocalityOptions(PatchOptions):
             n_components=unless_auto(self.components, None),
             n_starts=base.n_starts if self.starts is None else self.starts,
             horizon=base.horizon if self.horizon is None else self.horizon,
-            alpha=self.alpha,
+            alpha=self.price,
             lam=self.lam,
             seed=self.seed,
+            series=self.series,
+            departures=self.departures.settings(),
         )
 
     def check(self) -> None:

@@ -64,6 +64,7 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
                 "With a price",
                 f"at most {SPARSE_EPOCHS} passes over each window, done when one moves P by {SPARSE_TOL:g}",
             ),
+            Fact("Departures from the paper", settings.departures.told()),
             Fact("Seed", f"{settings.seed}"),
             Fact("Version", f"psmt {psmt.__version__}"),
         ],

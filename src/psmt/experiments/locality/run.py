@@ -22,6 +22,7 @@ from psmt.experiments.locality.settings import LocalitySettings
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.model import PSMT
+from psmt.series import Scaling
 from psmt.types import Array, Ints, Result
 from psmt.validation import check_film
 
@@ -34,6 +35,8 @@ def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> Localit
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="locality")
+    if settings.series:
+        film = Scaling.of(film[: settings.first(len(film))]).standardise(film)
     learned = dictionary_task(
         film[: settings.first(len(film))],
         n_atoms=settings.n_atoms,
@@ -85,6 +88,7 @@ def _solutions(material: str, start: int, given: dict[str, Any], settings: Local
             "lam": settings.lam,
             "seed": settings.seed + start,
             "solver": parameters,
+            "departures": settings.departures.embedding | settings.departures.recovery,
         }
         yield material, start, name, Task(f"locality-{material}-{start:02d}-{name}", score_solution, inputs)
 
@@ -101,6 +105,7 @@ def score_solution(
     lam: Any,
     seed: int,
     solver: dict[str, Any],
+    departures: dict[str, Any],
 ) -> Result:
     """How local one solution is in each window, and the errors of its one-step predictions. One task.
 
@@ -121,6 +126,7 @@ def score_solution(
         coder=SparseCoder.from_dictionary(dictionary, alpha=alpha),
         random_state=seed,
         **solver,
+        **departures,
     )
     rows: dict[str, list[Any]] = {}
     with warnings.catch_warnings():

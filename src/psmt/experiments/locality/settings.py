@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.locality.made_up import ATOMS_PER_PLACE, PLACES
 from psmt.experiments.sizes import components_for
 from psmt.types import Ints
-from psmt.validation import Constraint, allowing, check_parameters, count, each, real
+from psmt.validation import Constraint, allowing, check_parameters, count, each, real, truth
 
 SPARSE_EPOCHS, SPARSE_TOL = 60, 0.05
 """Passes over a window that a descent with a price on weights may take, and the movement of P by a pass at which it is
@@ -41,6 +42,10 @@ class LocalitySettings:
     max_epochs : int
         Passes over the film that the dictionary is learned in, at the most.
     seed : int
+    series : bool
+        The values are a series, no patches: features are standardised by what lies before the first start.
+    departures : Departures
+        From the paper, in steps 5 and 7. All solutions share the dictionary of the first frames.
     """
 
     n_atoms: int = 128
@@ -54,6 +59,8 @@ class LocalitySettings:
     lam: float | Literal["auto"] = "auto"
     max_epochs: int = 5
     seed: int = 0
+    series: bool = False
+    departures: Departures = OURS
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),
@@ -67,6 +74,7 @@ class LocalitySettings:
         "lam": allowing("auto", real()),
         "max_epochs": count(),
         "seed": count(0),
+        "series": truth(),
     }
 
     def __post_init__(self) -> None:

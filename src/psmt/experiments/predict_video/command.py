@@ -121,4 +121,5 @@ rollout.csv (left to itself for 10 frames, again and again) and report.html: one
 beat copying on this film, and where it did not. Ends with a table that holds every method against copying. The paper \
 predicts one patch: there is no --literal for whole frames.""",
     options=VideoOptions,
+    undeparted="the paper predicts one patch, and says nothing of whole frames; psmt predict takes it",
 )

@@ -16,12 +16,12 @@ from psmt.experiments.predict_video.claims import verdict
 from psmt.experiments.predict_video.figure import places_figure, scores_figure, stills_figure
 from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain
 from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table
-from psmt.experiments.predict_video.result import VideoResult
+from psmt.experiments.predict_video.result import VideoResult, summarise_frames
 from psmt.experiments.predict_video.run import Sink, predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.experiments.running.context import Run
 from psmt.figures import png
-from psmt.report import render, to_csv
+from psmt.report import Page, to_csv
 from psmt.sources import Film, FrameSource
 from psmt.sources.film_writer import Picture, joining_films
 from psmt.types import Levels
@@ -81,13 +81,13 @@ def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
     clear_checkpoints(folder)
 
 
-def _page(done: PredictedFilm) -> bytes:
+def _page(done: PredictedFilm, _files: Mapping[str, bytes]) -> Page:
     pictures = {
         "scores": png(scores_figure(done.result)),
         "places": png(places_figure(done.result)),
         "stills": png(stills_figure(done.result, gain=done.gain)),
     }
-    return render(frames_page(done.result, done.facts, pictures))
+    return frames_page(done.result, done.facts, pictures)
 
 
 def _check(settings: VideoSettings, n_frames: int) -> None:
@@ -100,8 +100,9 @@ EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
     files={
         "scores.csv": lambda done: to_csv(FrameRow._fields, done.result.rows),
         "rollout.csv": lambda done: to_csv(RolloutRow._fields, done.result.rollouts),
-        "report.html": _page,
     },
     meanwhile=_film,
     shown=lambda done: [frames_table(done.result), verdict(done.result)],
+    page=_page,
+    summary=lambda done: [one._asdict() for one in summarise_frames(done.result.rows)],
 )

@@ -56,8 +56,8 @@ _GROUPS = (("input", "estimate"), *(tuple(METHOD_STYLES)[k : k + 2] for k in ran
 _ROW_NAMES = {"input": "input", "estimate": "estimate (layer 1)", **METHODS}
 
 
-def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
-    """Figure with a panel for each phase: log MSE over the steps, and patches at some of them."""
+def prediction_figure(results: Sequence[PhaseResult], *, series: bool = False) -> Figure:
+    """Figure with a panel for each phase: log MSE over the steps, and frames at some of them, as patches or bars."""
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     lines = [results[i : i + _PANELS_PER_LINE] for i in range(0, len(results), _PANELS_PER_LINE)]
@@ -83,11 +83,11 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
             bottom -= _TICKS + rows_height
             patches = figure.add_axes((left / width, bottom / height, _PANEL / width, rows_height / height))
             patches.set_label("patches")
-            _draw_patches(patches, result, spacing, (low, high), rows_height, cell, limit, labels=j == 0)
+            _draw_patches(patches, result, spacing, (low, high), rows_height, cell, limit, labels=j == 0, series=series)
     figure.text(
         _MARGIN / width,
         (_FOOT - 0.14) / height,
-        _footnote(limit, wide=len(results) > 1, pictures=fills_square(results[0].frames.shape[1])),
+        _footnote(limit, wide=len(results) > 1, pictures=not series and fills_square(results[0].frames.shape[1])),
         fontsize=SMALL,
         color=QUIET,
         va="top",
@@ -161,6 +161,7 @@ def _draw_patches(
     limit: float,
     *,
     labels: bool,
+    series: bool,
 ) -> None:
     """Rows of patches; y counts inches from the top."""
     axes.set_xlim(*span)
@@ -189,7 +190,7 @@ def _draw_patches(
             middle = y + cell / 2
             for step in shown_steps(len(result.frames)):
                 axes.imshow(
-                    as_picture(pictures[name][step - 1], limit),
+                    as_picture(pictures[name][step - 1], limit, series=series),
                     cmap="gray",
                     vmin=-limit,
                     vmax=limit,

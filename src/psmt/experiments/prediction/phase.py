@@ -27,6 +27,7 @@ from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
 from psmt.experiments.sharing import SharingPSMT
 from psmt.model import PSMT
+from psmt.series import Scaling
 from psmt.types import Array, Predictor
 
 Mode = Literal["scores", "rollouts"]
@@ -133,14 +134,19 @@ def predict_phase(
     seed: int = 0,
     departures: Mapping[str, Any] = MappingProxyType({}),
     solver: str = "closed",
+    extrapolation: str = "linear",
+    series: bool = False,
     device: str = "cpu",
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
 
     Dictionary, n_components, lam and gains come from frames before the start alone. Baselines 1 and 2 share PSMT's
-    dictionary, n_components and lam. All that have layers depart from the paper alike.
+    dictionary, n_components and lam. All that have layers depart from the paper alike. Features of a series are
+    standardised by its past, and errors are those of standardised features.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
+    if series:
+        patches = Scaling.of(patches[: phase.start]).standardise(patches)
     past, delayed = patches[: phase.start], np.asarray(patches[phase.start : phase.start + horizon + 1])
     asked: dict[str, Any] = {
         "n_atoms": n_atoms,
@@ -154,7 +160,7 @@ def predict_phase(
         **departures,
     }
     learned: dict[int, SparseCoder] = {}
-    psmt = SharingPSMT(**asked).share(learned).fit(past)
+    psmt = SharingPSMT(extrapolation=extrapolation, **asked).share(learned).fit(past)
     methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **asked).share(learned))
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)

@@ -116,6 +116,8 @@ def phase_task(
         "seed": settings.seed,
         "departures": settings.departures.parameters,
         "solver": settings.solver,
+        "extrapolation": settings.extrapolation,
+        "series": settings.series,
     }
     if null:
         inputs["null"] = null

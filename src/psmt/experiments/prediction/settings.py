@@ -9,7 +9,8 @@ from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.phases import Search, check_length
 from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, truth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,10 @@ class PredictionSettings:
         Frames to start from; without any, a calm and a lively phase are searched.
     solver : {'closed', 'sgd'}
         Of step 5.
+    extrapolation : str
+        Of step 6, of PSMT itself: see `psmt.extrapolation`. The baselines keep the paper's straight line.
+    series : bool
+        The values are a series, no patches: features are standardised by the past of each start, and drawn as bars.
     n_starts : int
         Starts that claims are judged over, at the most: those above, and more at even distances.
     n_null : int
@@ -51,6 +56,8 @@ class PredictionSettings:
     departures: Departures = OURS
     starts: tuple[int, ...] = ()
     solver: str = "closed"
+    extrapolation: str = "linear"
+    series: bool = False
     n_starts: int = 20
     n_null: int = 4
     search: Search = "segment"
@@ -64,6 +71,8 @@ class PredictionSettings:
         "lam": allowing("auto", real()),
         "seed": count(0),
         "solver": choice("closed", "sgd"),
+        "extrapolation": choice(*EXTRAPOLATIONS),
+        "series": truth(),
         "n_starts": count(0),
         "n_null": count(0),
         "search": choice(*get_args(Search)),

@@ -45,7 +45,12 @@ class ReadingsOptions(PatchOptions):
 
         base = ReadingsSettings.quick() if self.quick else ReadingsSettings()
         return replace(
-            base, n_atoms=self.atoms or base.n_atoms, lam=self.lam or base.lam, alpha=self.alpha, seed=self.seed
+            base,
+            n_atoms=self.atoms or base.n_atoms,
+            lam=self.lam or base.lam,
+            alpha=self.price,
+            seed=self.seed,
+            series=self.series,
         )
 
 
@@ -56,4 +61,5 @@ COMMAND = Command(
 Writes readings.csv, readings.png and report.html. Ends with a table that says which readings give the paper's pattern \
 and size. Full size on 10,000 frames: about 20 minutes on two cores.""",
     options=ReadingsOptions,
+    undeparted="the letter of Algorithm 1 is one of its readings, and it tries each departure in turn; leave it out",
 )

@@ -10,7 +10,7 @@ from psmt.experiments.readings.result import ReadingsResult
 from psmt.experiments.readings.run import read_paper
 from psmt.experiments.readings.settings import ReadingsSettings
 from psmt.figures import png
-from psmt.report import render, to_csv
+from psmt.report import to_csv
 
 
 def _csv(result: ReadingsResult) -> bytes:
@@ -24,7 +24,8 @@ EXPERIMENT = Experiment[ReadingsSettings, ReadingsResult](
     files={
         "readings.csv": _csv,
         "readings.png": lambda result: png(readings_figure(result)),
-        "report.html": lambda result: render(readings_page(result, png(readings_figure(result)))),
     },
     shown=lambda result: [verdicts_table(result), *readings_claims(result)],
+    page=lambda result, files: readings_page(result, files["readings.png"]),
+    summary=lambda result: list(result.rows()),
 )

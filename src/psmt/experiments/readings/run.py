@@ -15,6 +15,7 @@ from psmt.experiments.readings.settings import ReadingsSettings
 from psmt.experiments.readings.tasks import predict_start, reconstruct_frames
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
+from psmt.series import Scaling
 from psmt.types import Array, Result
 from psmt.validation import check_film
 
@@ -37,6 +38,8 @@ def read_paper(values: ArrayLike, settings: ReadingsSettings, run: Run) -> Readi
     """
     film = check_film(values)
     settings.check(len(film))
+    if settings.series:
+        film = Scaling.of(film[: settings.starts(len(film))[0]]).standardise(film)
     work = _Work(film, settings, replace(run, name="readings"))
     return ReadingsResult(settings=settings, n_frames=len(film), tables=work.tables(), predictions=work.predictions())
 

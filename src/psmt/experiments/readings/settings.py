@@ -10,7 +10,7 @@ import numpy as np
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.readings.reading import Reading, all_readings
 from psmt.experiments.sizes import RATIO
-from psmt.validation import Constraint, check_count, check_parameters, count, each, real
+from psmt.validation import Constraint, check_count, check_parameters, count, each, real, truth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,8 @@ class ReadingsSettings:
     max_epochs : int
         Passes over the frames that a dictionary is learned in, at the most.
     seed : int
+    series : bool
+        The values are a series, no patches: features are standardised by what lies before the first start of Fig. 4.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class ReadingsSettings:
     alpha: float = 1.0
     max_epochs: int = 5
     seed: int = 0
+    series: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": each(count()),
@@ -62,6 +65,7 @@ class ReadingsSettings:
         "alpha": real(open_bound=True),
         "max_epochs": count(),
         "seed": count(0),
+        "series": truth(),
     }
 
     def __post_init__(self) -> None:

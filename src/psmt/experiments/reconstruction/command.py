@@ -57,7 +57,7 @@ class ReconstructOptions(PatchOptions):
         return ReconstructionSettings(
             n_atoms=atoms,
             n_components=unless_auto(self.components, None),
-            alpha=self.alpha,
+            alpha=self.price,
             lam=unless_auto(self.lam, DEFAULT_LAM),
             seed=self.seed,
             departures=self.departures.settings(),

@@ -66,7 +66,7 @@ class RegimesOptions(PatchOptions):
             n_atoms=atoms,
             window=window,
             past=max(base.past, window),
-            alpha=self.alpha,
+            alpha=self.price,
             patch_size=self.patch,
             seed=self.seed,
             departures=self.departures.settings(),

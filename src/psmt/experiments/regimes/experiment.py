@@ -6,7 +6,7 @@ from psmt.experiments.contract import Experiment
 from psmt.experiments.regime_figure import methods_figure
 from psmt.experiments.regime_map import FILE
 from psmt.experiments.regimes.run import RegimesResult, Row, regimes
-from psmt.experiments.regimes.section import regime_tables
+from psmt.experiments.regimes.section import regime_tables, regimes_page
 from psmt.experiments.regimes.settings import RegimesSettings
 from psmt.figures import png
 from psmt.report import to_csv
@@ -20,4 +20,6 @@ EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
         FILE: lambda result: result.map().to_json(),
     },
     shown=regime_tables,
+    page=lambda result, files: regimes_page(result, files["regimes.png"]),
+    summary=RegimesResult.summary,
 )

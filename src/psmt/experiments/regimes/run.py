@@ -60,6 +60,16 @@ class RegimesResult:
         """Each method against copying, by speed and noise."""
         return measured_map(self.errors)
 
+    def summary(self) -> list[dict[str, Any]]:
+        """Numbers for programs: each method against copying, at each speed and noise."""
+        return [
+            {"against": against, "method": method, "speed": speed, "noise": noise, **found._asdict()}
+            | {"outcome": found.outcome}
+            for against, methods in self.map().ratios.items()
+            for method, cells in methods.items()
+            for (speed, noise), found in cells.items()
+        ]
+
 
 def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResult:
     """Errors of all methods at all speeds and noises; the films have the seeds from that of `film` on."""

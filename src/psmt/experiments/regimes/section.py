@@ -4,8 +4,45 @@ from __future__ import annotations
 
 from psmt.experiments.regime_map import COPIES, METHODS, Against, Ratio
 from psmt.experiments.regimes.run import RegimesResult
-from psmt.report import Cell, Table
-from psmt.report.numbers import ratio
+from psmt.report import Cell, Fact, Page, Picture, Section, Table
+from psmt.report.numbers import listed, ratio
+
+
+def regimes_page(result: RegimesResult, picture: bytes) -> Page:
+    """Page with the map as a PNG file."""
+    settings = result.settings
+    return Page(
+        title="When does PSMT win?",
+        lead=(
+            "The paper's straight line needs motion that is slow and clean. Every extrapolation and every baseline is "
+            "held against copying here, in films of known speed and noise: below 1 is better than copying."
+        ),
+        claims=(),
+        sections=[
+            Section(
+                title="By speed and noise",
+                text=[
+                    f"At each speed and noise there are {settings.n_starts} films, and one start in each. All is "
+                    f"learned from the {settings.past:,} frames before it, and the {settings.horizon} after it are "
+                    "predicted, each one step ahead. A win or a loss is one whose 95% interval over the films lies on "
+                    "one side of 1; all else is a tie.",
+                ],
+                pictures=[Picture(picture, alt="Maps of speed and noise: each method's error divided by copying's")],
+                tables=regime_tables(result),
+            )
+        ],
+        facts=[
+            Fact("Speeds", f"{listed([f'{speed:g}' for speed in settings.speeds])} pixels per frame"),
+            Fact("Noise", f"{listed([f'{noise:g}' for noise in settings.noises])} of the patch's contrast"),
+            Fact("Seeds of the films", listed(result.film_seeds)),
+            Fact(
+                "Model",
+                f"M = {settings.n_atoms:,}, H = {settings.window:,}, f {settings.n_components}, "
+                f"α = {settings.alpha:g}, λ {settings.lam}, seed {settings.seed}",
+            ),
+            Fact("Departures from the paper", settings.departures.told()),
+        ],
+    )
 
 
 def regime_tables(result: RegimesResult) -> list[Table]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from cyclopts import Parameter
 
@@ -10,6 +10,7 @@ from psmt.experiments.options import (
     AUTO,
     DEFAULT_LAM,
     MODEL_FLAGS,
+    ExtrapolationName,
     Horizon,
     ModelDepartures,
     NStarts,
@@ -72,12 +73,15 @@ class ReproduceOptions(PatchOptions):
         ),
     ] = "auto"
     solver: Solver = "closed"
+    extrapolation: ExtrapolationName = "linear"
     start: Start = ()
     starts: NStarts = None
     horizon: Horizon = 30
     departures: ModelDepartures = MODEL_FLAGS
     search: Search = "segment"
     out: Out = Path("psmt-reproduce")
+
+    foretells: ClassVar[bool] = True
 
     def settings(self) -> dict[str, Any]:
         """As the library takes them, by experiment."""

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from typing import Any
-
-import numpy as np
+from dataclasses import asdict
 
 import psmt
-from psmt.experiments.regime_figure import place_figure
-from psmt.experiments.regime_map import expectation, shipped_map
+from psmt.experiments.record import (
+    FilmRecord,
+    expected_section,
+    film_facts,
+    still_picture,
+    to_json,
+    versions,
+    versions_fact,
+)
 from psmt.experiments.reproduce.run import Reproduction, chapters
 from psmt.experiments.still import Still
-from psmt.figures import png
-from psmt.regime import Regime
-from psmt.report import Claim, Fact, Page, Picture, Section
+from psmt.report import Claim, Fact, Page, Section
 from psmt.report.numbers import listed, seconds
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
-"""Packages whose versions a result may depend on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilmRecord:
-    """What was looked at."""
-
-    name: str
-    checksum: str
-    """sha256, 64 hex digits."""
-    n_frames: int
-    patch_size: int | None = None
-    """None for a series, which is taken as it is."""
-    frame_size: int | None = None
-    position: tuple[int, int] | None = None
-    regime: Regime | None = None
-    """Speed and noise, where they can be measured."""
 
 
 def all_claims(done: Reproduction) -> list[Claim]:
@@ -71,18 +51,17 @@ def make_page(
     still: Still | None = None,
 ) -> Page:
     """The report, with its sections, how long each stage took, and a still of the film on its first screen."""
-    what = "the values as they are" if film.patch_size is None else "standardised patches"
     return Page(
-        title=f"PSMT on the film “{film.name}”",
+        title=f"PSMT on the {film.kind} “{film.name}”",
         lead=(
             "The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on "
-            f"{film.n_frames:,} frames: the paper's claims, what this film says about each, and the figures. "
-            f"Errors are mean squared errors of {what}: lower is better. Every prediction "
+            f"{done.n_frames:,} frames: the paper's claims, what this {film.kind} says about each, and the figures. "
+            f"Errors are mean squared errors of {film.unit}: lower is better. Every prediction "
             "is held against copying and the mean."
         ),
         claims=all_claims(done),
-        still=None if still is None else _still(still, film),
-        sections=[*_expected(film), *sections],
+        still=None if still is None else still_picture(still, film),
+        sections=[*expected_section(film), *sections],
         facts=_facts(done, film, durations),
     )
 
@@ -91,7 +70,7 @@ def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
     """summary.json: the claims with their figures, and the numbers of all tables. No durations: they would differ."""
     content = {
         "psmt": psmt.__version__,
-        "versions": _versions(),
+        "versions": versions(),
         "film": asdict(film),
         "settings": {name: asdict(settings) for name, settings in done.asked.items()},
         "used": {name: None if settings is None else asdict(settings) for name, settings in done.used.items()},
@@ -101,58 +80,7 @@ def make_summary(done: Reproduction, film: FilmRecord) -> bytes:
         name: chapter.summary(done.results[name]) if name in done.results else None
         for name, chapter in chapters().items()
     }
-    return (
-        json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False).encode(errors="backslashreplace")
-        + b"\n"
-    )
-
-
-def _still(still: Still, film: FilmRecord) -> Picture:
-    """The still with its caption: what is marked, and how it moves."""
-    side = still.patch_size
-    caption = (
-        f"Frame {still.index} of {film.name}. All of this is about the patch in the square, {side} × {side} pixels"
-    )
-    if film.regime is not None:
-        caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
-    return Picture(still.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
-
-
-def _expected(film: FilmRecord) -> list[Section]:
-    """Where the film lies on the map of regimes; nothing for a series."""
-    if film.regime is None:
-        return []
-    return [
-        Section(
-            title="What to expect of this film",
-            text=[
-                expectation(film.regime),
-                "Speed and noise were measured on this film's patches. The map was measured on films of known speed "
-                "and noise (psmt regimes), with small dictionaries: expect its directions, not its values.",
-            ],
-            pictures=[
-                Picture(
-                    png(place_figure(shipped_map(), film.regime)),
-                    alt="Maps of speed and noise: where PSMT's straight line beats copying, and this film's place",
-                )
-            ],
-        )
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """For JSON, which knows neither NaN nor NumPy."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return to_json(content)
 
 
 def _departures(done: Reproduction) -> set[str]:
@@ -162,11 +90,7 @@ def _departures(done: Reproduction) -> set[str]:
 
 def _facts(done: Reproduction, film: FilmRecord, durations: Mapping[str, float]) -> list[Fact]:
     """How it was made: film, settings, versions, durations."""
-    facts = [Fact("Film", f"{film.name}, {film.n_frames:,} frames"), Fact("Checksum", f"sha256 {film.checksum}")]
-    if film.patch_size is not None:
-        where = "the centre" if film.position is None else f"row {film.position[0]}, column {film.position[1]}"
-        patch, frame = (f"{side} × {side}" for side in (film.patch_size, film.frame_size))
-        facts.append(Fact("Patch", f"{patch} of {frame} pixels, {where}, standardised"))
+    facts = film_facts(film)
     for name, chapter in chapters().items():
         if name in done.results:
             facts += chapter.facts(done.results[name])
@@ -174,7 +98,7 @@ def _facts(done: Reproduction, film: FilmRecord, durations: Mapping[str, float])
     facts += [
         Fact("Departures from the paper", listed(sorted(_departures(done)))),
         Fact("Seed", listed(sorted({settings.seed for settings in done.asked.values()}))),
-        Fact("Versions", ", ".join([f"psmt {psmt.__version__}", *(f"{n} {v}" for n, v in _versions().items())])),
+        versions_fact(),
     ]
     if durations:
         parts = ", ".join(f"{stage} {seconds(value)}" for stage, value in durations.items())

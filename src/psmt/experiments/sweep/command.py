@@ -71,7 +71,7 @@ class SweepOptions(PatchOptions):
             base,
             n_atoms=self.atoms or base.n_atoms,
             n_components=unless_auto(self.components, None),
-            alpha=self.alpha,
+            alpha=self.price,
             lam=self.lam or base.lam,
             seed=self.seed,
             departures=self.departures.settings(),

@@ -122,7 +122,7 @@ class SweepSettings:
         smaller = [size for size in smaller_sizes(min(self.n_atoms)) if max(self.windows(size)) <= n_frames]
         added = tuple(sorted(smaller[: 3 - len(whole)]))
         if not added and n_frames < self._smallest_window():
-            needed = min(self._smallest_window(), *self.windows(LADDER[-1]))
+            needed = min(self._smallest_window(), max(self.windows(LADDER[-1])))
             return None, f"the film has {n_frames:,} frames; the smallest window that is tried needs {needed:,}"
         note = ""
         if added:

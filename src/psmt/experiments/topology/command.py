@@ -57,11 +57,12 @@ class TopologyOptions(PatchOptions):
             n_atoms=atoms,
             window=self.window or 3 * atoms,
             n_components=unless_auto(self.components, None),
-            alpha=self.alpha,
+            alpha=self.price,
             chosen=self.atom or None,
             seed=self.seed,
             departures=self.departures.settings(),
             solver=self.solver,
+            series=self.series,
         )
 
 

@@ -18,15 +18,15 @@ BETWEEN = "#9aa1a9"
 
 def atom_map_figure(result: TopologyResult) -> Figure:
     """Figure of all used atoms, those that move together side by side; the chosen atoms are framed."""
-    atom_map = result.atom_map
+    atom_map, series = result.atom_map, result.settings.series
     place = {int(atom): where for atom, where in zip(atom_map.atoms, atom_map.places, strict=True)}
-    tall, wide = as_picture(result.dictionary[0]).shape
+    tall, wide = as_picture(result.dictionary[0], series=series).shape
     gap = max(1, tall // 8)
     rows, columns = atom_map.shape
     canvas = np.full((max(rows * (tall + gap) - gap, 1), max(columns * (wide + gap) - gap, 1)), np.nan)
     for atom, (row, column) in place.items():
         top, left = row * (tall + gap), column * (wide + gap)
-        canvas[top : top + tall, left : left + wide] = as_picture(contrast(result.dictionary[atom]))
+        canvas[top : top + tall, left : left + wide] = as_picture(contrast(result.dictionary[atom]), series=series)
     inside = WIDTH - 0.3
     map_height = inside * canvas.shape[0] / canvas.shape[1]
     height = map_height + 1.25

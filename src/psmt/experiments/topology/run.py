@@ -131,7 +131,7 @@ def assemble(
         )
 
     side = isqrt(dictionary.shape[1])
-    pictures = side * side == dictionary.shape[1] and side > MAX_SHIFT
+    pictures = not settings.series and side * side == dictionary.shape[1] and side > MAX_SHIFT
     return TopologyResult(
         settings=settings,
         dictionary=dictionary,

@@ -13,7 +13,7 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.experiments.window_graphs import MIN_USES, THRESHOLD
 from psmt.types import Ints
-from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real
+from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real, truth
 
 N_NULLS = 19
 """Draws of each null: what lies beyond all of them has p <= 1 / 20."""
@@ -56,6 +56,8 @@ class TopologySettings:
         From the paper.
     solver : {'closed', 'sgd'}
         Of step 5.
+    series : bool
+        The values are a series, no patches: atoms are drawn as bars, and nothing is shifted to be compared.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class TopologySettings:
     seed: int = 0
     departures: Departures = OURS
     solver: str = "closed"
+    series: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(2),
@@ -93,6 +96,7 @@ class TopologySettings:
         "n_nulls": count(N_NULLS),
         "seed": count(0),
         "solver": choice("closed", "sgd"),
+        "series": truth(),
     }
 
     def __post_init__(self) -> None:

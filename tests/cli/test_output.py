@@ -1,0 +1,179 @@
+"""What commands say: reports and summaries of all, tables on narrow screens, progress in pipes, words of errors."""
+
+import io
+import json
+import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from time import sleep
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import wave
+from psmt.cli import main
+from psmt.cli.app import app
+from psmt.cli.bars import Bars
+from psmt.cli.screen import fitting_columns, show_table
+from psmt.cli.wording import as_typed
+from psmt.experiments import EXPERIMENTS, experiment_of
+from psmt.experiments.phases import Phase
+from psmt.experiments.prediction.phase import predict_phase
+from psmt.experiments.prediction.section import COLUMNS, KEY
+from psmt.figures.panels import as_picture
+from psmt.report import Cell, Table
+
+SMALL = {"horizon": 3, "n_atoms": 12, "window": 40, "n_components": 4, "alpha": 0.1, "lam": 0.1}
+
+
+def run(*arguments):
+    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
+        code = main([str(argument) for argument in arguments])
+    return code, stdout.getvalue(), stderr.getvalue()
+
+
+# Reports and summaries
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    """A TIFF stack of 60 pages."""
+    path = tmp_path_factory.mktemp("stack") / "cells.tif"
+    pages = [Image.fromarray(page) for page in np.random.default_rng(0).integers(0, 255, (60, 24, 24), dtype=np.uint8)]
+    pages[0].save(path, save_all=True, append_images=pages[1:])
+    return path
+
+
+def test_a_stack_has_a_report_and_a_summary_for_machines(stack, tmp_path):
+    options = ["--size", 24, "--patch", 4, "--alpha", 0.3, "--workers", 1, "--out", tmp_path, "--json"]
+    code, stdout, stderr = run("reconstruct", stack, *options)
+    assert code == 0, stderr
+    (line,) = stdout.splitlines()
+    told = json.loads(line)
+    assert told == json.loads((tmp_path / "summary.json").read_bytes())
+    assert (told["command"], told["film"]["name"], told["film"]["n_frames"]) == ("reconstruct", "cells.tif", 60)
+    # The paper's 512 atoms do not fit: fewer are taken, and that is said.
+    assert told["settings"]["reconstruction"]["n_atoms"] == 32
+    assert "M = 32 was used" in stderr and "M = 32 was used" in told["notes"][0]
+    page = (tmp_path / "report.html").read_text()
+    assert "psmt reconstruct on “cells.tif”" in page and "M = 32 was used" in page
+    assert page.count("<img") >= 2  # the figure, and the frame with the patch's place
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_a_report_and_numbers(name):
+    experiment = experiment_of(name)
+    assert "report.html" in experiment.files or experiment.page or experiment.chapter
+    assert "summary.json" in experiment.files or experiment.summary or experiment.chapter
+
+
+# Series
+
+
+def _series():
+    moments = wave(80, 4) + 0.1 * np.random.default_rng(0).standard_normal((80, 4))
+    return moments, moments * [1e4, 1e-3, 1.0, 50.0] + [9e5, 0.0, -3.0, 1.0]
+
+
+def test_units_of_a_series_do_not_matter():
+    plain, odd = (predict_phase(values, Phase("one", 60), series=True, **SMALL) for values in _series())
+    for method, score in plain.scores.items():
+        np.testing.assert_allclose(odd.scores[method].vs_frame, score.vs_frame, rtol=1e-4)
+
+
+def test_nothing_of_the_future_is_in_a_prediction():
+    values, _ = _series()
+    later = values.copy()
+    later[62:] *= 100.0
+    told = [predict_phase(own, Phase("one", 60), series=True, **SMALL) for own in (values, later)]
+    for method in told[0].scores:
+        first, second = (found.scores[method].predicted[0] for found in told)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_features_of_a_series_are_no_pixels():
+    assert as_picture(np.ones(16)).shape == (4, 4)
+    assert as_picture(np.ones(16), series=True).shape == (32, 16)
+
+
+def test_the_extrapolation_that_was_asked_for_predicts():
+    values, _ = _series()
+    found = {
+        name: predict_phase(values, Phase("one", 60), series=True, extrapolation=name, **SMALL).scores
+        for name in ("linear", "hold", "dynamics")
+    }
+    predicted = [scores["psmt"].predicted for scores in found.values()]
+    assert not np.allclose(predicted[0], predicted[1]) and not np.allclose(predicted[0], predicted[2])
+    np.testing.assert_array_equal(found["linear"]["baseline2"].predicted, found["hold"]["baseline2"].predicted)
+    for command in ("predict", "reproduce"):
+        _, bound, _ = app.parse_args([command, "film.mp4", "--extrapolation", "dynamics"])
+        given = next(value for value in bound.arguments.values() if hasattr(value, "settings")).settings()
+        settings = given["prediction"] if isinstance(given, dict) else given
+        assert settings.extrapolation == "dynamics"
+
+
+# The screen
+
+
+@pytest.fixture
+def table():
+    row = [Cell("PSMT, learned gain"), Cell("−3.54"), Cell("0.0123"), Cell("13.41", "loses"), Cell("0.392"), Cell("1")]
+    return Table("methods", COLUMNS, [row], key=KEY)
+
+
+@pytest.mark.parametrize(("width", "kept"), [(120, [0, 1, 2, 3, 4, 5]), (60, [0, 1, 3, 5]), (40, [0, 1])])
+def test_a_narrow_screen_keeps_the_key_columns(table, width, kept, monkeypatch):
+    assert fitting_columns(table, width) == kept
+    monkeypatch.setenv("COLUMNS", str(width))
+    with redirect_stdout(io.StringIO()) as shown:
+        show_table(table)
+    assert all(len(line) <= width for line in shown.getvalue().splitlines())
+    assert "…" not in shown.getvalue()
+    assert ("No room" in shown.getvalue()) == (len(kept) < 6)
+
+
+def test_a_long_step_is_told_in_a_pipe():
+    with redirect_stderr(io.StringIO()) as stderr, Bars(interval=0.02) as progress:
+        progress("codes", 1, 4)
+        sleep(0.1)
+        progress("codes", 2, 4)
+        sleep(0.1)
+        progress("codes", 4, 4)
+    first, *_, last = stderr.getvalue().splitlines()
+    assert first.startswith("psmt: codes: 1 of 4 after 0.")
+    assert any(", about " in line and " left" in line for line in stderr.getvalue().splitlines())
+    assert last.startswith("psmt: codes: 4 done in ")
+
+
+# Words
+
+
+def test_errors_speak_of_options():
+    assert as_typed("n_components=9 is more; use n_components <= 4, or a longer window", ["predict"]) == (
+        "--components 9 is more; use --components <= 4, or a longer window"
+    )
+    assert as_typed("patch_size=9 of a larger frame_size", ["sweep"]) == "--patch 9 of a larger --size"
+    assert as_typed("n_atoms=9", ["live"]) == "n_atoms=9"
+
+
+@pytest.mark.parametrize("command", ["readings", "predict-video", "brain"])
+def test_who_has_no_letter_says_why(command):
+    code, _, stderr = run(command, "film.mp4", "--literal")
+    assert code == 2
+    assert f"psmt {command} takes no --literal: " in stderr
+
+
+def test_locality_takes_the_letter():
+    _, bound, _ = app.parse_args(["locality", "film.mp4", "--literal"])
+    settings = bound.arguments["given"].settings()
+    assert settings.departures.half_stencils and settings.departures.rank_tol == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell):
+    code, script, _ = run("completion", shell)
+    assert code == 0
+    for word in ("predict-video", "reconstruct", "extrapolation", "dynamics"):
+        assert word in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
