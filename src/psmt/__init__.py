@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from psmt.sources import open_frames
     from psmt.video.model import FramePSMT
 
-__all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "datasets", "live", "open_frames", "plot", "read_patches"]
+__all__ = [
+    "PSMT",
+    "FramePSMT",
+    "SparseCoder",
+    "TemporalEmbedding",
+    "datasets",
+    "live",
+    "open_frames",
+    "plot",
+    "read_patches",
+]
 
 __version__ = "0.1.0"
 

@@ -11,9 +11,9 @@ Each gives a `Dataset`: ``X`` (time, features), what a model is fitted to. Nothi
 
 **Bring your own.** `load` takes the path of a film (mp4, mov, mkv, ..), of a folder of images or of a TIFF stack, and
 makes standardised patches of it; it takes a ``.csv`` or ``.tsv`` table (a line per moment, a column per feature), a
-``.mat`` file, a pandas data frame or an array ``(time, features)`` as a series, which is left as it is (`PSMT.for_series`
-scales it). What has more than one file or subject is joined by `psmt.series.join_series`. A kind of file that nobody here
-knows is a source of its own: read it into an array, or see "A source" in CONTRIBUTING.md.
+``.mat`` file, a pandas data frame or an array ``(time, features)`` as a series, which is left as it is
+(`PSMT.for_series` scales it). Several subjects or sessions are joined by `psmt.series.join_series`. A kind of file that
+nobody here knows: read it into an array, or see "A source" in CONTRIBUTING.md.
 
 >>> import numpy as np
 >>> data = load(np.random.default_rng(0).standard_normal((300, 31)))

@@ -134,5 +134,6 @@ def _for_each_film(
                 if options.force:
                     folders.start_over(target)
                 with Bars() as progress:
-                    shown = work(film, Run(folder=target, executor=executor, progress=progress, device=options.engine))
+                    run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
+                    shown = work(film, replace(run, picture_shape=options.picture_shape(film)))
             show(shown)

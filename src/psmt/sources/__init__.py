@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.bold import BOLD, BoldSimulation
-from psmt.sources.contract import Film, FilmSlice, FrameSource, FrameStream, IndexedFilm, Opener, check_stop, require_film
+from psmt.sources.contract import (
+    Film,
+    FilmSlice,
+    FrameSource,
+    FrameStream,
+    IndexedFilm,
+    Opener,
+    check_stop,
+    require_film,
+)
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
 from psmt.sources.matlab import MAT

@@ -105,8 +105,8 @@ class Film(FrameSource):
 
     def __getitem__(self, key: int | slice) -> Any:
         raise FrameSourceError(
-            f"{self.name} is read in order, not by index; iterate over it, take its first frames by head(stop), or save "
-            "it as a folder of images or a .npy file"
+            f"{self.name} is read in order, not by index; iterate over it, take its first frames by head(stop), or "
+            "save it as a folder of images or a .npy file"
         )
 
 

@@ -253,7 +253,8 @@ def parse_glide(source: str) -> GlideFilm:
     name, _, query = source.removeprefix("builtin:").partition("?")
     if name != "glide":
         raise FrameSourceError(
-            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, builtin:shapes and builtin:bold"
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, "
+            "builtin:shapes and builtin:bold"
         )
     kinds: dict[str, tuple[str, type]] = {
         "frames": ("n_frames", int),

@@ -1,4 +1,4 @@
-"""Moving shapes: ``builtin:shapes``, discs, squares and bars that go straight on and turn, each at its own known pace."""
+"""Moving shapes: ``builtin:shapes``, discs, squares and bars that go straight on and turn, at a known pace."""
 
 from __future__ import annotations
 

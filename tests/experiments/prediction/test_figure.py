@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from psmt.evaluation import METHODS
 from psmt.experiments.prediction.claims import comparisons
 from psmt.experiments.prediction.effects_figure import effects_figure
-from psmt.experiments.prediction.figure import METHOD_STYLES, prediction_figure, shown_steps
-from psmt.experiments.prediction.phase import METHODS
+from psmt.experiments.prediction.figure import prediction_figure, shown_steps
 from psmt.figures import png
+from psmt.figures.methods import METHOD_STYLES
 
 
 def panels(figure):
