@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def draw_sweep(axes: Axes, table: Sequence[Entry]) -> None:
     for i, size in enumerate(sizes):
         rows = sorted((row for row in there if row.n_atoms == size), key=lambda row: row.window)
         at = np.array([ratios.index(round(row.window / size, 2)) for row in rows]) + 0.14 * (i - (len(sizes) - 1) / 2)
-        look = {"color": size_colour(i), "marker": MARKERS[i % len(MARKERS)]}
+        look: dict[str, Any] = {"color": size_colour(i), "marker": MARKERS[i % len(MARKERS)]}
         means, stds = [row.trimmed_mean for row in rows], [row.trimmed_std for row in rows]
         axes.errorbar(
             at, means, yerr=stds, linewidth=1.5, elinewidth=1.0, markersize=5.4, zorder=4, label=f"M = {size:,}", **look

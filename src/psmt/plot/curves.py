@@ -52,6 +52,7 @@ def prediction(
     phase : str, optional
         Which one of a table; the first.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     if is_table(given):
         return _errors(given, phase, ax)
@@ -144,6 +145,7 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     frames : array_like (time, ..), optional
         What came after the frames that the model knows.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if is_table(given):
@@ -169,7 +171,7 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     ax = axes_of(ax, (7.5, 2.8))
     ax.plot(time, np.maximum(values, 1e-3), color=COLOURS[0], linewidth=1.1, label="surprise")
     ax.axhline(1.0, color=QUIET, linewidth=0.8, linestyle=(0, (2, 2)), label="usual")
-    for i, cut in enumerate(cuts):
+    for i, cut in enumerate(cuts.tolist()):
         ax.axvline(cut, color=COLOURS[1], linewidth=1.2, alpha=0.8, label="cut" if i == 0 else None)
     ax.set_yscale("log")
     style_axes(ax)
@@ -200,6 +202,7 @@ def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Ax
     lam : float, optional
         Which λ of a table; the first.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     if hasattr(given, "choice_"):
         return _chosen(given, ax)

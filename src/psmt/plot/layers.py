@@ -31,6 +31,7 @@ def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = N
     shape : (height, width), None or 'auto'
         Of the picture that features are the pixels of; None draws bars. See `psmt.plot`.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
 
     Examples
     --------
@@ -66,6 +67,7 @@ def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -
     n, last : int
         Atoms and frames to show at the most.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     check_count("n", n)
     check_count("last", last)
@@ -87,7 +89,6 @@ def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
     bar.set_label("activity", fontsize=SMALL, color=INK)
     bar.ax.tick_params(labelsize=SMALL)
-    bar.outline.set_visible(False)  # type: ignore[operator]  matplotlib types it as a spine's container
     share = (activity > 0).mean()
     label(ax, f"Codes: {share:.1%} of activities are above zero", "frame, from the latest", "atom, most used on top")
     return ax
@@ -107,6 +108,7 @@ def trajectory(
     components : (int, int)
         Which two; 0 is the straightest.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     if not hasattr(model, "transform"):
         points = numbers(model, "points")

@@ -44,6 +44,7 @@ def topology(
     shape : (height, width), None or 'auto'
         Of atoms that are pictures, see `psmt.plot`.
     ax : Axes, optional
+        Where to draw; a new figure's where none is given.
     """
     if is_table(model):
         return _over_time(model, ax)

@@ -100,7 +100,7 @@ class MovingShapes(IndexedFilm):
 
     def motion(self) -> ShapesMotion:
         """Return where each shape is in all frames: the truth."""
-        return self._places(np.arange(self.n_frames))
+        return self._places(np.arange(float(self.n_frames)))
 
     @property
     def velocity(self) -> Array:
@@ -138,7 +138,8 @@ class MovingShapes(IndexedFilm):
         across = np.cos(angle) * right - np.sin(angle) * down[:, None]
         tall, wide = HALF_SIDES[kind] * self.size
         outside = np.hypot(along, across) - tall if kind == 0 else np.maximum(abs(along) - tall, abs(across) - wide)
-        return np.clip(0.5 - outside / SOFT, 0.0, 1.0)
+        cover: Array = np.clip(0.5 - outside / SOFT, 0.0, 1.0)
+        return cover
 
 
 _KINDS: dict[str, tuple[str, type]] = {
