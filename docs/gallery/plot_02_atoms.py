@@ -2,8 +2,8 @@
 What do the atoms look like?
 ============================
 
-Layer 1 writes each frame as a sum of few atoms, which it learns from the film. Those of films are edges and blobs at many
-places, as in the first stage of the visual cortex.
+Layer 1 writes each frame as a sum of few atoms, which it learns from the film. Those of films are edges and blobs at
+many places, as in the first stage of the visual cortex.
 """
 
 from psmt import PSMT, datasets, plot

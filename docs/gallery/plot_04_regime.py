@@ -2,9 +2,9 @@
 When does the straight line win?
 ================================
 
-The paper continues the film by a straight line in the embedding. How well that does depends on how fast the film is: on
-a slow film there is hardly anything to predict, and on a fast one nothing of the last frames is left. We measure it, and
-set it against copying the last frame and against the mean of the past.
+The paper continues the film by a straight line in the embedding. How well that does depends on how fast the film is:
+on a slow film there is hardly anything to predict, and on a fast one nothing of the last frames is left. We measure
+it, and set it against copying the last frame and against the mean of the past.
 """
 
 import matplotlib.pyplot as plt
@@ -31,9 +31,8 @@ for speed in speeds:
         score = teacher_forced(make().fit(X[:500]), X[500:], X[500:])
         errors[name].append(score.vs_frame.mean())
 
-# %%
-# Where the line is above that of copying, the straight line loses. ``psmt regimes`` makes this map with many films, and
-# ``psmt predict`` says where on it a film of yours lies.
+# %% # Where the line is above that of copying, the straight line loses. ``psmt regimes`` makes this map with many
+films, and # ``psmt predict`` says where on it a film of yours lies.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, values in errors.items():

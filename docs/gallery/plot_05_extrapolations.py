@@ -2,9 +2,9 @@
 Straight line, learned gain, or holding?
 ========================================
 
-Step 6 of the algorithm says where the next point lies. The paper goes straight on. ``'gain'`` learns how far to go on, and
-``'hold'`` stays, which is copying the code. On a noisy film the last step is noise for a good part, and a straight line
-doubles it.
+Step 6 of the algorithm says where the next point lies. The paper goes straight on. ``'gain'`` learns how far to go
+on, and ``'hold'`` stays, which is copying the code. On a noisy film the last step is noise for a good part, and a
+straight line doubles it.
 """
 
 import matplotlib.pyplot as plt
@@ -38,4 +38,4 @@ for i, name in enumerate(shown):
     ax.bar(at, [table[name, noise] for noise in noises], width=0.12, label=name, color=colour)
 ax.set_xticks(range(len(noises)), [f"noise {noise:g}" for noise in noises])
 ax.set(ylabel="MSE one step ahead", title="What step 6 is worth, by the noise of the film")
-ax.legend(frameon=False, ncols=2)
+ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

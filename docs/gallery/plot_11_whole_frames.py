@@ -2,8 +2,8 @@
 Can whole frames be predicted?
 ==============================
 
-`FramePSMT` predicts all pixels of a film: the last frame plus a blend of changes, whose weights are learned while the film
-runs. Shapes that move straight on, whose motion is known, show what it can do.
+`FramePSMT` predicts all pixels of a film: the last frame plus a blend of changes, whose weights are learned while the
+film runs. Shapes that move straight on, whose motion is known, show what it can do.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 How is a model kept, and does it go on alike?
 =============================================
 
-``save`` writes arrays and JSON, never a pickle. What is loaded predicts the same to the last bit, and goes on learning
-from there, on another machine or next year.
+``save`` writes arrays and JSON, never a pickle. What is loaded predicts the same to the last bit, and goes on
+learning from there, on another machine or next year.
 """
 
 from pathlib import Path
@@ -13,12 +13,12 @@ import numpy as np
 
 from psmt import PSMT, datasets, plot
 
-data = datasets.load_shapes(420, speed=0.3, size=12)
-model = PSMT(n_atoms=48, window=240, n_components=16, lam=0.1, random_state=0).fit(data.X[:400])
+data = datasets.load_glide(420, speed=0.8, patch_size=10)
+model = PSMT(n_atoms=48, window=240, extrapolation="dynamics", random_state=0).fit(data.X[:400])
 
 with TemporaryDirectory() as folder:
-    model.save(Path(folder) / "shapes.psmt")
-    loaded = PSMT.load(Path(folder) / "shapes.psmt")
+    model.save(Path(folder) / "leaves.psmt")
+    loaded = PSMT.load(Path(folder) / "leaves.psmt")
     plot.save(plot.atoms(loaded, shape=data.picture_shape), Path(folder) / "atoms.pdf")  # or .svg, or .png
     print([file.name for file in sorted(Path(folder).iterdir())])
 

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psmt import datasets, plot
+    from psmt import datasets as datasets
+    from psmt import plot as plot
     from psmt.coding import SparseCoder
     from psmt.embedding import TemporalEmbedding
     from psmt.live.notebook import live

@@ -1,4 +1,4 @@
-"""Pictures of models, series and tables, one function each; see docs/plots.md and the gallery.
+"""Pictures of models, series and tables, one function each; the gallery (docs/gallery) shows them at work.
 
 ===============  =================================================================  =======================
 `atoms`          what layer 1 has learned                                           model, dictionary
@@ -10,9 +10,9 @@
 `sweep`          errors by size and price                                           model, sweep.csv
 ===============  =================================================================  =======================
 
-Each draws on the `ax` that it is given, or on one of a new figure, and returns it. A table is the path of a CSV file that
-a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save` writes PNG, PDF or SVG, by
-the name of the file.
+Each draws on the `ax` that it is given, or on one of a new figure, and returns it. A table is the path of a CSV file
+that a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save` writes PNG, PDF or
+SVG, by the name of the file.
 
 Where features are the pixels of a picture they are drawn as one, else as bars or lines. A dataset knows which it is
 (`psmt.datasets.Dataset.picture_shape`), and ``shape`` tells it. ``shape="auto"`` looks: the features must fill a square

@@ -19,7 +19,7 @@ from psmt.figures.style import COLOURS, QUIET, RULE, SMALL, style_axes
 from psmt.plot.drawn import Shape, axes_of, label, numbers, shape_of
 from psmt.plot.tables import is_table, read_table
 
-_PICTURES = 3
+_PICTURES = 4
 """Atoms of each coloured part that are shown as pictures."""
 
 
@@ -53,7 +53,7 @@ def topology(
     matrix = numbers(getattr(model, "embedding_", model), "embedding")
     used, similarity = similar_columns(matrix, None, engine_for("cpu"))
     pairs = links(used, similarity, threshold)
-    ax = axes_of(ax, (6.4, 5.6))
+    ax = axes_of(ax, (7.4, 4.4))
     ax.set_axis_off()
     label(ax, f"{len(pairs):,} links between {len(used):,} atoms (cosine above {threshold:g})")
     if not len(pairs):
@@ -71,22 +71,21 @@ def topology(
     ax.set_aspect("equal")
     if (dictionary := getattr(model, "dictionary_", None)) is not None:
         known = shape_of(shape, model.codes_[-200:] @ dictionary)
-        for k in largest[:4]:
+        for row, k in enumerate(largest):
             # Where the part is densest, so that pictures stand for the whole of it.
             degree = np.bincount(edges.ravel(), minlength=len(linked)) * (part == k)
-            for node in np.argsort(-degree, kind="stable")[:_PICTURES]:
-                _show_atom(ax, as_picture(contrast(dictionary[linked[node]]), known), positions[node], colours[node])
+            for column, node in enumerate(np.argsort(-degree, kind="stable")[: min(_PICTURES, sizes[k])]):
+                picture = as_picture(contrast(dictionary[linked[node]]), known)
+                _show_atom(ax, picture, (1.5 + 0.42 * column, 1.05 - 0.42 * row), COLOURS[row])
+        ax.set_xlim(-1.1, 1.5 + 0.42 * _PICTURES)
     return ax
 
 
-def _show_atom(ax: Axes, picture: Any, place: Any, colour: str) -> None:
-    image = OffsetImage(picture, zoom=30 / max(picture.shape), cmap="gray", clim=(-1, 1), interpolation="nearest")
-    frame = {"edgecolor": colour, "linewidth": 1.6, "boxstyle": "square,pad=0.05"}
-    # Outside of the disc that the nodes fill, on the same side.
-    outside = 1.45 * place / max(float(np.hypot(*place)), 1e-9)
-    arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.7}
-    ax.add_artist(AnnotationBbox(image, tuple(place), xybox=tuple(outside), pad=0.0, bboxprops=frame, arrowprops=arrow))
-    ax.set(xlim=(-1.75, 1.75), ylim=(-1.75, 1.75))
+def _show_atom(ax: Axes, picture: Any, place: tuple[float, float], colour: str) -> None:
+    """A picture beside the graph, framed in the colour of its part."""
+    image = OffsetImage(picture, zoom=28 / max(picture.shape), cmap="gray", clim=(-1, 1), interpolation="nearest")
+    frame = {"edgecolor": colour, "linewidth": 1.8, "boxstyle": "square,pad=0.05"}
+    ax.add_artist(AnnotationBbox(image, place, pad=0.0, bboxprops=frame))
 
 
 def _over_time(table: Any, ax: Axes | None) -> Axes:
