@@ -87,7 +87,7 @@ def test_films_have_a_length_and_frames_and_slices(tmp_path, make):
     assert next(iter(part.iter_colour())).shape[-1] == 3
     assert part.checksum() != film.checksum() != film[1:].checksum()
     assert len(film.head(3)) == 3
-    with pytest.raises(IndexError, match="frame 7 is outside .*; it has the frames 0 to 6"):
+    with pytest.raises(IndexError, match=r"frame 7 is outside .*; it has the frames 0 to 6"):
         film[7]
     with pytest.raises(IndexError, match="none of them is in"):
         film[5:2]

@@ -31,8 +31,9 @@ for speed in speeds:
         score = teacher_forced(make().fit(X[:500]), X[500:], X[500:])
         errors[name].append(score.vs_frame.mean())
 
-# %% # Where the line is above that of copying, the straight line loses. ``psmt regimes`` makes this map with many
-films, and # ``psmt predict`` says where on it a film of yours lies.
+# %%
+# Where the line is above that of copying, the straight line loses. ``psmt regimes`` makes this map with many films,
+# and ``psmt predict`` says where on it a film of yours lies.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, values in errors.items():

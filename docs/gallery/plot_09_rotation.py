@@ -17,8 +17,9 @@ periods = np.array([23.0, 41.0, 67.0])
 sources = np.hstack([np.cos(2 * np.pi * t / periods), np.sin(2 * np.pi * t / periods)])
 X = sources @ rng.standard_normal((6, 31)) + 0.05 * rng.standard_normal((640, 31))
 
-# %% # Forty steps ahead, of which it is told none, against copying, the mean, and a straight line through the last
-two frames.
+# %%
+# Forty steps ahead, of which it is told none, against copying, the mean, and a straight line through the last two
+# frames.
 
 past, future = X[:600], X[600:]
 model = PSMT.for_series(random_state=0).fit(past)
