@@ -54,4 +54,5 @@ ax.set(
     title="Walk-forward errors of the grid",
     xticks=grid["window"],
 )
+ax.set_ylim(bottom=0.8)
 ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
