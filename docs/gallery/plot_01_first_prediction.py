@@ -10,13 +10,13 @@ import numpy as np
 
 from psmt import PSMT, datasets, plot
 
-data = datasets.load_glide(900, speed=0.8, patch_size=12)
+data = datasets.load_glide(900, speed=0.8, patch_size=12, seed=5)
 past, future = data.X[:800], data.X[800:808]
 
 # %%
 # ``fit`` learns a dictionary from the past, codes its last ``window`` frames, and chooses the rest by predicting the
 # end of the past from what lies before it. ``extrapolation="dynamics"`` goes on by a matrix that is learned from the
-# window; the paper's straight line, the default, loses to copying on this film.
+# window; the default is the straight line of the paper.
 
 model = PSMT(n_atoms=64, window=400, extrapolation="dynamics", random_state=0).fit(past)
 print(f"chosen: f = {model.n_components_}, lambda = {model.lam_:g}")
