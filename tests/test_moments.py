@@ -122,7 +122,7 @@ def test_a_copy_from_the_state_goes_on_bit_for_bit(operations):
 
 def test_a_state_that_does_not_fit_together_is_refused(operations):
     state = operations.moments(sparse_codes(20)).state
-    with pytest.raises(ValueError, match="moments.products is not that of the codes"):
+    with pytest.raises(ValueError, match=r"moments\.products is not that of the codes"):
         operations.moments_from_state(state | {"products": np.zeros((3, 3))})
 
 

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from psmt import datasets as datasets
+    from psmt import plot as plot
     from psmt.coding import SparseCoder
     from psmt.embedding import TemporalEmbedding
     from psmt.live.notebook import live
@@ -23,7 +25,17 @@ if TYPE_CHECKING:
     from psmt.sources import open_frames
     from psmt.video.model import FramePSMT
 
-__all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "live", "open_frames", "read_patches"]
+__all__ = [
+    "PSMT",
+    "FramePSMT",
+    "SparseCoder",
+    "TemporalEmbedding",
+    "datasets",
+    "live",
+    "open_frames",
+    "plot",
+    "read_patches",
+]
 
 __version__ = "0.1.0"
 
@@ -39,8 +51,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `psmt --help` need not wait for numba and scikit-learn."""
-    if name == "live":
-        return import_module("psmt.live")  # a package that can be called
+    if name in ("datasets", "live", "plot"):  # `live` is a package that can be called
+        return import_module(f"psmt.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'psmt' has no attribute {name!r}")

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from psmt.engines import Engine
 from psmt.types import Array
 
+THRESHOLD = 0.7
+"""Cosine similarity of two columns of P above which the paper links two atoms."""
+
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
     """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""

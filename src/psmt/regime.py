@@ -100,14 +100,14 @@ def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
     needed = np.unique(times[:, None] + np.arange(LONGEST_LAG + POOLED))
     patches = np.asarray(series[needed]).reshape(-1, side, side)
     times = np.searchsorted(needed, times)
-    if not _is_picture(patches[times]):
+    if not looks_like_pictures(patches[times]):
         return None
     speeds, steps, weights = _motion(patches, times)
     slow, speed, fast = _quantiles(speeds, weights, (0.25, 0.5, 0.75))
     return Regime(speed, _noise(patches[times], patches[times + 1], steps), slow, fast)
 
 
-def _is_picture(patches: Array) -> bool:
+def looks_like_pictures(patches: Array) -> bool:
     """Whether neighbours in patches (n, side, side) are alike, both along rows and along columns."""
     energy = np.mean(patches**2)
     along = [np.mean(patches[:, 1:] * patches[:, :-1]), np.mean(patches[:, :, 1:] * patches[:, :, :-1])]

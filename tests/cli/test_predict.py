@@ -17,10 +17,11 @@ import pytest
 import psmt
 from psmt import read_patches
 from psmt.cli import main
+from psmt.evaluation import METHODS
 from psmt.experiments.prediction import phase
 from psmt.experiments.prediction.command import PredictOptions
-from psmt.experiments.prediction.phase import METHODS, summarise
 from psmt.experiments.prediction.phase import Row as PredictionRow
+from psmt.experiments.prediction.phase import summarise
 
 FILM = "builtin:glide?frames=260"
 TINY = [

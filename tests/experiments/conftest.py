@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psmt.evaluation import Score
-from psmt.experiments.prediction.phase import METHODS, PhaseResult
+from psmt.evaluation import METHODS, Score
+from psmt.experiments.prediction.phase import PhaseResult
 from psmt.experiments.prediction.run import PredictionResult
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.sweep.result import SweepResult

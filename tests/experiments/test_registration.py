@@ -62,13 +62,14 @@ def test_commands_alone_ask_for_what_the_whole_paper_asks_for(quick):
 # Series
 
 
-def test_values_that_fill_no_square_are_bars():
-    bars = as_picture(np.array([2.0, -1.0, 0.0, 0.5, -9.0]), limit=2.0)
+def test_values_that_are_no_pixels_are_bars_even_where_they_would_fill_a_square():
+    bars = as_picture(np.array([2.0, -1.0, 0.0, 0.5, -9.0]), None, limit=2.0)
     assert bars.shape == (32, 5)
     np.testing.assert_array_equal((bars > 0).sum(axis=0), [16, 0, 0, 4, 0])
     np.testing.assert_array_equal((bars < 0).sum(axis=0), [0, 8, 0, 0, 16])
     assert set(np.unique(bars)) == {-2.0, 0.0, 2.0}
-    assert as_picture(np.ones(1000)).shape == (32, 64)
+    assert as_picture(np.ones(1000), None).shape == (32, 64)
+    assert as_picture(np.ones(36), None).shape == (32, 36)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from psmt.experiments.prediction.phase import METHODS
+from psmt.evaluation import METHODS
 from psmt.experiments.prediction.section import prediction_sections
 from psmt.experiments.sweep.section import details_table, paper_table, table_1
 from psmt.experiments.table_1 import PAPER

@@ -162,7 +162,8 @@ def _for_each_film(sources: Sequence[Any], options: FilmOptions, work: Callable[
                 if options.force:
                     folders.start_over(target)
                 with Bars() as progress:
-                    done = work(film, Run(folder=target, executor=executor, progress=progress, device=options.engine))
+                    run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
+                    done = work(film, replace(run, picture_shape=options.picture_shape(film)))
             if options.json:
                 # One line per film, whatever is in it: programs read lines.
                 print(json.dumps(json.loads(done.summary), ensure_ascii=False))

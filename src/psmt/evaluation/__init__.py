@@ -1,11 +1,13 @@
 """Progressive scoring, of series and of whole frames, and the metrics. What is scored is any `psmt.types.Predictor`."""
 
 from psmt.evaluation.intervals import Interval, difference_interval, mean_interval
-from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim
+from psmt.evaluation.methods import METHODS
+from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim, trimmed
 from psmt.evaluation.progressive import Score, free_running, teacher_forced
 from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, score_stream
 
 __all__ = [
+    "METHODS",
     "FrameRow",
     "FrameScore",
     "Interval",
@@ -24,4 +26,5 @@ __all__ = [
     "score_stream",
     "ssim",
     "teacher_forced",
+    "trimmed",
 ]

@@ -16,6 +16,9 @@ FLOOR = 1e-12
 FLAWLESS = 1e-10
 """MSE below which a predicted frame counts as flawless, so that its PSNR is 100 dB and not infinite."""
 
+TRIMMED = 0.25
+"""Share of the errors that is left out at each end of Table 1."""
+
 # Of Wang, Bovik, Sheikh and Simoncelli (2004): a Gaussian of 11 x 11 pixels, and the two constants.
 _SIGMA, _RADIUS = 1.5, 5
 _LUMINANCE, _CONTRAST = 0.01**2, 0.03**2
@@ -46,6 +49,17 @@ def log_mse(errors: ArrayLike) -> Array:
     [0.0, -2.3, -27.63]
     """
     return np.log(np.maximum(errors, FLOOR))
+
+
+def trimmed(errors: Array) -> Array:
+    """The errors without a quarter at each end, ascending, as Table 1 has them.
+
+    >>> trimmed(np.array([[8.0, 1.0], [2.0, 900.0]]))
+    array([2., 8.])
+    """
+    ordered = np.sort(errors, axis=None)
+    cut = int(TRIMMED * ordered.size)
+    return ordered[cut : ordered.size - cut]
 
 
 def error_ratio(error: float, reference: float) -> float:

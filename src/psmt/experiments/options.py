@@ -304,6 +304,10 @@ class FilmOptions(ABC):
         """A picture of the source for the first screen of its report."""
         return None
 
+    def picture_shape(self, _source: Any, /) -> tuple[int, int] | None:
+        """Height and width of the picture that features are the pixels of; None where they are none."""
+        return None
+
     def executor(self, _settings: Any, /) -> "AbstractContextManager[Executor | None]":
         """Where tasks run: in this process."""
         return nullcontext()
@@ -499,6 +503,12 @@ class PatchOptions(ParallelOptions):
         )
         progress("read frames", len(values), len(values))
         return Scaling.of(values).standardise(values) if self.series else values
+
+    def picture_shape(self, source: "Film | SeriesSource", /) -> tuple[int, int] | None:
+        """That of the patch; a series has none."""
+        from psmt.sources import SeriesSource
+
+        return None if isinstance(source, SeriesSource) else (self.patch, self.patch)
 
     def regime(self, source: "Film | SeriesSource", values: "Array") -> "Regime | None":
         """Speed and noise of what was read; None for a series, and where they cannot be measured."""

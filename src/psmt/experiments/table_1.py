@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psmt.evaluation import Interval, mean_interval
+from psmt.evaluation import Interval, mean_interval, trimmed
+from psmt.evaluation.metrics import TRIMMED
 from psmt.types import Array
 
 PAPER = {
@@ -25,9 +26,6 @@ PAPER = {
 PAPER_SIZE = min(mean for mean, _ in PAPER.values()), max(mean for mean, _ in PAPER.values())
 """Least and largest mean of the paper's Table 1."""
 
-TRIMMED = 0.25
-"""Share of the errors that is left out at each end of Table 1."""
-
 MARGIN = 0.01
 """Trimmed means whose ratio is closer to 1 than this are a tie."""
 
@@ -38,17 +36,6 @@ BLOCKS = 6
 """Blocks that a film is cut into at the least. A block is a window long, as all its frames may lie in one window; but
 on the highway the differences of two frames correlate by less than a half beyond a quarter of the window, so a film of
 few windows may be cut finer."""
-
-
-def trimmed(errors: Array) -> Array:
-    """The errors without a quarter at each end, ascending, as Table 1 has them.
-
-    >>> trimmed(np.array([[8.0, 1.0], [2.0, 900.0]]))
-    array([2., 8.])
-    """
-    ordered = np.sort(errors, axis=None)
-    cut = int(TRIMMED * ordered.size)
-    return ordered[cut : ordered.size - cut]
 
 
 def compare(

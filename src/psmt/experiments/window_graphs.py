@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.atom_graph import links, similar_columns
+from psmt.atom_graph import THRESHOLD, links, similar_columns
 from psmt.embedding import solve_closed_form, solve_window
 from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
@@ -17,9 +17,6 @@ from psmt.experiments.coding_tasks import unpack_codes
 from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Result
-
-THRESHOLD = 0.7
-"""Cosine similarity of two columns of P above which the paper links two atoms."""
 
 MIN_USES = 10
 """Frames of a window that an atom is used in before it may have links: a cosine from a handful is an accident."""

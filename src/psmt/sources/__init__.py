@@ -16,12 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.bold import BOLD, BoldSimulation
-from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
+from psmt.sources.contract import (
+    Film,
+    FilmSlice,
+    FrameSource,
+    FrameStream,
+    IndexedFilm,
+    Opener,
+    check_stop,
+    require_film,
+)
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
 from psmt.sources.matlab import MAT
 from psmt.sources.pixels import Frame
 from psmt.sources.series import DATA_FRAME, TEXT, SeriesSource
+from psmt.sources.shapes import SHAPES, MovingShapes, ShapesMotion
 from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
 from psmt.sources.video_files import VIDEO, VideoFilm
 
@@ -29,16 +39,20 @@ __all__ = [
     "ArrayFrames",
     "BoldSimulation",
     "Film",
+    "FilmSlice",
     "Frame",
     "FrameSource",
     "FrameStream",
     "GlideFilm",
     "GlideMotion",
     "ImageFolder",
+    "IndexedFilm",
     "IteratedFrames",
     "LiveVideo",
+    "MovingShapes",
     "NpzFrames",
     "SeriesSource",
+    "ShapesMotion",
     "Spec",
     "TiffStack",
     "VideoFilm",
@@ -63,6 +77,7 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     ARRAY,
     BOLD,
     DATA_FRAME,
+    SHAPES,
     BUILTIN,
     CAMERA,
     URL,
@@ -89,6 +104,7 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
         - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
+        - ``"builtin:shapes"``, discs, squares and bars whose motion is known; options as in `MovingShapes`;
         - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;

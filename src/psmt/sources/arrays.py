@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from psmt.archives import Archive, ArchiveError, read_layout, trouble_named
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Opener, array_checksum, file_checksum, has_suffix
+from psmt.sources.contract import Film, IndexedFilm, Opener, array_checksum, file_checksum, has_suffix
 from psmt.sources.pixels import Frame, channels, check_kind, scaled
 from psmt.sources.series import SeriesSource
 
@@ -23,7 +23,7 @@ _NAMES = ("frames", "series")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ArrayFrames(Film):
+class ArrayFrames(IndexedFilm):
     """The frames of an array, in memory or in a mapped ``.npy`` file. Made by `open_array` and `open_npy`."""
 
     array: NDArray[Any] = field(repr=False)
@@ -33,9 +33,8 @@ class ArrayFrames(Film):
         """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        for index, pixels in enumerate(self.array):
-            yield channels(scaled(pixels, where=f"{self.name}: frame {index}"), colour=colour)
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +43,10 @@ class NpzFrames(Film):
 
     path: Path
     member: str
+    n_frames: int
+
+    def __len__(self) -> int:
+        return self.n_frames
 
     def checksum(self) -> str:
         """Return the sha256 of the file's bytes."""

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from psmt.errors import FrameSourceError
 from psmt.sources.pixels import Frame
 
-__all__ = ["Film", "FrameSource", "FrameStream", "Opener", "require_film"]
+__all__ = ["Film", "FilmSlice", "FrameSource", "FrameStream", "IndexedFilm", "Opener", "require_film"]
 
 _BLOCK = 1 << 20
 
@@ -94,6 +94,78 @@ class Film(FrameSource):
     @abstractmethod
     def checksum(self) -> str:
         """Return the sha256 of what the frames are made from, as 64 hex digits, whatever ``stop`` is."""
+
+    def __bool__(self) -> bool:
+        # Not by its length, which not every film knows.
+        return True
+
+    def __len__(self) -> int:
+        told = "" if self.n_frames is None else f" (its file speaks of {self.n_frames:,})"
+        raise TypeError(f"how many frames {self.name} has is known when it was read{told}; count them as you iterate")
+
+    def __getitem__(self, key: int | slice) -> Any:
+        raise FrameSourceError(
+            f"{self.name} is read in order, not by index; iterate over it, take its first frames by head(stop), or "
+            "save it as a folder of images or a .npy file"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedFilm(Film):
+    """A film each frame of which can be read without those before it: it has a length, and can be indexed and sliced.
+
+    ``film[7]`` and ``film[-1]`` are grey frames, float32 ``(height, width)``; ``film[100:200:2]`` is a film again, of
+    which nothing is read yet.
+
+    >>> from psmt.sources import open_frames
+    >>> film = open_frames("builtin:glide?frames=50")
+    >>> len(film), film[-1].shape, len(film[10::2])
+    (50, (200, 200), 20)
+    """
+
+    n_frames: int
+
+    @abstractmethod
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        """Return the frame at an index from 0 on, ``(height, width)`` or with ``colour`` ``(height, width, 3)``."""
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        for index in range(self.n_frames):
+            yield self._frame(index, colour=colour)
+
+    def __len__(self) -> int:
+        return self.n_frames
+
+    def __getitem__(self, key: int | slice) -> Any:
+        """Return one grey frame, or the film of a slice."""
+        if isinstance(key, slice):
+            frames = range(self.n_frames)[key]
+            if not frames:
+                raise IndexError(f"{self.name} has {self.n_frames} frames, and none of them is in {key}")
+            return FilmSlice(film=self, frames=frames, name=self.name, shape=self.shape, n_frames=len(frames))
+        if isinstance(key, bool) or not isinstance(key, int | np.integer):
+            raise TypeError(f"{self.name}[{key!r}]: a frame has a whole number; or take a slice")
+        if not -self.n_frames <= key < self.n_frames:
+            raise IndexError(
+                f"frame {key} is outside {self.name}; it has the frames 0 to {self.n_frames - 1}, or from -1 back to "
+                f"{-self.n_frames}"
+            )
+        return self._frame(int(key) % self.n_frames, colour=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmSlice(IndexedFilm):
+    """Some frames of a film, in the order of a slice. Made by indexing."""
+
+    film: IndexedFilm
+    frames: range
+
+    def checksum(self) -> str:
+        """Return the sha256 of the film's checksum and of the frames' numbers."""
+        return hashlib.sha256(f"{self.film.checksum()} {self.frames}".encode()).hexdigest()
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        return self.film._frame(self.frames[index], colour=colour)  # noqa: SLF001  it is a film too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

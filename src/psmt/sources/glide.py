@@ -16,7 +16,7 @@ from scipy.ndimage import spline_filter, uniform_filter
 
 from psmt.compiled import njit
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Opener, check_stop, parse_options
+from psmt.sources.contract import IndexedFilm, Opener, check_stop, parse_options
 from psmt.sources.pixels import Frame, channels
 from psmt.types import Array, Levels
 
@@ -116,7 +116,7 @@ class GlideMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlideFilm(Film):
+class GlideFilm(IndexedFilm):
     """A camera that glides over fallen leaves, in one take.
 
     It pans, zooms and turns by fractions of a pixel, at one speed, or in calm and lively stretches that take turns:
@@ -192,6 +192,9 @@ class GlideFilm(Film):
             raise IndexError(f"frame {index} is outside the film; it has the frames 0 to {self.n_frames - 1}")
         return self._render(self.motion(start=index, stop=index + 1), 0)
 
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        return channels(self.frame(index), colour=colour)
+
     def motion(self, start: int = 0, stop: int | None = None) -> GlideMotion:
         """Return the true motion of the camera in the frames ``start`` to ``stop``."""
         stop = self.n_frames if stop is None else stop
@@ -250,7 +253,8 @@ def parse_glide(source: str) -> GlideFilm:
     name, _, query = source.removeprefix("builtin:").partition("?")
     if name != "glide":
         raise FrameSourceError(
-            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide and builtin:bold"
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, "
+            "builtin:shapes and builtin:bold"
         )
     kinds: dict[str, tuple[str, type]] = {
         "frames": ("n_frames", int),

@@ -14,7 +14,7 @@ from PIL import Image
 
 from psmt.archives import trouble_named
 from psmt.errors import FrameSourceError
-from psmt.sources.contract import Film, Opener, file_checksum, has_suffix
+from psmt.sources.contract import IndexedFilm, Opener, file_checksum, has_suffix
 from psmt.sources.pixels import Frame, channels, scaled
 
 __all__ = ["IMAGES", "TIFF", "ImageFolder", "TiffStack", "open_images", "open_tiff"]
@@ -29,7 +29,7 @@ _IMAGEJ = re.compile(r"ImageJ=.*?\bimages=([0-9]{1,9})\b", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageFolder(Film):
+class ImageFolder(IndexedFilm):
     """The images of a folder in natural order of their names. Made by `open_images`."""
 
     path: Path
@@ -39,16 +39,16 @@ class ImageFolder(Film):
         """Return the sha256 over names and bytes of all images, in order."""
         return file_checksum(*self.files, names=True)
 
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        for file in self.files:
-            with opened(file) as image:
-                pixels = _single(image, file)
-            if pixels.shape[:2] != self.shape:
-                raise FrameSourceError(
-                    f"{file} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {self.files[0].name} is "
-                    f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
-                )
-            yield channels(pixels, colour=colour)
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        file = self.files[index]
+        with opened(file) as image:
+            pixels = _single(image, file)
+        if pixels.shape[:2] != self.shape:
+            raise FrameSourceError(
+                f"{file} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {self.files[0].name} is "
+                f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
+            )
+        return channels(pixels, colour=colour)
 
 
 def open_images(path: Path, stop: int | None = None) -> ImageFolder:
@@ -83,7 +83,7 @@ def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TiffStack(Film):
+class TiffStack(IndexedFilm):
     """The pages of a TIFF file, read one at a time. Made by `open_tiff`."""
 
     path: Path
@@ -93,21 +93,36 @@ class TiffStack(Film):
         return file_checksum(self.path)
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        # In one opening: whoever reads all pages need not look for each of them from the front.
         with opened(self.path) as image:
             for page in count():
-                with _trouble_named(f"{self.path}: page {page}"):
-                    try:
-                        image.seek(page)
-                    except EOFError:
-                        return
-                pixels = _pixels(image, f"{self.path}: page {page}")
-                if pixels.shape[:2] != self.shape:
-                    raise FrameSourceError(
-                        f"{self.path}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
-                        f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
-                        f"(--frames {page}) to end there"
-                    )
+                pixels = self._page(image, page)
+                if pixels is None:
+                    return
                 yield channels(pixels, colour=colour)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        with opened(self.path) as image:
+            pixels = self._page(image, index)
+        if pixels is None:
+            raise FrameSourceError(f"{self.path} has no page {index} any more; open it again")
+        return channels(pixels, colour=colour)
+
+    def _page(self, image: Image.Image, page: int) -> Frame | None:
+        """Return the pixels of a page; None where the file has ended."""
+        with _trouble_named(f"{self.path}: page {page}"):
+            try:
+                image.seek(page)
+            except EOFError:
+                return None
+        pixels = _pixels(image, f"{self.path}: page {page}")
+        if pixels.shape[:2] != self.shape:
+            raise FrameSourceError(
+                f"{self.path}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
+                f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
+                f"(--frames {page}) to end there"
+            )
+        return pixels
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:

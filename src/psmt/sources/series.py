@@ -69,6 +69,13 @@ class SeriesSource:
         """How many numbers each moment has."""
         return int(self.values.shape[1])
 
+    def __len__(self) -> int:
+        return self.n_frames
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return frames as an array: ``series[7]`` is one, ``series[10:20]`` some, as NumPy has it."""
+        return self.values[key]
+
     def head(self, stop: int | None) -> SeriesSource:
         """Return the same series without the frames from ``stop`` on; None changes nothing."""
         check_stop(stop)

@@ -1,16 +1,20 @@
 """The prediction figure shows every method, and nothing on top of anything else."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from psmt.evaluation import METHODS
 from psmt.experiments.prediction.claims import comparisons
+from psmt.experiments.prediction.command import PredictOptions
 from psmt.experiments.prediction.effects_figure import effects_figure
-from psmt.experiments.prediction.figure import METHOD_STYLES, prediction_figure, shown_steps
-from psmt.experiments.prediction.phase import METHODS
+from psmt.experiments.prediction.figure import prediction_figure, shown_steps
 from psmt.figures import png
+from psmt.figures.methods import METHOD_STYLES
+from psmt.sources import open_source
 
 
 def panels(figure):
@@ -54,6 +58,24 @@ def test_rows_of_patches_on_one_grey_scale(make_result):
     np.testing.assert_array_equal(images[1][0].get_array(), results[1].frames[0].reshape(6, 6))
     labels = {text.get_text() for text in patches[0].texts}
     assert {"input", "estimate (layer 1)", *METHODS.values()} <= labels
+
+
+@pytest.mark.parametrize("n_features", [31, 36])
+def test_features_of_a_series_are_bars_also_where_they_would_fill_a_square(make_result, n_features):
+    result = make_result(horizon=3)
+    scores = {name: replace(one, predicted=one.predicted[:, :n_features]) for name, one in result.scores.items()}
+    frames, estimates = result.frames[:, :n_features], result.estimates[:, :n_features]
+    series = replace(result, picture_shape=None, scores=scores, frames=frames, estimates=estimates)
+    figure = prediction_figure([series])
+    _, (patches,) = panels(figure)
+    assert {image.get_array().shape for image in patches.images} == {(32, n_features)}
+    assert "Bars are features" in figure.texts[-1].get_text()
+
+
+def test_what_is_a_picture_is_known_from_the_source():
+    options = PredictOptions(patch=6)
+    assert options.picture_shape(open_source(np.zeros((5, 36)))) is None
+    assert options.picture_shape(open_source(np.zeros((5, 8, 8)))) == (6, 6)
 
 
 def test_patches_are_square_and_stand_under_their_steps(make_result):

@@ -5,9 +5,9 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import log_mse
+from psmt.evaluation import METHODS, log_mse
 from psmt.experiments.phases import Phase
-from psmt.experiments.prediction.phase import METHODS, Row, predict_phase, summarise
+from psmt.experiments.prediction.phase import Row, predict_phase, summarise
 
 SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "seed": 0}
 

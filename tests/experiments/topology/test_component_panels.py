@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from psmt.experiments.topology.component_panels import stable_positions
+from psmt.figures.graphs import stable_positions
 
 
 @pytest.mark.parametrize("n_nodes", [2, 3, 17, 39, 72, 139])

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from psmt.experiments.running.context import Run
-from psmt.experiments.topology.component_panels import stable_positions
 from psmt.experiments.topology.figure import topology_figure
 from psmt.experiments.topology.map_figure import atom_map_figure
 from psmt.experiments.topology.run import Links, assemble, topology
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.figures import png
+from psmt.figures.graphs import stable_positions
 from psmt.patches import read_patches
 
 
@@ -20,7 +20,7 @@ from psmt.patches import read_patches
 def result(tmp_path_factory):
     patches = read_patches("builtin:glide?frames=500", patch_size=8).values
     settings = TopologySettings(n_atoms=64, window=192, overlap=7 / 8, max_epochs=2, n_components=8, n_permutations=49)
-    return topology(patches, settings, Run(folder=tmp_path_factory.mktemp("tasks")))
+    return topology(patches, settings, Run(folder=tmp_path_factory.mktemp("tasks"), picture_shape=(8, 8)))
 
 
 def graph_panels(figure):

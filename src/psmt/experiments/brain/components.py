@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psmt.atom_graph import THRESHOLD
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.window_graphs import MIN_USES, THRESHOLD, embed, often_used, similarity_graph
+from psmt.experiments.window_graphs import MIN_USES, embed, often_used, similarity_graph
 from psmt.types import AnyArray, Array, Ints, Result
 
 ALIKE = 0.5

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from psmt.evaluation import Interval, difference_interval, mean_interval
-from psmt.experiments.prediction.phase import METHODS, PhaseResult
+from psmt.evaluation import METHODS, Interval, difference_interval, mean_interval
+from psmt.experiments.prediction.phase import PhaseResult
 from psmt.report import Outcome, all_hold, judged
 from psmt.types import Array
 

@@ -53,7 +53,7 @@ def _starts(result: PredictionResult) -> bytes:
 
 def _sections(result: PredictionResult, files: Mapping[str, bytes]) -> Sequence[Section]:
     # A picture per phase: two beside each other, as in the file, are too small to read on a page.
-    pictures = [png(prediction_figure([phase], series=result.settings.series)) for phase in result.phases]
+    pictures = [png(prediction_figure([phase])) for phase in result.phases]
     return prediction_sections(result, pictures, files["starts.png"])
 
 
@@ -72,7 +72,7 @@ EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
     files={
         "prediction.csv": lambda result: _table(result, "scores"),
         "rollout.csv": lambda result: _table(result, "rollouts"),
-        "prediction.png": lambda result: png(prediction_figure(result.phases, series=result.settings.series), dpi=110),
+        "prediction.png": lambda result: png(prediction_figure(result.phases), dpi=110),
         "starts.csv": _starts,
         "starts.png": lambda result: png(effects_figure(result)),
     },

@@ -10,29 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from psmt.evaluation import log_mse
-from psmt.experiments.prediction.phase import METHODS, PhaseResult
-from psmt.figures.panels import as_picture, fills_square
-from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, LineStyle, style_axes
-
-# Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
-# against. Methods often coincide (who gains nothing copies; who has little to foretell is linear), so the thinner line
-# lies on top of the wider one, and of two that are equally thin the upper one is dashed: no line hides another.
-_STYLES = {
-    "psmt": LineStyle("#0072b2", 2.2, layer=5),
-    "psmt_gain": LineStyle("#009e73", 3.2, layer=3),
-    "baseline2": LineStyle("#e69f00", 1.6, layer=6),
-    "baseline1": LineStyle("#d55e00", 1.6, (0, (5.0, 1.4)), layer=7),
-    "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
-    "copy": LineStyle(INK, 2.8, layer=4),
-    "mean_code": LineStyle("#c3c9d0", 1.3, (0, (3.2, 1.6)), layer=6),
-    "mean": LineStyle(QUIET, 2.6, layer=3),
-    "linear": LineStyle("#cc79a7", 1.4, layer=9),
-    "ridge": LineStyle("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
-}
-
-METHOD_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *METHODS])}
-"""Methods in the order in which they are shown."""
+from psmt.evaluation import METHODS, log_mse
+from psmt.experiments.prediction.phase import PhaseResult
+from psmt.figures.methods import METHOD_STYLES
+from psmt.figures.panels import as_picture
+from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
 
 # Inches. A panel is a phase; the row labels at the left, which are the legend too, serve all panels of a line.
 _LABELS = 1.98
@@ -56,7 +38,7 @@ _GROUPS = (("input", "estimate"), *(tuple(METHOD_STYLES)[k : k + 2] for k in ran
 _ROW_NAMES = {"input": "input", "estimate": "estimate (layer 1)", **METHODS}
 
 
-def prediction_figure(results: Sequence[PhaseResult], *, series: bool = False) -> Figure:
+def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
     """Figure with a panel for each phase: log MSE over the steps, and frames at some of them, as patches or bars."""
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
@@ -83,11 +65,11 @@ def prediction_figure(results: Sequence[PhaseResult], *, series: bool = False) -
             bottom -= _TICKS + rows_height
             patches = figure.add_axes((left / width, bottom / height, _PANEL / width, rows_height / height))
             patches.set_label("patches")
-            _draw_patches(patches, result, spacing, (low, high), rows_height, cell, limit, labels=j == 0, series=series)
+            _draw_patches(patches, result, spacing, (low, high), rows_height, cell, limit, labels=j == 0)
     figure.text(
         _MARGIN / width,
         (_FOOT - 0.14) / height,
-        _footnote(limit, wide=len(results) > 1, pictures=not series and fills_square(results[0].frames.shape[1])),
+        _footnote(limit, wide=len(results) > 1, pictures=results[0].picture_shape is not None),
         fontsize=SMALL,
         color=QUIET,
         va="top",
@@ -161,7 +143,6 @@ def _draw_patches(
     limit: float,
     *,
     labels: bool,
-    series: bool,
 ) -> None:
     """Rows of patches; y counts inches from the top."""
     axes.set_xlim(*span)
@@ -190,7 +171,7 @@ def _draw_patches(
             middle = y + cell / 2
             for step in shown_steps(len(result.frames)):
                 axes.imshow(
-                    as_picture(pictures[name][step - 1], limit, series=series),
+                    as_picture(pictures[name][step - 1], result.picture_shape, limit),
                     cmap="gray",
                     vmin=-limit,
                     vmax=limit,

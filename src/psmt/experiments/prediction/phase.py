@@ -22,7 +22,7 @@ from psmt.baselines import (
 )
 from psmt.coding import SparseCoder
 from psmt.departures import OURS
-from psmt.evaluation import Score, free_running, log_mse, teacher_forced
+from psmt.evaluation import METHODS, Score, free_running, log_mse, teacher_forced
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
 from psmt.experiments.sharing import SharingPSMT
@@ -32,20 +32,6 @@ from psmt.types import Array, Predictor
 
 Mode = Literal["scores", "rollouts"]
 """One-step predictions with delayed inputs, or free-running ones."""
-
-METHODS = {
-    "psmt": "PSMT",
-    "psmt_gain": "PSMT, learned gain",
-    "baseline1": "Baseline 1",
-    "baseline2": "Baseline 2",
-    "copy": "copy last patch",
-    "copy_code": "copy last code",
-    "mean": "mean patch",
-    "mean_code": "mean code",
-    "linear": "linear in pixels",
-    "ridge": "ridge regression",
-}
-"""Methods by their name in files, with the name for people."""
 
 
 class Row(NamedTuple):
@@ -74,6 +60,8 @@ class PhaseResult:
     """One-step predictions with delayed inputs, by method."""
     rollouts: dict[str, Score]
     """Free-running predictions, by method."""
+    picture_shape: tuple[int, int] | None = None
+    """Height and width of frames that are pictures."""
 
     def rows(self, mode: Mode = "scores") -> Iterator[Row]:
         """Lines of the table, method by method."""

@@ -10,9 +10,9 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.evaluation import Score, mse
+from psmt.evaluation import METHODS, Score, mse
 from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
-from psmt.experiments.prediction.phase import METHODS, Mode, PhaseResult, predict_phase, summarise
+from psmt.experiments.prediction.phase import Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.prediction.starts import NULLS, choose_null_starts, choose_starts
 from psmt.experiments.running.context import Run
@@ -87,7 +87,8 @@ def predict(
 
     def results(chosen: Sequence[Phase], stage: str, null: str = "") -> list[PhaseResult]:
         tasks = [phase_task(film, start, settings, run.device, null=null) for start in chosen]
-        return [unpack_phase(start, found) for start, found in zip(chosen, run.tasks(tasks, stage), strict=True)]
+        found = zip(chosen, run.tasks(tasks, stage), strict=True)
+        return [replace(unpack_phase(*one), picture_shape=run.picture_shape) for one in found]
 
     own = results(phases, "phases")
     more = results([start for start in starts if start not in phases], "more starts")

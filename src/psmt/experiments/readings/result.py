@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from psmt.evaluation import Interval, log_mse, mean_interval
+from psmt.evaluation import Interval, log_mse, mean_interval, trimmed
 from psmt.experiments.readings.reading import Reading
 from psmt.experiments.readings.settings import ReadingsSettings
 from psmt.experiments.readings.tasks import METHODS
-from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare, trimmed
+from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare
 from psmt.report import Outcome, all_hold, judged
 from psmt.types import Array
 

@@ -32,6 +32,9 @@ class Run:
         Where tasks compute, see `psmt.engines.engine_for`.
     name : str
         Of the experiment: stands before the name of each stage.
+    picture_shape : (int, int), optional
+        Height and width of the picture that features are the pixels of, as the source says; None where they are no
+        pixels. Figures are drawn by it.
     """
 
     folder: Path
@@ -40,6 +43,7 @@ class Run:
     force: bool = False
     device: str = "cpu"
     name: str = ""
+    picture_shape: tuple[int, int] | None = None
 
     def tasks(self, tasks: Iterable[Task], stage: str) -> list[Result]:
         """Results of the tasks, in order; those that are on disk are read, the others computed and kept.

@@ -11,11 +11,8 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from psmt.experiments.sweep.result import Combination, Segment, SweepResult
 from psmt.figures.panels import WIDTH, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, style_axes
-
-_COLOURS = tuple(COLOURS[k] for k in (0, 2, 1, 3, 4, 5))
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-"""By M, smallest first."""
+from psmt.figures.style import INK, QUIET, SMALL, TITLE, style_axes
+from psmt.figures.sweep_chart import MARKERS, draw_sweep, size_colour
 
 # Inches. A panel is one combination: M from top to bottom, H from left to right; the chart stands beside them.
 _LEFT, _RIGHT, _HEAD, _FOOT, _NOTES = 1.2, 0.12, 0.8, 0.5, 0.45
@@ -40,7 +37,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
         _draw_title(figure, bottom + inside + _HEAD, lam)
         _draw_block(figure, result, lam, sizes, bottom, row)
         chart = panel(figure, WIDTH - _RIGHT - _CHART, bottom, _CHART, inside)
-        _draw_table(chart, [entry for entry in table if entry.lam == lam], sizes, result.settings.ratios)
+        draw_sweep(chart, [entry for entry in table if entry.lam == lam])
         heading(chart, "abcdefghi"[len(result.settings.ratios) % 9], "Table 1 as a chart")
     _draw_notes(figure, height, table, sizes, result.n_frames)
     return figure
@@ -71,7 +68,7 @@ def _draw_block(figure: Figure, result: SweepResult, lam: float, sizes: list[int
                     transform=axes.transAxes,
                     fontsize=10.5,
                     fontweight="bold",
-                    color=_COLOURS[i % len(_COLOURS)],
+                    color=size_colour(i),
                     va="center",
                 )
 
@@ -85,14 +82,14 @@ def _draw_segments(axes: Axes, segments: list[Segment], i: int) -> None:
         # A band needs two ends: one segment is drawn as long as it is.
         lower, median, upper = (np.repeat(values, 2) for values in (lower, median, upper))
         centers = np.array([segments[0].start, segments[0].stop], dtype=np.float64)
-    colour = _COLOURS[i % len(_COLOURS)]
+    colour = size_colour(i)
     axes.fill_between(centers, lower, upper, color=colour, alpha=0.22, linewidth=0)
     axes.plot(
         centers,
         median,
         color=colour,
         linewidth=1.6,
-        marker=_MARKERS[i % len(_MARKERS)] if len(segments) > 1 else "",
+        marker=MARKERS[i % len(MARKERS)] if len(segments) > 1 else "",
         markersize=3.6,
         markevery=max(1, len(centers) // 16),
         markeredgecolor="white",
@@ -121,38 +118,6 @@ def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int, window: in
         axes.text(
             0.5, 0.5, f"needs {window:,} frames", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET
         )
-
-
-def _draw_table(axes: Axes, table: list[Combination], sizes: list[int], ratios: tuple[float, ...]) -> None:
-    """Trimmed means with their standard deviation; hollow beside them, untrimmed means."""
-    top = 0.0
-    for i, size in enumerate(sizes):
-        colour, marker = _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
-        rows = [row for row in table if row.n_atoms == size]
-        there = [row for row in rows if not row.missing]
-        at = np.array([j for j, row in enumerate(rows) if not row.missing]) + 0.14 * (i - (len(sizes) - 1) / 2)
-        means, stds = [row.trimmed_mean for row in there], [row.trimmed_std for row in there]
-        axes.errorbar(
-            at, means, yerr=stds, color=colour, linewidth=1.5, elinewidth=1.0, marker=marker, markersize=5.4, zorder=4
-        )
-        axes.plot(
-            at + 0.06,
-            [row.mean for row in there],
-            linestyle="none",
-            marker=marker,
-            markersize=4.2,
-            markerfacecolor="white",
-            markeredgecolor=colour,
-            zorder=3,
-        )
-        top = max(top, *(max(row.mean, row.trimmed_mean + row.trimmed_std) for row in there))
-    style_axes(axes)
-    axes.set_ylim(0, 1.08 * top if top > 0 else 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xlim(-0.5, len(ratios) - 0.5)
-    axes.set_xticks(range(len(ratios)), [f"{ratio:g} M" for ratio in ratios])
-    axes.set_xlabel("window H", fontsize=SMALL, color=INK)
-    axes.set_ylabel("mean MSE ± standard deviation", fontsize=SMALL, color=INK, labelpad=3)
 
 
 def _draw_title(figure: Figure, top: float, lam: float) -> None:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.evaluation import Interval
+from psmt.evaluation import Interval, trimmed
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.experiments.table_1 import compare, trimmed
+from psmt.experiments.table_1 import compare
 from psmt.types import Array
 
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.evaluation import mse
+from psmt.evaluation import mse, trimmed
 from psmt.experiments.coding_tasks import Coded, code_film, slice_codes, unpack_codes
 from psmt.experiments.embedding_tasks import window_task
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.experiments.table_1 import trimmed
 from psmt.stored import blocks
 from psmt.types import Array
 from psmt.validation import check_film

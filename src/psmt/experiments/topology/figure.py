@@ -121,7 +121,7 @@ def _draw_companions(figure: Figure, result: TopologyResult, *, top: float) -> N
     for i, atom in enumerate(result.chosen):
         for column, (number, linked) in enumerate([(atom, 0), *result.companions(atom)]):
             axes = panel(figure, 6.95 + column * pitch, top - i * _GRAPH_ROW - size, size, size)
-            picture = as_picture(contrast(result.dictionary[number]), series=result.settings.series)
+            picture = as_picture(contrast(result.dictionary[number]), result.picture_shape)
             axes.imshow(picture, cmap="gray", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
             axes.set(xticks=[], yticks=[])
             colour = atom_colour(i) if column == 0 else RULE

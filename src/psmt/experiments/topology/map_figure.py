@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from psmt.experiments.topology.component_panels import atom_colour
 from psmt.experiments.topology.result import TopologyResult
-from psmt.figures.panels import WIDTH, as_picture, contrast, panel
+from psmt.figures.panels import WIDTH, as_picture, contrast, panel, show_tiles, tile_gap, tiled
 from psmt.figures.style import INK, QUIET, TEXT, TITLE
-
-BETWEEN = "#9aa1a9"
-"""What is seen between the atoms."""
 
 
 def atom_map_figure(result: TopologyResult) -> Figure:
     """Figure of all used atoms, those that move together side by side; the chosen atoms are framed."""
-    atom_map, series = result.atom_map, result.settings.series
+    atom_map = result.atom_map
     place = {int(atom): where for atom, where in zip(atom_map.atoms, atom_map.places, strict=True)}
-    tall, wide = as_picture(result.dictionary[0], series=series).shape
-    gap = max(1, tall // 8)
-    rows, columns = atom_map.shape
-    canvas = np.full((max(rows * (tall + gap) - gap, 1), max(columns * (wide + gap) - gap, 1)), np.nan)
-    for atom, (row, column) in place.items():
-        top, left = row * (tall + gap), column * (wide + gap)
-        canvas[top : top + tall, left : left + wide] = as_picture(contrast(result.dictionary[atom]), series=series)
+    pictures = [as_picture(contrast(result.dictionary[atom]), result.picture_shape) for atom in place]
+    canvas = tiled(pictures, list(place.values()), atom_map.shape)
+    tall, wide = as_picture(result.dictionary[0], result.picture_shape).shape
+    gap = tile_gap(tall)
     inside = WIDTH - 0.3
     map_height = inside * canvas.shape[0] / canvas.shape[1]
     height = map_height + 1.25
     figure = Figure(figsize=(WIDTH, height))
     axes = panel(figure, 0.15, 0.45, inside, map_height)
-    # What lies between atoms is grey: neither a bright nor a dark page makes a grid of it.
-    grey = colormaps["gray"].with_extremes(bad=BETWEEN)
-    axes.imshow(canvas, cmap=grey, vmin=-1, vmax=1, interpolation="auto", interpolation_stage="rgba")
-    axes.set_axis_off()
+    show_tiles(axes, canvas)
     at = 0.15 / WIDTH
     for i, atom in enumerate(result.chosen):
         if atom not in place:

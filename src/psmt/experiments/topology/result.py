@@ -39,10 +39,12 @@ class TopologyResult:
     likeness: Likeness
     """Of pictures in place."""
     shifted_likeness: Likeness | None
-    """Of pictures that may be shifted by `MAX_SHIFT` pixels; None where atoms are no square pictures."""
+    """Of pictures that may be shifted by `MAX_SHIFT` pixels; None where atoms are no pictures."""
     persistence: Persistence
     """Of all windows; it decides nothing."""
     atom_map: AtomMap
+    picture_shape: tuple[int, int] | None = None
+    """Height and width of atoms that are pictures."""
 
     @cached_property
     def centers(self) -> Ints:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isqrt
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
@@ -46,7 +45,15 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
     tasks = [map_task(codes, settings, run.device), *window_tasks(codes, settings, run.device)]
     arranged, *graphs = run.tasks(tasks, "windows")
     links = compare_with_nulls(codes, settings, run)
-    return assemble(graphs, arranged, links, dictionary=dictionary, starts=starts, settings=settings)
+    return assemble(
+        graphs,
+        arranged,
+        links,
+        dictionary=dictionary,
+        starts=starts,
+        settings=settings,
+        picture_shape=run.picture_shape,
+    )
 
 
 class Links(NamedTuple):
@@ -121,6 +128,7 @@ def assemble(
     dictionary: Array,
     starts: Ints,
     settings: TopologySettings,
+    picture_shape: tuple[int, int] | None = None,
 ) -> TopologyResult:
     """What the windows' graphs, the arranged atoms and the nulls say: the part that comes after the tasks."""
     tests = {"n_permutations": settings.n_permutations, "seed": settings.seed}
@@ -130,8 +138,6 @@ def assemble(
             picture_likeness(dictionary, max_shift=max_shift), links.windows, links.shuffled, **tests
         )
 
-    side = isqrt(dictionary.shape[1])
-    pictures = not settings.series and side * side == dictionary.shape[1] and side > MAX_SHIFT
     return TopologyResult(
         settings=settings,
         dictionary=dictionary,
@@ -142,7 +148,8 @@ def assemble(
         change=None if links.sets is None else measure_change(links.sets, links.dealt),
         lasting=measure_lasting(links.windows, links.shuffled, **tests),
         likeness=alike(0),
-        shifted_likeness=alike(MAX_SHIFT) if pictures else None,
+        shifted_likeness=alike(MAX_SHIFT) if picture_shape is not None and min(picture_shape) > MAX_SHIFT else None,
         persistence=measure_persistence(graphs, starts),
         atom_map=AtomMap.of(arranged, dictionary),
+        picture_shape=picture_shape,
     )

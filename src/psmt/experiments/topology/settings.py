@@ -8,10 +8,11 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from psmt.atom_graph import THRESHOLD
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.experiments.window_graphs import MIN_USES, THRESHOLD
+from psmt.experiments.window_graphs import MIN_USES
 from psmt.types import Ints
 from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real, truth
 

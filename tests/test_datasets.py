@@ -1,0 +1,154 @@
+"""Data that comes with psmt has the truth that it says, one's own is taken as it is, and films can be indexed."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import psmt
+from psmt import datasets
+from psmt.errors import FrameSourceError
+from psmt.patches import read_patches
+from psmt.sources import Film, GlideFilm, MovingShapes, open_frames, open_series, open_source
+
+FRAMES = np.random.default_rng(0).integers(0, 255, (7, 8, 10), dtype=np.uint8)
+
+
+# Moving shapes
+
+
+def centre(frame, ground=0.5):
+    """Row and column of what is not ground."""
+    weight = np.abs(frame - ground)
+    return [np.average(at, weights=weight) for at in np.indices(frame.shape)]
+
+
+def test_a_disc_is_where_its_motion_says():
+    film = MovingShapes(n_frames=400, n_shapes=1, speed=0.7, size=40, seed=1)
+    motion = film.motion()
+    inside = [t for t in range(400) if 8 < motion.row[t, 0] < 32 and 8 < motion.column[t, 0] < 32]
+    assert len(inside) > 20
+    for t in inside[::5]:
+        np.testing.assert_allclose(centre(film[t]), [motion.row[t, 0], motion.column[t, 0]], atol=0.05)
+    moved = np.diff(np.unwrap(np.stack([motion.row, motion.column]), axis=1, period=40), axis=1)
+    np.testing.assert_allclose(np.hypot(*moved), 0.7)
+    np.testing.assert_allclose(moved[:, 0, 0], film.velocity[0])
+
+
+def test_shapes_are_the_same_for_the_same_seed_whatever_the_length():
+    long, short = MovingShapes(n_frames=50, noise=0.1), MovingShapes(n_frames=5, noise=0.1)
+    np.testing.assert_array_equal(long[4], short[4])
+    assert not np.array_equal(long[4], MovingShapes(n_frames=50, noise=0.1, seed=1)[4])
+    assert long.checksum() != short.checksum()
+    assert long[4].dtype == np.float32 and long[4].min() >= 0 and long[4].max() <= 1
+
+
+def test_shapes_have_a_name_on_the_command_line_and_bounds():
+    film = open_frames("builtin:shapes?frames=30&shapes=2&speed=1.5&size=20", stop=9)
+    assert (film.n_frames, film.n_shapes, film.speed, film.shape) == (9, 2, 1.5, (20, 20))
+    with pytest.raises(FrameSourceError, match="size=4 is too small; use size >= 8"):
+        open_source("builtin:shapes?size=4")
+    with pytest.raises(FrameSourceError, match="builtin:glide, builtin:shapes and builtin:bold"):
+        open_source("builtin:nothing")
+
+
+# Films by index
+
+
+def as_folder(folder):
+    for i, frame in enumerate(FRAMES):
+        Image.fromarray(frame).save(folder / f"{i}.png")
+    return folder
+
+
+def as_tiff(folder):
+    first, *others = map(Image.fromarray, FRAMES)
+    first.save(folder / "stack.tif", save_all=True, append_images=others)
+    return folder / "stack.tif"
+
+
+def as_npy(folder):
+    np.save(folder / "frames.npy", FRAMES)
+    return folder / "frames.npy"
+
+
+@pytest.mark.parametrize(
+    "make", [as_folder, as_tiff, as_npy, lambda _: FRAMES, lambda _: GlideFilm(n_frames=7, size=8)]
+)
+def test_films_have_a_length_and_frames_and_slices(tmp_path, make):
+    film = open_frames(make(tmp_path))
+    frames = list(film)
+    assert len(film) == len(frames) == 7
+    np.testing.assert_array_equal(film[2], frames[2])
+    np.testing.assert_array_equal(film[-1], frames[6])
+    part = film[1:6:2]
+    assert isinstance(part, Film) and len(part) == 3
+    np.testing.assert_array_equal(list(part), frames[1:6:2])
+    np.testing.assert_array_equal(list(part[::-1].head(2)), [frames[5], frames[3]])
+    assert next(iter(part.iter_colour())).shape[-1] == 3
+    assert part.checksum() != film.checksum() != film[1:].checksum()
+    assert len(film.head(3)) == 3
+    with pytest.raises(IndexError, match=r"frame 7 is outside .*; it has the frames 0 to 6"):
+        film[7]
+    with pytest.raises(IndexError, match="none of them is in"):
+        film[5:2]
+    with pytest.raises(TypeError, match="a frame has a whole number"):
+        film["first"]
+
+
+def test_a_slice_of_a_film_is_read_as_a_film():
+    film = GlideFilm(n_frames=40, size=16)
+    part, whole = (read_patches(source, frame_size=None, patch_size=8).values for source in (film[10:30], film))
+    np.testing.assert_array_equal(part, whole[10:30])
+
+
+def test_films_that_are_read_in_order_say_so(tmp_path):
+    np.savez_compressed(tmp_path / "frames.npz", frames=FRAMES)
+    film = open_frames(tmp_path / "frames.npz")
+    assert len(film) == 7 and bool(film)
+    with pytest.raises(FrameSourceError, match=r"read in order, not by index; iterate over it, .* head\(stop\)"):
+        film[2]
+
+
+def test_series_have_a_length_and_rows():
+    series = open_series(np.arange(12.0).reshape(6, 2), stop=5)
+    assert len(series) == 5
+    np.testing.assert_array_equal(series[1:3], [[2, 3], [4, 5]])
+
+
+# Datasets
+
+
+def test_the_film_comes_with_its_motion_and_its_shape():
+    data = datasets.load_glide(30, speed=0.5, patch_size=12)
+    assert data.X.shape == (30, 144) and data.picture_shape == (12, 12) and len(data) == 30
+    np.testing.assert_allclose(data.X.mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(data.truth.speed, 0.5, rtol=1e-3)
+    assert data.source[3].shape == (12, 12)
+
+
+def test_the_simulator_comes_with_its_states():
+    data = datasets.load_bold(200, subject=2, n_regions=20, n_states=3)
+    assert data.X.shape == (200, 20) and data.picture_shape is None and len(data.feature_names) == 20
+    assert set(data.truth) == {0, 1, 2}
+    assert not np.array_equal(data.X, datasets.load_bold(200, n_regions=20, n_states=3).X)
+    named = datasets.load("builtin:bold?frames=200&regions=20&states=3", stop=150)
+    np.testing.assert_array_equal(named.X, datasets.load_bold(200, n_regions=20, n_states=3).X[:150])
+    assert len(named.truth) == 150
+    with pytest.raises(FrameSourceError, match="600 volumes, too few for stop=700"):
+        datasets.load("builtin:bold", stop=700)
+
+
+def test_own_files_are_taken_as_they_are(tmp_path):
+    (tmp_path / "sensors.csv").write_text("left,right\n1,2\n3,4\n5,7\n")
+    data = datasets.load(tmp_path / "sensors.csv")
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4], [5, 7]])
+    assert data.feature_names == ("left", "right") and data.picture_shape is data.truth is None
+    film = datasets.load(as_npy(tmp_path), frame_size=None, patch_size=4, stop=5)
+    assert film.X.shape == (5, 16) and film.picture_shape == (4, 4) and film.truth is None
+    # 16 numbers that are no picture, whatever their number.
+    assert datasets.load(np.ones((5, 16))).picture_shape is None
+
+
+def test_datasets_and_plots_are_found_from_the_package():
+    assert psmt.datasets is datasets
+    assert {"datasets", "plot"} <= set(psmt.__all__) and psmt.plot.atoms
