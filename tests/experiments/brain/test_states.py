@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from psmt.experiments.brain.group import cleaned, trajectories
+from psmt.experiments.brain.group import cleaned, learn_layers
 from psmt.experiments.brain.result import state_dynamics
 from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
 from psmt.sources import BoldSimulation
@@ -77,8 +77,8 @@ def test_noise_needs_the_fewest():
 def test_simulated_states_are_found_through_both_layers():
     scans = BoldSimulation(n_subjects=3, n_frames=300)
     people = [cleaned(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
-    points, dictionary = trajectories(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
-    assert dictionary.shape == (64, 60)
+    layers, points = learn_layers(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
+    assert layers.dictionary.shape == (64, 60)
     model = fit_states(points, 5)
     truth = np.concatenate([scans.states(k) for k in range(3)])
     assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75
