@@ -5,8 +5,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from psmt.experiments.brain.group import cleaned, learn_layers
+from psmt.experiments.brain.halves import gains
 from psmt.experiments.brain.result import state_dynamics
 from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
+from psmt.experiments.brain.surrogates import surrogate
 from psmt.sources import BoldSimulation
 
 
@@ -72,6 +74,17 @@ def test_the_number_of_states_is_found():
 def test_noise_needs_the_fewest():
     people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
     assert fewest_as_good(choose_n_states(people, (2, 3, 4))) == 2
+
+
+def test_states_foretell_others_where_places_draw_and_not_in_a_linear_process():
+    people, _, _ = attracted(n_people=4)
+    gained = np.mean(gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
+    assert gained > 0.5
+    wandering = [surrogate(own, "phases", np.random.default_rng(k)) for k, own in enumerate(people)]
+    model = fit_states(wandering[:2], 3)
+    assert np.mean(gains(model, wandering[:2], wandering[2:], seed=0)) < 0.3 * gained
+    # A single state gains nothing over itself.
+    assert np.allclose(gains(fit_states(people, 1), people, people, seed=0), 0.0, atol=1e-6)
 
 
 def test_simulated_states_are_found_through_both_layers():

@@ -23,8 +23,8 @@ MEASURES = ("activity", "connectivity", "whole_connectivity")
 most of which all states share."""
 
 NULL_SPLITS = 3
-"""Ways to halve the people that each draw of a surrogate goes by, at the most: the first so many. Scans are held against
-them by the same ways, so that both have the same spread."""
+"""Ways to halve the people that each draw of a surrogate goes by, at the most: the first so many. Scans are held
+against them by the same ways, so that both have the same spread."""
 
 LEAST_VOLUMES = 10
 """Of a state, for correlations."""

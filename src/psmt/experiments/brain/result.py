@@ -19,7 +19,6 @@ from psmt.experiments.measured import Measured
 from psmt.experiments.scalars import plain
 from psmt.types import Array, Ints
 
-
 HELD_AGAINST = (*MEASURES[:2], "networks", "foretold")
 """What surrogates are asked for, too."""
 
