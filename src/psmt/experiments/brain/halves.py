@@ -105,7 +105,7 @@ def compare_halves(
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
         "networks": np.array(match(*dictionaries)),
-        "foretold": np.mean(foretold),
+        "foretold": np.array(np.mean(foretold)),
     }
 
 
