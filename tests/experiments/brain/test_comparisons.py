@@ -7,6 +7,7 @@ from psmt.experiments.brain.components import follow_components, lasting
 from psmt.experiments.brain.field import DynamicModes, hmm_states, window_states
 from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
 from psmt.experiments.brain.prediction import METHODS, predict_person
+from psmt.experiments.brain.ridge import DirectRidge
 from psmt.experiments.brain.surrogates import surrogate
 
 
@@ -83,17 +84,41 @@ def test_dynamic_modes_continue_a_linear_system():
     assert np.allclose(model.predict(3), series[100:103], atol=1e-6)
 
 
-def test_errors_are_relative_to_the_variance_and_all_methods_are_there():
+def test_errors_are_in_units_of_each_regions_past_and_all_methods_are_there():
     rng = np.random.default_rng(0)
-    series = 9_500 + 35 * np.cumsum(0.1 * rng.standard_normal((260, 8)), axis=0)
+    # One region of much larger values would decide alone if errors were taken as they come.
+    units = 35 * np.array([1.0, 1, 1, 1, 1, 1, 1, 100])
+    series = 9_500 + units * np.cumsum(0.1 * rng.standard_normal((260, 8)), axis=0)
     errors = predict_person(series=series, horizon=3, seed=0)["errors"]
     assert errors.shape == (len(METHODS), 3)
-    copy = list(METHODS).index("copy")
-    future = series[195:]
-    expected = np.mean((future - series[194:-1]) ** 2) / future.var(axis=0).mean()
-    assert errors[copy, 0] == pytest.approx(expected)
+    copy, mean = (list(METHODS).index(name) for name in ("copy", "mean"))
+    past, future, scale = series[:195], series[195:], series[:195].std(axis=0)
+    variance = (future / scale).var(axis=0).mean()
+    assert errors[copy, 0] == pytest.approx(np.mean(((future - series[194:-1]) / scale) ** 2) / variance)
+    assert errors[mean, 2] == pytest.approx(np.mean(((future[2:] - past.mean(axis=0)) / scale) ** 2) / variance)
     # A random walk is best copied.
-    assert errors[copy, 0] < errors[list(METHODS).index("mean"), 0]
+    assert errors[copy, 0] < errors[mean, 0]
+
+
+def test_ridge_finds_the_order_and_each_horizon_of_a_known_process():
+    # What comes next depends on the row three before alone, so that one ahead order 1 knows nothing.
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 3))
+    for t in range(3, 400):
+        rows[t] = 0.9 * rows[t - 3, [1, 2, 0]] + 0.3 * rng.standard_normal(3)
+    ridge = DirectRidge(horizon=3).fit(rows[:300])
+    assert ridge.orders_[0] >= 3
+    assert ridge.orders_[2] == 1
+    wrong, variance = np.zeros(3), rows[300:].var()
+    for t in range(300, 397):
+        wrong += ((ridge.predict(3) - rows[t : t + 3]) ** 2).mean(axis=1) / 97
+        ridge.update(rows[t])
+    # The best that can be: noise of 0.3 in each of the three.
+    assert np.all(wrong < 1.25 * 0.3**2)
+    assert wrong.max() < 0.3 * variance
+    assert np.allclose(ridge.predict(), ridge.predict(3)[0])
+    with pytest.raises(ValueError, match="horizon=4 is more than the 3 that were learned"):
+        ridge.predict(4)
 
 
 def test_hmm_of_the_field_where_it_is_there():

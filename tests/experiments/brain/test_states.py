@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from psmt.experiments.brain.group import cleaned, trajectories
+from psmt.experiments.brain.group import cleaned, learn_layers
+from psmt.experiments.brain.halves import gains
 from psmt.experiments.brain.result import state_dynamics
 from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
+from psmt.experiments.brain.surrogates import surrogate
 from psmt.sources import BoldSimulation
 
 
@@ -74,11 +76,22 @@ def test_noise_needs_the_fewest():
     assert fewest_as_good(choose_n_states(people, (2, 3, 4))) == 2
 
 
+def test_states_foretell_others_where_places_draw_and_not_in_a_linear_process():
+    people, _, _ = attracted(n_people=4)
+    gained = np.mean(gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
+    assert gained > 0.5
+    wandering = [surrogate(own, "phases", np.random.default_rng(k)) for k, own in enumerate(people)]
+    model = fit_states(wandering[:2], 3)
+    assert np.mean(gains(model, wandering[:2], wandering[2:], seed=0)) < 0.3 * gained
+    # A single state gains nothing over itself.
+    assert np.allclose(gains(fit_states(people, 1), people, people, seed=0), 0.0, atol=1e-6)
+
+
 def test_simulated_states_are_found_through_both_layers():
     scans = BoldSimulation(n_subjects=3, n_frames=300)
     people = [cleaned(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
-    points, dictionary = trajectories(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
-    assert dictionary.shape == (64, 60)
+    layers, points = learn_layers(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
+    assert layers.dictionary.shape == (64, 60)
     model = fit_states(points, 5)
     truth = np.concatenate([scans.states(k) for k in range(3)])
     assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75

@@ -1,5 +1,6 @@
 """Films whose truth is known: noise, shuffled, static, periodic, clusters that stay, clusters that change."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -43,8 +44,8 @@ def pictures(groups, rng):
     return rng.standard_normal((N_GROUPS, 25))[groups] + 0.5 * rng.standard_normal((len(groups), 25))
 
 
-def verdicts(codes, dictionary, folder):
-    result = topology_of_codes(dictionary, pack_codes(codes), SETTINGS, Run(folder=folder))
+def verdicts(codes, dictionary, folder, settings=SETTINGS):
+    result = topology_of_codes(dictionary, pack_codes(codes), settings, Run(folder=folder))
     return [claim.outcome for claim in topology_claims(result)], result
 
 
@@ -74,7 +75,9 @@ def test_clusters_that_stay_in_part_both_persist_and_change(rng, tmp_path):
     # The first three groups stay, the others are made anew: two claims that do not exclude each other.
     anew = np.concatenate([EARLY[:12], np.tile([3, 4, 5], 4)])
     codes = moving(slow(N_FRAMES, N_GROUPS, rng), EARLY, anew, rng=rng, noise=0.3)
-    (change, persist, _), result = verdicts(codes, pictures(EARLY, rng), tmp_path)
+    # Of 19 deals of the stretches one is nearly the order of time, and the bound goes by the largest: 39 leave one out.
+    settings = replace(SETTINGS, n_nulls=39)
+    (change, persist, _), result = verdicts(codes, pictures(EARLY, rng), tmp_path, settings)
     assert (change, persist) == ("holds", "holds")
     assert 0.4 < result.lasting.share < 0.9
 

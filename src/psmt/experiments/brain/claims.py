@@ -17,7 +17,11 @@ from psmt.report.numbers import ratio, signed
 COMPARED = MEASURES[:2]
 """Measures that claims go by: what all states share is left out."""
 
-_NAMES = {"activity": "activity", "connectivity": "connectivity beyond what all states share", "networks": "networks"}
+_NAMES = {
+    "activity": "activity",
+    "connectivity": "connectivity beyond what all states share",
+    "foretold": "gain in log-likelihood",
+}
 
 Line = tuple[Outcome, str]
 
@@ -31,6 +35,7 @@ def brain_claims(result: BrainResult) -> list[Claim]:
         ),
         states_found_again(result),
         states_beyond_surrogates(result),
+        states_foretell(result),
         *([states_true(result)] if result.agreement else []),
     ]
 
@@ -83,9 +88,31 @@ def states_found_again(result: BrainResult) -> Claim:
 
 def states_beyond_surrogates(result: BrainResult) -> Claim:
     """Between halves of the people, against series without dynamics."""
+    return _beyond(
+        result,
+        COMPARED,
+        "states_beyond_surrogates",
+        "States are found again beyond what series without dynamics give",
+        "the matched correlation between halves of the people",
+    )
+
+
+def states_foretell(result: BrainResult) -> Claim:
+    """The other half of the people, against series without dynamics."""
+    return _beyond(
+        result,
+        ("foretold",),
+        "states_foretell",
+        "States foretell other people beyond what series without dynamics give",
+        "how much likelier a volume of the other half of the people is by states than by a single one, in nats,",
+    )
+
+
+def _beyond(result: BrainResult, measures: Sequence[str], key: str, text: str, what: str) -> Claim:
+    """That something exceeds what each surrogate gives."""
     lines: list[Line] = []
     for kind in SURROGATES:
-        for measure in COMPARED:
+        for measure in measures:
             measured = result.against(kind, measure)
             beyond = measured.beyond()
             null = float(measured.null.mean()) if len(measured.null) else np.nan
@@ -95,12 +122,12 @@ def states_beyond_surrogates(result: BrainResult) -> Claim:
             )
             lines.append((_exceeds(beyond), line))
     return _claim(
-        "states_beyond_surrogates",
-        "States are found again beyond what series without dynamics give",
-        "the matched correlation between halves of the people exceeds that of each surrogate (90% interval of the "
-        "draws): " + "; ".join(f"{kind}: {text}" for kind, text in SURROGATES.items()),
+        key,
+        text,
+        f"{what} exceeds that of each surrogate by the same splits (90% interval of the draws): "
+        + "; ".join(f"{kind}: {kept}" for kind, kept in SURROGATES.items()),
         lines if len(result.between) else [],
-        {kind: {m: result.against(kind, m).summary() for m in COMPARED} for kind in SURROGATES},
+        {kind: {m: result.against(kind, m).summary() for m in measures} for kind in SURROGATES},
         "" if len(result.between) else "one person has no halves of people",
     )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class BrainOptions(ParallelOptions):
     """Options of `psmt brain`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1; regions have variance one.")] = 0.5
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1; regions have variance one.")] = 0.15
     frames: Annotated[int, Parameter(help="Use the first so many volumes of each person at the most.")] = 10_000
     atlas: Annotated[
         Path | None,

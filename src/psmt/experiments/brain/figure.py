@@ -285,7 +285,7 @@ def _draw_reproducibility(axes: Axes, result: BrainResult) -> None:
         k = MEASURES.index(measure)
         for i, kind in enumerate(kinds):
             if kind in SURROGATES:
-                values = np.array([draw["states"][0, k] for draw in result.nulls.get(kind, ())])
+                values = result.against(kind, measure).null
             else:
                 values = result.between[:, result.methods.index(kind), k]
                 values = values[np.isfinite(values)]

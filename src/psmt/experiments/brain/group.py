@@ -67,7 +67,7 @@ def code_person(*, series: Array, dictionary: Array, alpha: float) -> Result:
         ``curvature`` (n_atoms, n_atoms), ``total`` (n_atoms,): sums over this person's volumes about their mean. Sums
         of people add up, and no second difference reaches from one to the next.
     """
-    codes = SparseCoder.from_dictionary(dictionary, alpha=alpha).transform(series)
+    codes = _coded(dictionary, alpha, series)
     return {**pack_codes(codes), **moments(codes)}
 
 
@@ -123,20 +123,37 @@ def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_com
     return GroupEmbedding(axes @ pictures.T @ embedding.matrix, axes, roughness)
 
 
-def trajectories(
+@dataclass(frozen=True)
+class Layers:
+    """Both layers of some people: what makes a trajectory of anybody's series."""
+
+    dictionary: Array
+    """(n_atoms, n_regions)"""
+    alpha: float
+    embedding: GroupEmbedding
+
+    def points(self, series: Array) -> Array:
+        """Trajectory (time, n_components) of a cleaned series (time, n_regions), of these people or of another."""
+        return self.embedding.points(_coded(self.dictionary, self.alpha, series))
+
+
+def learn_layers(
     people: Sequence[Array], *, n_atoms: int, alpha: float, n_components: int, seed: int
-) -> tuple[list[Array], Array]:
-    """Trajectories (time, n_components) of cleaned people (time, n_regions), and the dictionary: all layers at once."""
+) -> tuple[Layers, list[Array]]:
+    """Both layers of cleaned people (time, n_regions), and the trajectory (time, n_components) of each."""
     dictionary = learn_atoms(people, n_atoms=n_atoms, alpha=alpha, seed=seed)
-    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
     codes: list[csr_array] = []
     sums: list[Result] = []
     for series in people:
-        dense = coder.transform(series)
+        dense = _coded(dictionary, alpha, series)
         codes.append(csr_array(dense))
         sums.append(moments(dense))
     embedding = embed_group(sums, sum(map(len, people)), dictionary, n_components)
-    return [embedding.points(own) for own in codes], dictionary
+    return Layers(dictionary, alpha, embedding), [embedding.points(own) for own in codes]
+
+
+def _coded(dictionary: Array, alpha: float, series: Array) -> Array:
+    return SparseCoder.from_dictionary(dictionary, alpha=alpha).transform(series)
 
 
 def split(joined: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from psmt.experiments.brain.field import correlation, has_hmm, hmm_states, window_states
-from psmt.experiments.brain.group import split, trajectories
-from psmt.experiments.brain.states import fit_states
+from psmt.experiments.brain.group import learn_layers, split
+from psmt.experiments.brain.states import StateModel, fit_states
 from psmt.experiments.brain.surrogates import surrogate
 from psmt.types import Array, Ints, Result
 
@@ -21,6 +21,10 @@ METHODS = {"psmt": "PSMT, attractor states", "swc": "sliding windows + k-means",
 MEASURES = ("activity", "connectivity", "whole_connectivity")
 """What is compared of a state: the mean of its volumes; their correlations less those of all volumes; and as they are,
 most of which all states share."""
+
+NULL_SPLITS = 3
+"""Ways to halve the people that each draw of a surrogate goes by, at the most: the first so many. Scans are held
+against them by the same ways, so that both have the same spread."""
 
 LEAST_VOLUMES = 10
 """Of a state, for correlations."""
@@ -70,18 +74,20 @@ def compare_halves(
     Returns
     -------
     dict
-        ``states`` (n_methods, n_measures); ``networks`` (): of the dictionaries' atoms.
+        ``states`` (n_methods, n_measures); ``networks`` (): of the dictionaries' atoms; ``foretold`` (): how much
+        likelier a volume of the other half is by our states than by a single one, in nats.
     """
     people = split(series, lengths)
     if kind != "scan":
         people = [surrogate(own, kind, np.random.default_rng([seed, draw, k])) for k, own in enumerate(people)]
     sides = [[own for k, own in enumerate(people) if (k in first) == inside] for inside in (True, False)]
     found: list[list[Array]] = []
-    dictionaries = []
-    for side in sides:
-        points, dictionary = trajectories(side, n_atoms=n_atoms, alpha=alpha, n_components=n_components, seed=seed)
-        dictionaries.append(dictionary)
+    dictionaries, foretold = [], []
+    for side, others in zip(sides, sides[::-1], strict=True):
+        layers, points = learn_layers(side, n_atoms=n_atoms, alpha=alpha, n_components=n_components, seed=seed)
+        dictionaries.append(layers.dictionary)
         model = fit_states(points, n_states, seed=seed)
+        foretold += gains(model, points, [layers.points(own) for own in others], seed=seed)
         states: dict[str, Callable[[], list[Ints]]] = {
             "psmt": lambda points=points, model=model: [model.shown(own) for own in points],  # type: ignore[misc]
             "swc": lambda side=side: window_states(side, n_states, length=window, seed=seed),  # type: ignore[misc]
@@ -99,7 +105,18 @@ def compare_halves(
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
         "networks": np.array(match(*dictionaries)),
+        "foretold": np.array(np.mean(foretold)),
     }
+
+
+def gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
+    """How much likelier a volume of each of the others is by the states than by a single one, in nats.
+
+    Both are learned from the trajectories `points` (time, n_components) of the same people, and remember as much: what
+    is gained is by states alone. Covariance and spectra give none of it.
+    """
+    alone = fit_states(points, 1, seed=seed, n_starts=1, memories=(model.memory,))
+    return [(model.score(own) - alone.score(own)) / len(own) for own in others]
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:

@@ -136,8 +136,7 @@ def _found_again(result: BrainResult) -> Table:
         cells += [Cell(_told(mean_interval(result.within[:, i, k]))) for k in range(2)]
         rows.append([Cell(METHODS[name]), *cells])
     for kind in SURROGATES:
-        nulls = [draw["states"][0] for draw in result.nulls.get(kind, ())]
-        cells = [Cell(_spread(np.array([own[k] for own in nulls]))) for k in range(len(MEASURES))]
+        cells = [Cell(_spread(result.against(kind, measure).null)) for measure in MEASURES]
         cells += [Cell(_told(mean_interval(result.within_nulls[kind][:, k]))) for k in range(2)]
         rows.append([Cell(f"PSMT, surrogates: {kind}"), *cells])
     columns = (

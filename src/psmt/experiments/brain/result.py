@@ -10,14 +10,17 @@ import numpy as np
 
 from psmt.evaluation import Interval, mean_interval
 from psmt.experiments.brain.components import Step, lasting
-from psmt.experiments.brain.halves import MEASURES
+from psmt.experiments.brain.halves import MEASURES, NULL_SPLITS
 from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.settings import PATHS, BrainSettings
 from psmt.experiments.brain.states import StateModel
 from psmt.experiments.brain.study import Study
 from psmt.experiments.measured import Measured
 from psmt.experiments.scalars import plain
-from psmt.types import Array, Ints, Result
+from psmt.types import Array, Ints
+
+HELD_AGAINST = (*MEASURES[:2], "networks", "foretold")
+"""What surrogates are asked for, too."""
 
 
 class Dynamics(NamedTuple):
@@ -64,8 +67,11 @@ class BrainResult:
     """(n_compared, n_methods, n_measures): the same between the halves of each person's time."""
     networks: Array
     """(n_splits,): matched correlation of the atoms between halves of the people."""
-    nulls: Mapping[str, Sequence[Result]]
-    """The same of surrogates, by kind, a draw each, by our method alone."""
+    foretold: Array
+    """(n_splits,): how much likelier a volume of the other half is by our states than by a single one, in nats."""
+    nulls: Mapping[str, Mapping[str, Array]]
+    """Of surrogates, by kind, by our method alone: ``states`` (n_draws, n_measures), ``networks`` and ``foretold``
+    (n_draws,), means over the first `NULL_SPLITS` splits."""
     within_nulls: Mapping[str, Array]
     """By kind (n_compared, n_measures), a draw for each person."""
     agreement: Mapping[str, float]
@@ -110,14 +116,17 @@ class BrainResult:
         return mean_interval(table[:, 0, k] - table[:, self.methods.index(rival), k])
 
     def against(self, kind: str, measure: str) -> Measured:
-        """Our matched correlation between halves of the people, against draws of a surrogate."""
-        draws = self.nulls.get(kind, ())
-        if measure == "networks":
-            value, null = self.networks, [float(draw["networks"]) for draw in draws]
-        else:
+        """What our states have between halves of the people, one of `MEASURES`, ``networks`` or ``foretold``, against
+        draws of a surrogate by the same splits.
+        """
+        if not len(self.between):
+            return Measured(np.nan, np.zeros(0))
+        if measure in MEASURES:
             k = MEASURES.index(measure)
-            value, null = self.between[:, 0, k], [float(draw["states"][0, k]) for draw in draws]
-        return Measured(float(np.mean(value)) if len(value) else np.nan, np.array(null))
+            values, null = self.between[:, 0, k], self.nulls[kind]["states"][:, k]
+        else:
+            values, null = getattr(self, measure), self.nulls[kind][measure]
+        return Measured(float(np.mean(values[:NULL_SPLITS])), null)
 
     def within_against(self, kind: str, measure: str) -> Interval:
         """Our matched correlation between halves of a person's time less that of a surrogate, over people."""
@@ -209,7 +218,7 @@ class BrainResult:
                 },
                 "networks_between_people": _plain_interval(mean_interval(self.networks)),
                 "against_surrogates": {
-                    kind: {measure: self.against(kind, measure).summary() for measure in (*MEASURES[:2], "networks")}
+                    kind: {measure: self.against(kind, measure).summary() for measure in HELD_AGAINST}
                     for kind in self.nulls
                 },
                 "within_person_less_surrogates": {

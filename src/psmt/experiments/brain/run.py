@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from psmt.experiments.brain.components import follow_components, person_graphs
 from psmt.experiments.brain.field import hmm_states, window_states
 from psmt.experiments.brain.group import MAX_EPOCHS, cleaned, code_person, embed_group, sampled, split, unpacked
-from psmt.experiments.brain.halves import MEASURES, compare_halves, halve_person, halvings, state_methods
+from psmt.experiments.brain.halves import MEASURES, NULL_SPLITS, compare_halves, halve_person, halvings, state_methods
 from psmt.experiments.brain.prediction import predict_person
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import STATE_CANDIDATES, BrainSettings
@@ -192,12 +192,24 @@ def _compared(people: list[Array], n_states: int, study: Study, settings: BrainS
         "halves of the people",
     )
     draws = range(settings.n_surrogates) if ways else ()
-    nulls = {
-        kind: run.tasks(
-            [between(f"{kind}-{d:02d}", ways[d % len(ways)], kind, d, ["psmt"]) for d in draws], f"surrogates, {kind}"
-        )
-        for kind in SURROGATES
-    }
+
+    def null(kind: str) -> dict[str, Array]:
+        tasks = [
+            between(f"{kind}-{d:02d}-{k}", way, kind, d, ["psmt"])
+            for d in draws
+            for k, way in enumerate(ways[:NULL_SPLITS])
+        ]
+        done = run.tasks(tasks, f"surrogates, {kind}")
+        if not done:
+            return {name: np.zeros(0) for name in ("states", "networks", "foretold")}
+        by_split = {
+            "states": [one["states"][0] for one in done],
+            **{name: [one[name] for one in done] for name in ("networks", "foretold")},
+        }
+        return {
+            name: np.reshape(values, (len(draws), -1, *np.shape(values)[1:])).mean(axis=1)
+            for name, values in by_split.items()
+        }
 
     def within(kind: str, own: list[str]) -> Array:
         tasks = [
@@ -214,7 +226,8 @@ def _compared(people: list[Array], n_states: int, study: Study, settings: BrainS
         "methods": methods,
         "between": _filled([one["states"] for one in found], len(methods)),
         "networks": np.array([float(one["networks"]) for one in found]),
-        "nulls": nulls,
+        "foretold": np.array([float(one["foretold"]) for one in found]),
+        "nulls": {kind: null(kind) for kind in SURROGATES},
         "within": _filled(list(within("scan", quick)), len(methods)),
         "within_nulls": {kind: within(kind, ["psmt"])[:, 0] for kind in SURROGATES},
     }

@@ -49,7 +49,7 @@ class BrainSettings:
     """
 
     n_atoms: int = 32
-    alpha: float = 0.5
+    alpha: float = 0.15
     n_components: int = 6
     n_states: int | Literal["auto"] = "auto"
     window: int = 96
