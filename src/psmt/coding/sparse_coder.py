@@ -52,7 +52,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Codes are solved until the duality gap is below ``gap_tol * ||x||^2 / 2``.
     random_state : int, RandomState or None
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     dtype : {'float64', 'float32'}, default 'float64'
         Numbers to solve with; 'float32' on a GPU only. Codes come as float64 in any case.
 

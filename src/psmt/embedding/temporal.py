@@ -65,15 +65,15 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         atoms. A price on the weights, as in the sparse manifold transform.
     random_state : int, RandomState or None
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     ends : bool
         The former name of `half_stencils`, for one more release.
 
     Attributes
     ----------
-    embedding_ : (n_components_, n_features) array
+    embedding_ : ``(n_components_, n_features)`` array
         P, straightest direction first. An atom that does not vary has a zero column.
-    eigenvalues_ : (n_components_,) array
+    eigenvalues_ : ``(n_components_,)`` array
         ``||p A D||^2`` of each direction, ascending.
     rank_ : int
         Rank of V.
@@ -169,7 +169,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points (n_samples, n_components_) of the codes."""
+        """Points ``(n_samples, n_components_)`` of the codes."""
         check_is_fitted(self)
         codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return codes @ self.embedding_.T
