@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import psmt
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md"])
 PAGES = [page for page in PAGES if "_build" not in page.parts]
@@ -53,3 +55,15 @@ def test_no_text_names_a_page_that_is_not_there() -> None:
     for text in texts:
         for path in re.findall(r"\bdocs/[\w/-]+\.(?:md|png|py)\b", text.read_text(encoding="utf-8")):
             assert (ROOT / path).exists(), f"{name(text)} names {path}, which is not there"
+
+
+def test_help_names_all_that_is_public() -> None:
+    missing = [public for public in psmt.__all__ if f"`{public}`" not in (psmt.__doc__ or "")]
+    assert not missing, f"help(psmt) does not name {missing}"
+
+
+def test_the_reference_has_all_that_is_public() -> None:
+    reference = (ROOT / "docs" / "api" / "index.rst").read_text(encoding="utf-8")
+    modules = {page.stem for page in (ROOT / "docs" / "api" / "modules").glob("*.rst")}
+    listed = modules | {line.strip().split(".")[-1] for line in reference.splitlines()}
+    assert set(psmt.__all__) <= listed, f"docs/api/index.rst does not list {set(psmt.__all__) - listed}"
