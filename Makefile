@@ -33,6 +33,7 @@ fuzz: .venv/ready-dev
 
 # -E: pages are read anew, so that nothing but the tree decides.
 docs: .venv/ready-docs
+	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -q -E -W --keep-going -j auto -b html docs docs/_build/html
 	@echo "file://$(CURDIR)/docs/_build/html/index.html"
 

@@ -192,7 +192,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ----------
         X : (n_samples, n_features) array
             In any order; each is seen once.
-        y : ignored
+        y : object
+            Ignored.
 
         Returns
         -------
@@ -219,6 +220,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X : (n_samples, n_features) array
+            The samples.
 
         Returns
         -------
@@ -255,7 +257,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X : (n_samples, n_features) array
+            The samples.
         sparse_output : bool, default False
+            Whether codes come as a CSR array.
 
         Returns
         -------
@@ -319,6 +323,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         codes : (n_samples, n_atoms) array, or sparse
+            As `transform` gives them.
 
         Returns
         -------

@@ -152,7 +152,9 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         X : (time, n_features) array
-        y : ignored
+            In the order of time.
+        y : object
+            Ignored.
 
         Returns
         -------
@@ -182,7 +184,9 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         X : (time, n_features) array
-        y : ignored
+            In the order of time.
+        y : object
+            Ignored.
 
         Returns
         -------
@@ -210,6 +214,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         X : (n_samples, n_features) array
+            The samples.
 
         Returns
         -------
@@ -230,6 +235,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         points : ``(n_samples, n_components_)`` array
+            As `transform` gives them.
 
         Returns
         -------
