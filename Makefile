@@ -2,12 +2,13 @@
 # make test   set up .venv and run the tests
 # make lint   ruff, mypy --strict, and the layers of the package
 # make fuzz   thousands of damaged films, arrays, images, models, results and command lines; CASES=.. SEED=..
+# make docs   build the site, docs/_build/html/index.html; a warning is an error
 # make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test lint fuzz docs bench clean
 
 demo: .venv/ready-run
 	$(BIN)/psmt demo
@@ -30,6 +31,12 @@ fuzz: .venv/ready-dev
 	$(FUZZ)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands
 
+# -E: pages are read anew, so that nothing but the tree decides.
+docs: .venv/ready-docs
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx -q -E -W --keep-going -j auto -b html docs docs/_build/html
+	@echo "file://$(CURDIR)/docs/_build/html/index.html"
+
 BENCHMARKS := speed pace prediction frames live
 
 bench: .venv/ready-bench
@@ -51,4 +58,5 @@ bench: .venv/ready-bench
 	@touch $@
 
 clean:
+	rm -rf docs/_build docs/auto_gallery docs/api/generated
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@
 
 At starts every 400 frames, 12 frames are predicted one by one: as we do it, with each departure switched off alone, and
 to the letter. n_components and lam are chosen once for a start, from the frames before it, and the same for all of
-these: so a departure alone moves what is predicted. The tables go to `docs/departures.md`.
+these: so a departure alone moves what is predicted. The tables go to `docs/explanation/departures.md`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from psmt.departures import OURS, Departures
 from psmt.evaluation import mean_interval, mse, teacher_forced
 from psmt.types import Array
 
-PAGE = Path(__file__).parents[1] / "docs" / "departures.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "departures.md"
 ATOMS, WINDOW, HORIZON, FIRST = 512, 1536, 12, 2000
 LETTER = Departures.literal().parameters
 SWITCHED: dict[str, dict[str, Any]] = {

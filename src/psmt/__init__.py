@@ -2,8 +2,19 @@
 
     frames -> patches -> codes -> moments -> embedding -> extrapolation -> recovery -> predicted patch
 
-`PSMT` is Algorithm 1 of the paper. `SparseCoder` and `TemporalEmbedding` are its two layers; each works alone on a
-plain (time, features) array. `open_frames` and `read_patches` turn films into such arrays.
+- `PSMT`: Algorithm 1 of the paper, on any array (time, features); `PSMT.for_series` for series that are no films.
+- `FramePSMT`: whole frames (time, height, width), predicted as the last one plus a change.
+- `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`; each works alone.
+- `read_patches`, `open_frames`: films, images, arrays, cameras and streams, as patches or as frames.
+- `live`: the prediction beside the world, in a notebook; `psmt live` on the command line.
+
+    >>> from psmt import PSMT, read_patches
+    >>> X = read_patches("builtin:glide?frames=400&seed=3").values  # or "film.mp4": (time, 256)
+    >>> model = PSMT(n_atoms=48, window=160, random_state=0).fit(X[:350])
+    >>> model.update(X[350]).predict().shape
+    (256,)
+
+`make docs` builds the site: tutorials, how-to, the reference of all public names.
 """
 
 from __future__ import annotations

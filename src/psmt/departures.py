@@ -1,6 +1,6 @@
 """By what we depart from the paper: one list of it, which a model takes, settings carry and reports tell.
 
-What each departure is for, how often it is active and what it does to the error is in docs/departures.md.
+What each departure is for, how often it is active and what it does to the error is in docs/explanation/departures.md.
 """
 
 from __future__ import annotations

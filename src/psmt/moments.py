@@ -102,7 +102,6 @@ class WindowMoments:
     Examples
     --------
     >>> import numpy as np
-    from scipy.sparse import issparse
     >>> codes = np.abs(np.random.default_rng(0).standard_normal((50, 4)))
     >>> moments = WindowMoments.of(codes[:40])
     >>> for code in codes[40:]:

@@ -242,6 +242,11 @@ def read_patches(
     progress : callable, optional
         Called as ``progress(done, total)`` after each frame; ``total`` is None while it is not known.
 
+    Returns
+    -------
+    Patches
+        `values` ``(n, patch_size**2)``, and the mean and contrast that turn them back into grey levels.
+
     Raises
     ------
     FrameSourceError

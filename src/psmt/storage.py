@@ -2,7 +2,7 @@
 
 Models give and take their own state; here it becomes a file, whole or not at all. Loading is validation: a model
 declares its parameters' constraints and a schema of its state, and a file is held against both before a number of it is
-used. docs/model-files.md has the format.
+used. docs/how-to/model-files.md has the format.
 """
 
 from __future__ import annotations

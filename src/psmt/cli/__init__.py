@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/reliability.md).
+    """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/api/exit-codes.md).
 
     Without arguments, those of the process; then its signals and streams are settled too.
     """

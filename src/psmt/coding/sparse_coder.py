@@ -53,7 +53,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Codes are solved until the duality gap is below ``gap_tol * ||x||^2 / 2``.
     random_state : int, RandomState or None
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     dtype : {'float64', 'float32'}, default 'float64'
         Numbers to solve with; 'float32' on a GPU only. Codes come as float64 in any case.
 
@@ -130,7 +130,27 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         device: str = "cpu",
         dtype: str = "float64",
     ) -> Self:
-        """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm."""
+        """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm.
+
+        Parameters
+        ----------
+        atoms : (n_atoms, n_features) array
+            Used as they are.
+        alpha, gap_tol, device, dtype
+            As in the class.
+
+        Returns
+        -------
+        SparseCoder
+            Fitted: `transform` works, and `partial_fit` improves the atoms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> coder = SparseCoder.from_dictionary(np.eye(3), alpha=0.5)
+        >>> coder.transform([[2.0, 0.0, -1.0]])
+        array([[1.5, 0. , 0. ]])
+        """
         dictionary: Array = check_array(atoms, dtype=np.float64)
         coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device, dtype=dtype)
         coder._check_parameters()
@@ -173,7 +193,19 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Go on learning from the samples (n_samples, n_features); the first call starts the dictionary."""
+        """Go on learning from the samples (n_samples, n_features); the first call starts the dictionary.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array
+            In any order; each is seen once.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)
@@ -191,6 +223,21 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         They are seen as often as those of `fit` were. What was learned stays, in the atoms and in their statistics, so
         that a few samples more cost what they cost, and not all of `fit`.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array
+            The samples.
+
+        Returns
+        -------
+        SparseCoder
+            Another one.
+
+        Raises
+        ------
+        NotFittedError
+            Unless `fit` or `partial_fit` has learned something.
         """
         check_is_fitted(
             self, "_statistics", msg="fit_further goes on from fit; given atoms are improved by partial_fit"
@@ -213,6 +260,25 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         With `sparse_output` they come as a CSR array with the same values. It is made batch by batch: the codes of all
         samples are dense nowhere, and from a GPU only what is not zero is moved.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array
+            The samples.
+        sparse_output : bool, default False
+            Whether codes come as a CSR array.
+
+        Returns
+        -------
+        (n_samples, n_atoms) array, or csr_array
+            Non-negative.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            Where X has other features, or values that are no finite numbers.
         """
         check_is_fitted(self)
         samples = self._samples(X, reset=False)
@@ -238,7 +304,18 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
-        """The same fitted coder on another device."""
+        """The same fitted coder on another device.
+
+        Parameters
+        ----------
+        device, dtype : str
+            As in the class.
+
+        Returns
+        -------
+        SparseCoder
+            A copy.
+        """
         other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
@@ -249,6 +326,26 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper.
 
         The codes may be sparse.
+
+        Parameters
+        ----------
+        codes : (n_samples, n_atoms) array, or sparse
+            As `transform` gives them.
+
+        Returns
+        -------
+        (n_samples, n_features) array
+
+        Raises
+        ------
+        ValueError
+            Where codes have more or fewer columns than there are atoms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> SparseCoder.from_dictionary(2 * np.eye(2)).inverse_transform([[1.0, 3.0]])
+        array([[2., 6.]])
         """
         check_is_fitted(self)
         given: Array = check_array(codes, accept_sparse="csr", dtype=np.float64)

@@ -65,15 +65,15 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         atoms. A price on the weights, as in the sparse manifold transform.
     random_state : int, RandomState or None
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md).
+        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     ends : bool
         The former name of `half_stencils`, for one more release.
 
     Attributes
     ----------
-    embedding_ : (n_components_, n_features) array
+    embedding_ : ``(n_components_, n_features)`` array
         P, straightest direction first. An atom that does not vary has a zero column.
-    eigenvalues_ : (n_components_,) array
+    eigenvalues_ : ``(n_components_,)`` array
         ``||p A D||^2`` of each direction, ascending.
     rank_ : int
         Rank of V.
@@ -147,7 +147,26 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.ends = ends
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn P from the codes (time, n_features), in the order of time."""
+        """Learn P from the codes (time, n_features), in the order of time.
+
+        Parameters
+        ----------
+        X : (time, n_features) array
+            In the order of time.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotEnoughFramesError
+            Where there are fewer than three codes.
+        ValueError
+            Where `n_components` is more than the rank of the codes.
+        """
         self._check_parameters()
         codes: Array = validate_data(self, X, dtype=np.float64)
         if len(codes) < 3:
@@ -160,7 +179,28 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Go on learning from the codes (time, n_features) that follow those seen so far."""
+        """Go on learning from the codes (time, n_features) that follow those seen so far.
+
+        Parameters
+        ----------
+        X : (time, n_features) array
+            In the order of time.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> codes = np.random.default_rng(0).random((100, 4))
+        >>> whole = TemporalEmbedding().fit(codes)
+        >>> parts = TemporalEmbedding().fit(codes[:60]).partial_fit(codes[60:])
+        >>> bool(np.allclose(whole.embedding_, parts.embedding_))
+        True
+        """
         if not hasattr(self, "moments_"):
             return self.fit(X)
         codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
@@ -169,13 +209,44 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points (n_samples, n_components_) of the codes."""
+        """Points ``(n_samples, n_components_)`` of the codes.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array
+            The samples.
+
+        Returns
+        -------
+        ``(n_samples, n_components_)`` array
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
         check_is_fitted(self)
         codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
         return codes @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Non-negative codes (n_samples, n_features) recovered from points: step 7 of the paper."""
+        """Non-negative codes (n_samples, n_features) recovered from points: step 7 of the paper.
+
+        Parameters
+        ----------
+        points : ``(n_samples, n_components_)`` array
+            As `transform` gives them.
+
+        Returns
+        -------
+        (n_samples, n_features) array
+            Each by itself, with the penalty `lam` and without a bound on activity.
+
+        Raises
+        ------
+        ValueError
+            Where points have more or fewer columns than there are components.
+        """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)
         if given.shape[1] != len(self.embedding_):

@@ -120,7 +120,7 @@ class EmbeddingFlags:
     literal: Annotated[
         bool,
         Parameter(
-            help="The paper to the letter, without any departure (docs/departures.md) but those that are asked for.",
+            help="The paper to the letter, without any departure but those asked for (docs/explanation/departures.md).",
             negative=(),
             show_default=False,
         ),
@@ -369,7 +369,7 @@ class ParallelOptions(FilmOptions):
     cluster: Annotated[
         str | None,
         Parameter(
-            help="Address of a Dask scheduler whose workers are used instead, see docs/scaling.md.",
+            help="Address of a Dask scheduler whose workers are used instead, see docs/how-to/cluster.md.",
             metavar="ADDRESS",
             show_default=False,
         ),

@@ -73,6 +73,23 @@ def live(
         The file that the page may save the model to.
     height : int
         Of the output cell, in pixels.
+
+    Returns
+    -------
+    LivePage
+        Shows itself where a cell ends with it; `address` for another browser, `stop` to end it.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read.
+
+    Examples
+    --------
+    >>> import psmt
+    >>> with psmt.live("builtin:glide?frames=50", size=32) as page:
+    ...     page.address
+    'http://...'
     """
     given = isinstance(model_or_source, FramePSMT | PSMT)
     session = open_session(

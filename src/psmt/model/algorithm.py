@@ -50,7 +50,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Penalty on activity in step 7, >= 0; 'auto' as above.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
         Step 6. 'linear' is the paper's. 'dynamics' continues frames and points together by a matrix that is learned
-        from the window, see `psmt.extrapolation.Dynamics` and docs/dynamics.md.
+        from the window, see `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
     standardise : bool, default False
         Each feature by its mean and standard deviation in the past that `fit` is given, and turned back in what is
         predicted: for features of different units, or far from zero. Patches of films are standardised already.
@@ -78,7 +78,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         `alpha` and `random_state`.
     random_state : int, RandomState or None
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (see docs/gpu.md). A file that `save` writes knows of no device.
+        Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). A file that `save` writes knows of no device.
     dtype : {'float64', 'float32'}, default 'float64'
         Numbers to code and recover with; 'float32' on a GPU only, where predictions then differ by some thousandths.
     ends : bool

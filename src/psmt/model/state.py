@@ -234,7 +234,7 @@ class State(Parameters):
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
         """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit.
 
-        Raises `ModelFileError` unless the file is as the model's schema says, see docs/model-files.md.
+        Raises `ModelFileError` unless the file is as the model's schema says, see docs/how-to/model-files.md.
         """
         engine_for(device, dtype)
         header, arrays = read_container(path, cls.__name__, lambda header, _: cls.schema(header))

@@ -156,6 +156,11 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
     source, stop
         As for `open_source`.
 
+    Returns
+    -------
+    FrameSource
+        Iterating gives grey frames (height, width), float32: a `Film`, which can be read again, or a `FrameStream`.
+
     Raises
     ------
     FrameSourceError

@@ -265,7 +265,7 @@ class FramePSMT(FrameForecaster):
     def load(cls, path: str | PathLike[str]) -> Self:
         """Return the model that `save` wrote; it goes on as that one does, bit for bit.
 
-        Raises `ModelFileError` unless the file is as the model's schema says, see docs/model-files.md.
+        Raises `ModelFileError` unless the file is as the model's schema says, see docs/how-to/model-files.md.
         """
         header, arrays = read_container(path, cls.__name__, cls._stored_schema)
         with damage_named(path):

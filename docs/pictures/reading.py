@@ -1,4 +1,6 @@
-"""Which readings of the paper give what it has?  Makes the tables of docs/reading.md:  python docs/reading.py CSV
+"""Which readings of the paper give what it has?  Makes the tables of docs/explanation/reading.md.
+
+    python docs/pictures/reading.py CSV
 
 CSV is the readings.csv that `psmt readings` wrote.
 """
@@ -10,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parents[1] / "explanation" / "reading.md"
 WORDS = {"holds": "**yes**", "does not hold": "no", "cannot be told": "?", "True": "**yes**", "False": "no"}
 METHODS = ("psmt", "baseline2", "baseline1", "copy", "mean")
 

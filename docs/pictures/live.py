@@ -1,6 +1,6 @@
-"""Makes docs/live.png: the page of `psmt live` on the built-in film, in a browser.
+"""Makes docs/pictures/live.png: the page of `psmt live` on the built-in film, in a browser.
 
-    python docs/live.py [--busy]
+    python docs/pictures/live.py [--busy]
 
 With --busy fewer and smaller frames wait for the model, so that a busy machine shows the model and not its load.
 """

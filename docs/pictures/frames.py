@@ -1,4 +1,4 @@
-"""When does predicting whole frames help, and when not?  Makes docs/frames.png:  python docs/frames.py
+"""When does predicting whole frames help, and when not?  Makes frames.png:  python docs/pictures/frames.py
 
 A film in five acts, from the built-in one: steady motion, a shaking camera, a scene in which nothing moves but the
 noise of the sensor, a cut, and steady motion again elsewhere. The model has learned from 400 frames of steady motion.

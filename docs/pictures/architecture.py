@@ -1,6 +1,6 @@
-"""Draws docs/architecture.png: the layers of the package and who imports whom, read off the source, not drawn by hand.
+"""Draws architecture.png: the layers of the package and who imports whom, read off the source, not drawn by hand.
 
-    python docs/architecture.py
+    python docs/pictures/architecture.py
 
 Every arc is an import between two rooms, from the importing room down to the one that it needs. The order of the rooms
 is that of the import-linter contract in pyproject.toml; an arc that went up would break `make lint`.
@@ -18,7 +18,7 @@ import grimp
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "psmt"
 INK, QUIET, LINE, ACCENT = "#1b1f24", "#6a737d", "#d5dae0", "#0072b2"
 

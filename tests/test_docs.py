@@ -1,0 +1,69 @@
+"""The pages: what they print is true, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import psmt
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md"])
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of the headings of a page, as GitHub and MyST make them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def session(page: Path) -> str:
+    """The blocks of a page with prompts, one after the other: names that are made in one are there in the next."""
+    return "\n".join(block for block in BLOCK.findall(page.read_text(encoding="utf-8")) if block.startswith(">>>"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if session(page)], ids=name)
+def test_a_page_prints_what_it_says(page: Path) -> None:
+    test = doctest.DocTestParser().get_doctest(session(page), {}, name(page), str(page), 0)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test, out=report.append)
+    assert test.examples
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        there = (page.parent / target).resolve() if target else page
+        assert there.exists(), f"{name(page)} links to {target}, which is not there"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), f"{name(page)} links to #{anchor} of {target}, which has no such heading"
+
+
+def test_no_text_names_a_page_that_is_not_there() -> None:
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").rglob("*.py"), *PAGES]
+    for text in texts:
+        for path in re.findall(r"\bdocs/[\w/-]+\.(?:md|png|py)\b", text.read_text(encoding="utf-8")):
+            assert (ROOT / path).exists(), f"{name(text)} names {path}, which is not there"
+
+
+def test_help_names_all_that_is_public() -> None:
+    missing = [public for public in psmt.__all__ if f"`{public}`" not in (psmt.__doc__ or "")]
+    assert not missing, f"help(psmt) does not name {missing}"
+
+
+def test_the_reference_has_all_that_is_public() -> None:
+    reference = (ROOT / "docs" / "api" / "index.rst").read_text(encoding="utf-8")
+    modules = {page.stem for page in (ROOT / "docs" / "api" / "modules").glob("*.rst")}
+    listed = modules | {line.strip().split(".")[-1] for line in reference.splitlines()}
+    assert set(psmt.__all__) <= listed, f"docs/api/index.rst does not list {set(psmt.__all__) - listed}"
