@@ -2,12 +2,13 @@
 # make test   set up .venv and run the tests
 # make lint   ruff, mypy --strict, and the layers of the package
 # make fuzz   thousands of damaged films, arrays, images, models, results and command lines; CASES=.. SEED=..
+# make dist   build sdist and wheel into dist/, and try the wheel in a clean environment
 # make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test lint fuzz dist bench clean
 
 demo: .venv/ready-run
 	$(BIN)/psmt demo
@@ -29,6 +30,9 @@ FUZZ = PYTHONPATH=tests $(BIN)/python -m fuzz --cases $(CASES) --seed $(SEED)
 fuzz: .venv/ready-dev
 	$(FUZZ)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands
+
+dist:
+	.ci/wheel $(PYTHON)
 
 BENCHMARKS := speed pace prediction frames live
 

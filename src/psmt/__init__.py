@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PSMT", "FramePSMT", "SparseCoder", "TemporalEmbedding", "live", "open_frames", "read_patches"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "FramePSMT": "psmt.video.model",
