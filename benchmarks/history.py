@@ -2,9 +2,9 @@
 
     python -m benchmarks.history [--within 0.2]
 
-`benchmarks.speed` adds the figures of each run to `benchmarks/history.csv`; this holds the last run of each piece of work on this
-machine against the ones before it. What is compared is the ratio to a peer that ran in the same process: a busy machine
-slows both. Ends with exit code 1 where a ratio fell by more than ``--within`` of the median of the last earlier runs.
+`benchmarks.speed` adds the figures of each run to `benchmarks/history.csv`; this holds the last run of each piece of
+work on this machine against the ones before it. What is compared is the ratio to a peer that ran in the same process: a
+busy machine slows both. Ends with exit code 1 where a ratio fell by more than ``--within`` of the earlier runs' median.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-
 from benchmarks import history
 from benchmarks.history import Figure, changes
 
