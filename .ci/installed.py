@@ -15,22 +15,7 @@ import psmt
 OF_EXTRAS = {"torch", "starlette", "uvicorn", "websockets", "distributed", "dask", "nilearn", "nibabel", "pandas"}
 """What only an extra installs. A module may ask for it when it is imported; for anything else it may not."""
 
-TINY = [
-    "--atoms",
-    "16",
-    "--components",
-    "4",
-    "--lam",
-    "0.1",
-    "--alpha",
-    "0.1",
-    "--horizon",
-    "4",
-    "--starts",
-    "3",
-    "--workers",
-    "1",
-]
+TINY = "--atoms 16 --components 4 --lam 0.1 --alpha 0.1 --horizon 4 --starts 3 --workers 1".split()
 
 
 def command(*arguments: str) -> str:
@@ -81,9 +66,7 @@ def main() -> None:
     assert "</html>" in Path("out/report.html").read_text(encoding="utf-8")
     assert json.loads(Path("out/summary.json").read_text(encoding="utf-8"))["film"]["n_frames"] == len(series)
     python = sys.version.split()[0]
-    print(
-        f"psmt {psmt.__version__} on Python {python}: names, modules, prediction, report; {extras} modules need an extra"
-    )
+    print(f"psmt {psmt.__version__} on Python {python}: all works; {extras} modules need an extra")
 
 
 main()
