@@ -15,7 +15,22 @@ import psmt
 OF_EXTRAS = {"torch", "starlette", "uvicorn", "websockets", "distributed", "dask", "nilearn", "nibabel", "pandas"}
 """What only an extra installs. A module may ask for it when it is imported; for anything else it may not."""
 
-TINY = "--atoms 16 --components 4 --lam 0.1 --alpha 0.1 --horizon 4 --starts 3 --workers 1".split()
+TINY = [
+    "--atoms",
+    "16",
+    "--components",
+    "4",
+    "--lam",
+    "0.1",
+    "--alpha",
+    "0.1",
+    "--horizon",
+    "4",
+    "--starts",
+    "3",
+    "--workers",
+    "1",
+]
 
 
 def command(*arguments: str) -> str:
