@@ -3,12 +3,13 @@
 # make lint   ruff, mypy --strict, and the layers of the package
 # make fuzz   thousands of damaged films, arrays, images, models, results and command lines; CASES=.. SEED=..
 # make docs   build the site, docs/_build/html/index.html; a warning is an error
+# make dist   build sdist and wheel into dist/, and try the wheel in a clean environment
 # make bench  us and the peers in one process: speed and predictions; writes benchmarks/README.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint fuzz docs bench clean
+.PHONY: demo test lint fuzz docs dist bench clean
 
 demo: .venv/ready-run
 	$(BIN)/psmt demo
@@ -37,6 +38,9 @@ docs: .venv/ready-docs
 	$(BIN)/python -m sphinx -q -E -W --keep-going -j auto -b html docs docs/_build/html
 	@echo "file://$(CURDIR)/docs/_build/html/index.html"
 
+dist:
+	.ci/wheel $(PYTHON)
+
 BENCHMARKS := speed pace prediction frames live
 
 bench: .venv/ready-bench
@@ -58,5 +62,4 @@ bench: .venv/ready-bench
 	@touch $@
 
 clean:
-	rm -rf docs/_build docs/auto_gallery docs/api/generated
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/auto_gallery docs/api/generated

@@ -46,10 +46,11 @@ def machine(*packages: str) -> str:
     """One line on the machine, Python and the packages that matter: numpy, scipy, numba and those named."""
     names = ("numpy", "scipy", "numba", *packages)
     software = [f"CPython {platform.python_version()}", *(f"{name} {version(name)}" for name in names)]
-    return f"Machine: {os.cpu_count()} cores, {_processor()}, {_memory()}, {', '.join(software)}."
+    return f"Machine: {os.cpu_count()} cores, {processor()}, {_memory()}, {', '.join(software)}."
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as far as the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))

@@ -2,7 +2,8 @@
 
     python -m benchmarks.speed [coding] [dictionary] [recovery] [embedding] [step] [sweep]
 
-Without a name, all of them. Each writes its table into benchmarks/README.md.
+Without a name, all of them. Each writes its table into benchmarks/README.md, and its figures
+to the history (`benchmarks.history`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks import speed_coding, speed_embedding, speed_recovery, speed_sweep
+from benchmarks import history, speed_coding, speed_embedding, speed_recovery, speed_sweep
 from benchmarks.measure import HEADER, Row
 from benchmarks.page import machine, table, write_section
 
@@ -41,6 +42,9 @@ def main() -> None:
         text = table(HEADER, [row.cells() for row in rows])
         print(f"\n{part}\n{text}", flush=True)
         write_section(f"speed {part}", f"{text}\n\n{about}")
+        # A rate that is asked for is no peer: it does not slow down with the machine.
+        peers = [row for row in rows if not row.peer.endswith("per second")]
+        history.append((row.work, row.peer, row.ours, row.theirs) for row in peers)
 
 
 if __name__ == "__main__":

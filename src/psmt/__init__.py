@@ -48,7 +48,7 @@ __all__ = [
     "read_patches",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "FramePSMT": "psmt.video.model",
