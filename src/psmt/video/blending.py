@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.coding import SparseCoder
+from psmt.engines import engine_for
+from psmt.engines.frame_kernels import FrameKernels
 from psmt.types import Array, Levels
-from psmt.video.grid import CELL, Grid, pooled
+from psmt.video.grid import CELL, Grid
 from psmt.video.tiling import Tiling
 
 _PRIOR = 1e-3
@@ -31,25 +33,30 @@ class WeightedLeastSquares:
     n_candidates : int
     memory : float
         Frames after which old ones have faded to 1/e.
+    kernels : FrameKernels
+        Of the device that the moments are on.
     """
 
-    def __init__(self, groups: tuple[int, ...], n_candidates: int, *, memory: float) -> None:
+    def __init__(
+        self, groups: tuple[int, ...], n_candidates: int, *, memory: float, kernels: FrameKernels
+    ) -> None:
         self._kept = float(np.exp(-1.0 / memory))
-        self.gram: Levels = np.zeros((*groups, n_candidates, n_candidates), np.float32)
-        self.match: Levels = np.zeros((*groups, n_candidates), np.float32)
+        self._kernels = kernels
+        self.gram: Levels = kernels.levels(np.zeros((*groups, n_candidates, n_candidates)))
+        self.match: Levels = kernels.levels(np.zeros((*groups, n_candidates)))
 
     def get_state(self) -> dict[str, Levels]:
         """Return copies of the moments."""
-        return {"gram": self.gram.copy(), "match": self.match.copy()}
+        return {"gram": self._kernels.numpy(self.gram).copy(), "match": self._kernels.numpy(self.match).copy()}
 
     def set_state(self, state: dict[str, Levels]) -> None:
         """Go on from the moments that `get_state` gave."""
-        self.gram, self.match = state["gram"].copy(), state["match"].copy()
+        self.gram, self.match = (self._kernels.levels(state[name].copy()) for name in ("gram", "match"))
 
     def forget(self, kept: float) -> None:
         """Let what was learned count for a fraction of what it did."""
-        self.gram *= np.float32(kept)
-        self.match *= np.float32(kept)
+        self.gram *= kept
+        self.match *= kept
 
     def _add(self, gram: Levels, match: Levels) -> None:
         """Take in the moments of one frame, after those before it have faded."""
@@ -72,17 +79,20 @@ class PlaceBlend(WeightedLeastSquares):
     """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
 
     def __init__(self, grid: Grid, n_candidates: int) -> None:
-        super().__init__(grid.layout, n_candidates, memory=self._MEMORY)
+        super().__init__(grid.layout, n_candidates, memory=self._MEMORY, kernels=grid.kernels)
         self.grid = grid
 
-    def learn(self, candidates: Levels, change: Levels) -> None:
-        """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came."""
-        self._add(*self.grid.moments(candidates, change))
+    def learn(self, candidates: Levels, change: Levels, weight: float = 1.0) -> None:
+        """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came.
+
+        The frame counts `weight` times: both changes divided by the root of their usual energy are a weight of its
+        inverse.
+        """
+        self._kernels.add_moments(self.gram, self.match, self._kept, candidates, change, weight, CELL)
 
     def weights(self) -> Levels:
         """Weights (rows, columns, n_candidates)."""
-        gram, match = (pooled(part).reshape(-1, *part.shape[2:]) for part in (self.gram, self.match))
-        return shrunk_weights(gram, match, self._RIDGE)[0].reshape(self.match.shape)
+        return self._kernels.cell_weights(self.gram, self.match, self._RIDGE, _PRIOR)
 
 
 class CodeBlend(WeightedLeastSquares):
@@ -106,21 +116,23 @@ class CodeBlend(WeightedLeastSquares):
     """Pull of an atom's weights to those of all atoms, relative to the energy of the candidates."""
 
     def __init__(self, grid: Grid, n_candidates: int, coder: SparseCoder, scale: float) -> None:
-        super().__init__((len(coder.dictionary_),), n_candidates, memory=self._MEMORY)
+        # Codes and what is learned of atoms are small, and stay on the host whatever the device.
+        cpu = engine_for("cpu").frames
+        super().__init__((len(coder.dictionary_),), n_candidates, memory=self._MEMORY, kernels=cpu)
         self.grid = grid
         self.coder, self.scale = coder, scale
         self._tiling = _tiling(grid)
 
     def activity(self, frame: Levels) -> Levels:
         """Codes (rows, columns, n_atoms) of the cells of a frame: the mean of those of the four tiles around each."""
-        tiles = self._tiling.cut(frame).reshape(-1, 4 * CELL**2)
+        tiles = self._tiling.cut(self.grid.kernels.numpy(frame)).reshape(-1, 4 * CELL**2)
         codes: Levels = self.coder.transform(tiles / self.scale).astype(np.float32).reshape(*self._tiling.layout, -1)
         along = codes[1:] + codes[:-1]
         return np.float32(0.25) * (along[:, 1:] + along[:, :-1])
 
     def learn(self, candidates: Levels, change: Levels, activity: Levels) -> None:
         """Take in candidates (n_candidates, height, width), the change (height, width) that came, and the codes."""
-        gram, match = self.grid.moments(candidates, change)
+        gram, match = map(self.grid.kernels.numpy, self.grid.moments(candidates, change))
         active = activity.reshape(-1, activity.shape[-1])
         self._add(
             np.tensordot(active, gram.reshape(len(active), *gram.shape[2:]), axes=(0, 0)),
@@ -133,7 +145,7 @@ class CodeBlend(WeightedLeastSquares):
         # A place without any code is treated as all places are.
         total = activity.sum(axis=-1, keepdims=True)
         weights = (activity @ by_atom + 1e-6 * common) / (total + 1e-6)
-        return self.grid.weighted(candidates, weights)
+        return self.grid.weighted(candidates, self.grid.kernels.levels(weights))
 
 
 def shrunk_weights(gram: Levels, match: Levels, ridge: float) -> tuple[Levels, Levels]:

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
+from psmt.engines import engine_for
+from psmt.engines.frame_kernels import FrameKernels
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Levels
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
@@ -41,7 +43,9 @@ class Candidates:
     planes : tuple of (size, memories)
         As in `FourierPlanes`.
     neighbours : tuple of (down, right)
-        Offsets of pixels, two at the most in each direction.
+        Offsets of pixels.
+    kernels : FrameKernels, optional
+        Of the device that the frames are on; by default the CPU's.
 
     Attributes
     ----------
@@ -54,8 +58,10 @@ class Candidates:
         shape: tuple[int, int],
         planes: tuple[tuple[int, tuple[float, ...]], ...],
         neighbours: tuple[tuple[int, int], ...],
+        kernels: FrameKernels | None = None,
     ) -> None:
-        self._planes = tuple(FourierPlanes(shape, size, memories) for size, memories in planes)
+        self._kernels = kernels or engine_for("cpu").frames
+        self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
         self._neighbours = neighbours
         self.n_moving = 1 + sum(len(memories) for _, memories in planes)
         self.n_candidates = (self.n_moving + 1) * (len(_BANDS) + 1) + 2 * len(neighbours)
@@ -69,22 +75,24 @@ class Candidates:
         spectra = (planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
         return Scene(scene.current, frame, tuple(spectra))
 
-    @staticmethod
-    def get_state(scene: Scene) -> dict[str, NDArray[Any]]:
+    def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
         """Return the scene as arrays. What follows from them is left out."""
-        cross = {f"turns{k}": np.array(spectra.cross) for k, spectra in enumerate(scene.spectra)}
-        return {"previous": scene.previous.copy(), "current": scene.current.copy(), **cross}
+        host = self._kernels.numpy
+        cross = {f"turns{k}": np.array([*map(host, spectra.cross)]) for k, spectra in enumerate(scene.spectra)}
+        return {"previous": host(scene.previous).copy(), "current": host(scene.current).copy(), **cross}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
         """Return the scene that `get_state` was given."""
-        start = self.start(state["current"].copy())
-        spectra = (now._replace(cross=tuple(state[f"turns{k}"])) for k, now in enumerate(start.spectra))
-        return Scene(state["previous"].copy(), start.current, tuple(spectra))
+        own = self._kernels.levels
+        start = self.start(own(state["current"].copy()))
+        spectra = (now._replace(cross=(*map(own, state[f"turns{k}"]),)) for k, now in enumerate(start.spectra))
+        return Scene(own(state["previous"].copy()), start.current, tuple(spectra))
 
     def moving(self, scene: Scene) -> Levels:
         """Return changes (n_moving, height, width) by motion: the last one again, and all planes turned on."""
         turned = [planes.changes(known) for planes, known in zip(self._planes, scene.spectra, strict=True)]
-        return np.concatenate([(scene.current - scene.previous)[None], *turned])
+        last = scene.current - scene.previous
+        return array_namespace(last).concat([last[None], *turned])
 
     def all_of(self, scene: Scene, changes: Levels) -> Levels:
         """All that is weighed by place (n_candidates, height, width).
@@ -92,19 +100,8 @@ class Candidates:
         They are the given changes (n_moving + 1, height, width), each in bands of detail (differences of Gaussians),
         and the neighbouring pixels of the last two frames.
         """
-        bands = []
-        for width in _BANDS:
-            smooth = gaussian_filter(changes, (0, width, width))
-            bands.append(changes - smooth)
-            changes = smooth
         near = [
-            _shifted(frame, *by) - scene.current for frame in (scene.current, scene.previous) for by in self._neighbours
+            self._kernels.neighbours(frame, self._neighbours, scene.current)
+            for frame in (scene.current, scene.previous)
         ]
-        return np.stack([*np.concatenate([*bands, changes]), *near])
-
-
-def _shifted(frame: Levels, down: int, right: int) -> Levels:
-    """Return the frame (height, width) with each pixel replaced by the one so far below and to the right of it."""
-    height, width = frame.shape
-    padded = np.pad(frame, 2, mode="edge")
-    return padded[2 + down : 2 + down + height, 2 + right : 2 + right + width]
+        return array_namespace(changes).concat([*self._kernels.bands(changes, _BANDS), *near])

@@ -13,6 +13,9 @@ from psmt.video.grid import Grid, pooled
 _LIVELIER = 2.0
 """A predicted change of more than so many times the energy of the last one is weakened by how far it exceeds that."""
 
+_TINY = 1e-30
+"""Energy that is as good as none."""
+
 
 class LocalGain:
     """Regression gain in [0, 1] per cell: the best multiple of the changes that were predicted before the truth came.
@@ -37,36 +40,36 @@ class LocalGain:
 
     def clear(self) -> None:
         """Start a new record."""
-        self.energy: Levels = np.zeros(self.grid.layout, np.float32)
-        self.match: Levels = np.zeros(self.grid.layout, np.float32)
+        self.energy: Levels = self.grid.kernels.levels(np.zeros(self.grid.layout))
+        self.match: Levels = self.grid.kernels.levels(np.zeros(self.grid.layout))
         self.length = 0
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the record."""
-        return {"energy": self.energy.copy(), "match": self.match.copy(), "length": np.array(self.length)}
+        energy, match = (self.grid.kernels.numpy(part).copy() for part in (self.energy, self.match))
+        return {"energy": energy, "match": match, "length": np.array(self.length)}
 
     def set_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from the record that `get_state` gave."""
-        self.energy, self.match, self.length = state["energy"], state["match"], int(state["length"])
+        self.energy, self.match = (self.grid.kernels.levels(state[name].copy()) for name in ("energy", "match"))
+        self.length = int(state["length"])
 
     def learn(self, predicted: Levels, change: Levels) -> None:
         """Take in a predicted change (height, width) and the one that came."""
         energy, match = self.grid.moments(predicted[None], change)
-        kept = np.float32(np.exp(-1.0 / self._MEMORY))
+        kept = float(np.exp(-1.0 / self._MEMORY))
         self.energy = kept * self.energy + energy[..., 0, 0]
         self.match = kept * self.match + match[..., 0]
         self.length += 1
 
     def gains(self) -> Levels:
         """Gains (rows, columns, 1)."""
-        usual = self.energy.mean()
-        if usual == 0:
-            return np.zeros((*self.grid.layout, 1), np.float32)
-        whole = np.clip(self.match.mean() / usual, 0, 1)
+        # Where nothing was ever predicted, the floor leaves the gains at zero.
+        usual = self.energy.mean() + _TINY
         pull = usual + self._OWN * self.energy
-        own = np.clip((self.match + pull * whole) / (self.energy + pull), 0, 1)
-        gains: Levels = (min(self.length / self._PROBATION, 1.0) * own).astype(np.float32)[..., None]
-        return gains
+        whole = (self.match.mean() / usual).clip(0, 1)
+        own = ((self.match + pull * whole) / (self.energy + pull)).clip(0, 1)
+        return (min(self.length / self._PROBATION, 1.0) * own)[..., None]
 
 
 def restrained(grid: Grid, predicted: Levels, last: Levels) -> Levels:
@@ -74,7 +77,6 @@ def restrained(grid: Grid, predicted: Levels, last: Levels) -> Levels:
 
     What was learned from violent motion is of no use once the motion has stopped, and cannot know that it has.
     """
-    expected, seen = (pooled((grid.split(change[None]) ** 2).sum(axis=(2, 3))) for change in (predicted, last))
-    limit = np.float32(_LIVELIER) * seen
-    gains = np.divide(limit, expected, out=np.ones_like(limit), where=expected > limit)
+    expected, seen = (pooled(grid.energy(change)) for change in (predicted, last))
+    gains = (_LIVELIER * seen / (expected + _TINY)).clip(0, 1)
     return grid.weighted(predicted[None], gains[..., None])

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
-from psmt.evaluation import mse
+from psmt.engines import engine_for
+from psmt.numerics.namespace import array_namespace
 from psmt.storage import damage_named, read_container, write_container
 from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
@@ -111,6 +112,9 @@ class FramePSMT(BaseEstimator):
         How the change is found: all of the above; from the last change alone, with learned gains; the last change once
         more, as in the paper, whether it pays or not; none, so that the last frame is copied.
     random_state : int, RandomState or None
+    device : str, default 'cpu'
+        Where candidates are made and weighed: 'cpu', or 'cuda' for a GPU, as `psmt.engines.engine_for` knows it. Frames
+        come from and go to the host either way.
 
     Attributes
     ----------
@@ -152,20 +156,23 @@ class FramePSMT(BaseEstimator):
         alpha: float = 0.2,
         extrapolation: str = "phase",
         random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_atoms = n_atoms
         self.alpha = alpha
         self.extrapolation = extrapolation
         self.random_state = random_state
+        self.device = device
 
     # Predict, receive, learn
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, height, width), at least two."""
         check_parameters(self, self._parameter_constraints)
+        kernels = engine_for(self.device).frames
         past = check_film(frames, minimum=2)
         _, height, width = past.shape
-        grid, rng = Grid((height, width)), check_random_state(self.random_state)
+        grid, rng = Grid((height, width), kernels), check_random_state(self.random_state)
         coder, scale = None, 1.0
         if FRAME_EXTRAPOLATIONS[self.extrapolation].share is None:
             coder, scale = fit_tile_coder(past, grid, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
@@ -192,13 +199,17 @@ class FramePSMT(BaseEstimator):
         """
         check_is_fitted(self, "shape_")
         n_steps = 1 if horizon is None else check_count("horizon", horizon)
-        frames = self._rolled(n_steps) if self._share is None else self._straight(self._share, n_steps)
+        frames = [self._grid.kernels.numpy(frame) for frame in self._next_frames(n_steps)]
         return frames[0] if horizon is None else np.stack(frames)
+
+    def _next_frames(self, n_steps: int) -> list[Levels]:
+        """Return the next frames, on the device."""
+        return self._rolled(n_steps) if self._share is None else self._straight(self._share, n_steps)
 
     def _straight(self, share: float, n_steps: int) -> list[Levels]:
         """Return the next frames if each differs from the one before by the same share of the last change."""
-        step = np.float32(share) * (self._scene.current - self._scene.previous)
-        return [self._scene.current + np.float32(k) * step for k in range(1, n_steps + 1)]
+        step = share * (self._scene.current - self._scene.previous)
+        return [self._scene.current + k * step for k in range(1, n_steps + 1)]
 
     def _rolled(self, n_steps: int) -> list[Levels]:
         """Return the next frames by what was learned, each from those before it."""
@@ -214,7 +225,7 @@ class FramePSMT(BaseEstimator):
                 believed = believed * gains
             step_taken = self._grid.weighted(change[None], believed)
             step_taken = restrained(self._grid, step_taken, scene.current - scene.previous)
-            frames.append(np.clip(scene.current + step_taken, self._low, self._high))
+            frames.append((scene.current + step_taken).clip(self._low, self._high))
         return frames
 
     # What it has learned
@@ -283,7 +294,8 @@ class FramePSMT(BaseEstimator):
         coder, scale = None, 1.0
         if FRAME_EXTRAPOLATIONS[self.extrapolation].share is None:
             coder, scale = tile_coder_of(state["dictionary"], self.alpha), float(state["scale"])
-        self._assemble(Grid((height, width)), coder, scale, state["current"])
+        kernels = engine_for(self.device).frames
+        self._assemble(Grid((height, width), kernels), coder, scale, state["current"])
         for key, present in self.get_state().items():
             if (state[key].shape, state[key].dtype) != (present.shape, present.dtype):
                 raise ValueError(f"{key} is {state[key].dtype} {state[key].shape}, not {present.dtype} {present.shape}")
@@ -313,42 +325,42 @@ class FramePSMT(BaseEstimator):
         self.shape_ = grid.shape
         self._grid, self._share = grid, rule.share
         self._low, self._high = float(frame.min()), float(frame.max())
-        self._candidates = Candidates(grid.shape, rule.planes, rule.neighbours)
+        self._candidates = Candidates(grid.shape, rule.planes, rule.neighbours, grid.kernels)
         self._by_code = None if coder is None else CodeBlend(grid, self._candidates.n_moving, coder, scale)
         self._by_place = PlaceBlend(grid, self._candidates.n_candidates)
         self._local_gain = LocalGain(grid)
         self._cut_detector = CutDetector()
-        self._begin(frame)
+        self._begin(grid.kernels.levels(frame))
 
     def _begin(self, frame: Levels) -> None:
-        """Start from one frame: nothing is known of its motion."""
+        """Start from one frame, on the device: nothing is known of its motion."""
         self._scene = self._candidates.start(frame)
         self._outlook = None
-        self._change: Levels = np.zeros(self.shape_, np.float32)
-        self._weights: Levels = np.zeros(self._by_place.match.shape, np.float32)
+        self._change: Levels = 0 * frame
+        self._weights: Levels = 0 * self._by_place.match
 
     def _receive(self, frame: Levels) -> None:
         """Score what was predicted, learn from what came, and look ahead."""
-        last = self._scene.current
-        contrast = max(float(np.var(last)), float(np.var(frame)))
-        copy_error = float(mse(last, frame, axes=2))
-        self._cut_detector.observe(float(mse(self.predict(), frame, axes=2)), copy_error, contrast)
-        self._low, self._high = min(self._low, float(frame.min())), max(self._high, float(frame.max()))
+        now, last = self._grid.kernels.levels(frame), self._scene.current
+        contrast = max(_mean_square(shown - shown.mean()) for shown in (last, now))
+        copy_error = _mean_square(now - last)
+        self._cut_detector.observe(_mean_square(self._next_frames(1)[0] - now), copy_error, contrast)
+        self._low, self._high = min(self._low, float(now.min())), max(self._high, float(now.max()))
         if self.cut_:
             self._by_place.forget(_KEPT)
             self._local_gain.clear()
-            self._begin(frame)
+            self._begin(now)
             return
         # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
         # frame is calmer than the one before may be a stutter, which says little.
-        energy = max(float(mse(self._scene.previous, last, axes=2)), copy_error, _FLOOR * contrast)
+        energy = max(_mean_square(last - self._scene.previous), copy_error, _FLOOR * contrast)
         if self._by_code is not None and self._outlook is not None and energy > 0:
-            unit = np.float32(energy**-0.5)
-            change = unit * (frame - last)
-            self._local_gain.learn(unit * self._change, change)
-            self._by_code.learn(unit * self._outlook.moving, change, self._outlook.activity)
-            self._by_place.learn(unit * self._outlook.candidates, change)
-        self._scene = self._candidates.update(self._scene, frame)
+            unit = energy**-0.5
+            change = now - last
+            self._local_gain.learn(unit * self._change, unit * change)
+            self._by_code.learn(unit * self._outlook.moving, unit * change, self._outlook.activity)
+            self._by_place.learn(self._outlook.candidates, change, 1 / energy)
+        self._scene = self._candidates.update(self._scene, now)
         if self._by_code is not None:
             self._prepare()
 
@@ -363,9 +375,14 @@ class FramePSMT(BaseEstimator):
         assert self._by_code is not None
         moving = self._candidates.moving(scene)
         activity = self._by_code.activity(scene.current)
-        changes = np.concatenate([moving, self._by_code.blend(moving, activity)[None]])
+        changes = array_namespace(moving).concat([moving, self._by_code.blend(moving, activity)[None]])
         return _Outlook(moving, activity, self._candidates.all_of(scene, changes))
 
     def _blended(self, outlook: _Outlook) -> Levels:
         """Return the change (height, width) that the candidates amount to, before it is asked whether to believe it."""
         return self._grid.weighted(outlook.candidates, self._weights)
+
+
+def _mean_square(values: Levels) -> float:
+    """Mean of the squares of a map, on any device."""
+    return float((values * values).mean())

@@ -15,15 +15,14 @@ residual and never forms a Gram matrix.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import njit
 
 from psmt.engines.contract import LassoResult
+from psmt.engines.numba.fan_out import in_threads
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Mask
 
@@ -471,31 +470,12 @@ def solve_one(
 
 
 def _in_threads(work: Callable[[slice], None], size: int) -> None:
-    """Call `work` with each chunk of `size` things, in this thread and others.
+    """Call `work` with each chunk of `size` things, in several threads; BLAS has one in each.
 
-    The kernels and BLAS release the GIL, so plain threads serve. Numba's own would add to the compile time, and those
-    of BLAS would compete with ours for the cores.
+    Those of BLAS would compete with ours for the cores.
     """
-    chunks = deque(slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
-    helpers = min(get_num_threads(), len(chunks)) - 1
-
-    def take() -> None:
-        while True:
-            try:
-                chunk = chunks.popleft()
-            except IndexError:
-                return
-            work(chunk)
-
     with one_blas_thread():
-        if helpers > 0:
-            with ThreadPoolExecutor(helpers, initializer=one_blas_thread) as pool:
-                others = [pool.submit(take) for _ in range(helpers)]
-                take()
-                for other in others:
-                    other.result()
-        else:
-            take()
+        in_threads(work, size, _CHUNK, initializer=one_blas_thread)
 
 
 def _as_rows(values: Array) -> Array:
