@@ -11,6 +11,9 @@ from psmt.types import Array, Levels
 _ROWS = 3
 """Rows of cells that one thread takes at a time."""
 
+_NONE = np.float32(1e-36)
+"""What is left of an energy up to this, next to the least that float32 holds with all its digits, is nothing."""
+
 
 def add_moments(
     gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: int
@@ -180,7 +183,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
             for j in range(i, n):
                 into[j] -= a * one[j]
         pivot = into[i]
-        inverse = np.float32(1.0) / np.sqrt(pivot) if pivot > np.float32(0.0) else np.float32(0.0)
+        inverse = np.float32(1.0) / np.sqrt(pivot) if pivot > _NONE else np.float32(0.0)
         total = right[i]
         for k in range(i):
             total -= own[k, i] * right[k]

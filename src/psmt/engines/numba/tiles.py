@@ -15,6 +15,9 @@ from psmt.types import Levels
 _STRETCHES = 8
 """Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""
 
+_NONE = np.float32(1e-36)
+"""Squares up to this, next to the least that float32 holds with all its digits, are none: their roots have no inverse."""
+
 
 def cut(frame: Levels, tiles: Tiles) -> Levels:
     """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
@@ -155,7 +158,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
     for k in range(now.size // 2):
         i = 2 * k
         square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
-        seen = square > np.float32(0.0)
+        seen = square > _NONE
         inverse = one / np.sqrt(square if seen else one)
         cosine = cross[i] * inverse - one if seen else np.float32(0.0)
         sine = cross[i + 1] * inverse if seen else np.float32(0.0)
