@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
+from psmt.sources.cuts import CUTS, CutsFilm
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, ImageFolder
 from psmt.sources.pixels import Frame
@@ -24,6 +25,7 @@ from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVide
 from psmt.sources.video_files import VIDEO, VideoFilm
 
 __all__ = [
+    "CutsFilm",
     "ArrayFrames",
     "Film",
     "Frame",
@@ -57,6 +59,7 @@ _OPENED: Opener[FrameSource | SeriesSource] = Opener(
 _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
+    CUTS,
     BUILTIN,
     CAMERA,
     URL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -230,16 +230,20 @@ class GlideFilm(Film):
         return _stretches(self.seed, time) if self.speed is None else self.speed * time
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
-        world = _world(self.seed)
-        zoom = motion.zoom[index]
-        cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
-        frame = np.empty(self.shape, dtype=np.float32)
-        _sample(world.coefficients, motion.row[index], motion.column[index], cos, sin, frame)
-        if self.noise:
-            rng = np.random.default_rng((self.seed, 2, motion.start + index))
-            deviation = np.float32(self.noise * world.contrast)
-            frame += deviation * rng.standard_normal(self.shape, dtype=np.float32)
-        return np.clip(frame, 0.0, 1.0, out=frame)
+        noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
+        return view(self.seed, motion, index, noise=self.noise, rng=noise)
+
+
+def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
+    """Return the grey frame ``(size, size)`` that a camera sees of the leaves of a seed, with sensor noise."""
+    world = _world(seed)
+    zoom = motion.zoom[index]
+    cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
+    frame = np.empty((motion.size, motion.size), dtype=np.float32)
+    _sample(world.coefficients, motion.row[index], motion.column[index], cos, sin, frame)
+    if rng is not None:
+        frame += np.float32(noise * world.contrast) * rng.standard_normal(frame.shape, dtype=np.float32)
+    return np.clip(frame, 0.0, 1.0, out=frame)
 
 
 def parse_glide(source: str) -> GlideFilm:
@@ -248,7 +252,7 @@ def parse_glide(source: str) -> GlideFilm:
     >>> parse_glide("builtin:glide?frames=2000&speed=0.5&noise=0.1")
     GlideFilm(name='glide', shape=(200, 200), n_frames=2000, fps=25.0, seed=0, speed=0.5, noise=0.1, size=200)
     """
-    name, _, query = source.removeprefix("builtin:").partition("?")
+    name = source.removeprefix("builtin:").partition("?")[0]
     if name != "glide":
         raise FrameSourceError(f"{source!r}: there is no built-in film {name!r}; the one there is: builtin:glide")
     kinds: dict[str, tuple[str, type]] = {
@@ -258,8 +262,17 @@ def parse_glide(source: str) -> GlideFilm:
         "noise": ("noise", float),
         "size": ("size", int),
     }
+    options = query_options(source, kinds)
+    try:
+        return GlideFilm(**options)
+    except ValueError as error:
+        raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+def query_options(source: str, kinds: Mapping[str, tuple[str, type]]) -> dict[str, Any]:
+    """Return the options after the ``?`` of a source, by parameter; `kinds` has parameter and type of each by name."""
     options: dict[str, Any] = {}
-    for key, text in parse_qsl(query, keep_blank_values=True):
+    for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
         if key not in kinds:
             raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(kinds)}")
         parameter, kind = kinds[key]
@@ -268,10 +281,7 @@ def parse_glide(source: str) -> GlideFilm:
         except ValueError:
             article = "an integer" if kind is int else "a number"
             raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
-    try:
-        return GlideFilm(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
+    return options
 
 
 BUILTIN: Opener[GlideFilm] = Opener(

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.coding import SparseCoder
 from psmt.engines import engine_for
 from psmt.numerics.namespace import array_namespace
+from psmt.sources import FrameSource
 from psmt.storage import damage_named, read_container, write_container
 from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
@@ -166,8 +167,8 @@ class FramePSMT(BaseEstimator):
 
     # Predict, receive, learn
 
-    def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        """Learn from the past frames (time, height, width), at least two."""
+    def fit(self, frames: ArrayLike | FrameSource, y: object = None) -> Self:
+        """Learn from the past frames (time, height, width), at least two; or from all frames of `psmt.open_frames`."""
         check_parameters(self, self._parameter_constraints)
         kernels = engine_for(self.device).frames
         past = check_film(frames, minimum=2)
