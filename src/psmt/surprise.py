@@ -42,6 +42,9 @@ class CutDetector:
     _LEAP = 2.0
     """... and a frame that differs this much more than usual from the one before, and is unlike it."""
 
+    _EXPLAINED = 0.5
+    """... and that motion does not explain: fast motion leaves less than this of the difference."""
+
     _CAP = 3.0
     """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows
     usual."""
@@ -74,8 +77,11 @@ class CutDetector:
         self.surprise, self.cut, self.usual = float(value), bool(cut), np.array(usual)
         self.frames, self._cuts_in_a_row = float(frames), int(cuts)
 
-    def observe(self, error: float, copy_error: float, contrast: float) -> None:
-        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture."""
+    def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
+        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture.
+
+        `unexplained` is the error that is left where the frame is explained by the last one as well as motion can.
+        """
         errors = np.array([error, copy_error])
         scale, copy_scale = np.maximum(self.usual, self._FLOOR * contrast)
         known = self.frames > 0 and scale > 0
@@ -85,6 +91,7 @@ class CutDetector:
             and self.surprise > self._CUT
             and error > self._LEAP * self.recent.max(initial=0.0)
             and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
+            and unexplained > self._EXPLAINED * copy_error
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
         )

@@ -93,6 +93,50 @@ def test_tiles_and_spectra(kernels, shape, size):
     assert not turned[2].any()  # without a phase nothing turns
 
 
+def test_spectra_turn_along_and_back(kernels):
+    tiles = Tiles((37, 51), 16, 4)
+    old, now, cross = (np.fft.rfft2(mirrored_tiles(frame, tiles)) for frame in maps(3, (37, 51)))
+    cross[0, 0] = 0  # no phase: no turn
+    own = [kernels.levels(values) for values in (old, now, cross)]
+    turn = np.divide(cross, np.abs(cross), out=np.ones_like(cross), where=cross != 0)
+    expected = now + 0.7 * (turn * old - now)
+    assert np.allclose(kernels.numpy(kernels.turned(*own, 0.7)), expected, atol=1e-3)
+    frames = kernels.numpy(kernels.inverse((own[0], own[1]), tiles))
+    for frame, spectra in zip(frames, (old, now), strict=True):
+        assert np.allclose(frame, overlap_added(np.fft.irfft2(spectra, s=(16, 16)), tiles), atol=1e-4)
+
+
+def scene(shape, down=0.0, right=0.0):
+    """A smooth picture (height, width) that has moved on."""
+    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
+    y, x = y - down, x - right
+    return (np.sin(y / 5) + np.cos(x / 7 + y / 11) + np.sin((x + y) / 4)).astype(np.float32)
+
+
+def test_flow_finds_where_pixels_came_from(kernels):
+    shape, inner = (70, 90), np.s_[:, 12:-12, 12:-12]
+    before, now = (kernels.levels(scene(shape, *by)) for by in ((0, 0), (2.5, -1.25)))
+    flow = kernels.numpy(kernels.flow(before, now))
+    assert np.abs(flow[inner] - np.array([-2.5, 1.25])[:, None, None]).mean() < 0.1
+    assert not kernels.numpy(kernels.flow(now, now)).any()
+    oracle = NumbaEngine().frames.flow(kernels.numpy(before), kernels.numpy(now))
+    assert np.allclose(flow, oracle, atol=5e-3)
+
+
+@pytest.mark.parametrize("shape", [(37, 51), (5, 3), (1, 1)])
+def test_frames_are_moved_along_a_flow(kernels, shape):
+    (frame,) = maps(1, shape)
+    whole = np.broadcast_to(np.array([-2.0, 1.0], np.float32)[:, None, None], (2, *shape)).copy()
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    shifted = frame[np.clip(y - 2, 0, shape[0] - 1), np.clip(x + 1, 0, shape[1] - 1)]
+    assert np.allclose(kernels.numpy(kernels.moved(kernels.levels(frame), kernels.levels(whole))), shifted, atol=1e-5)
+    if shape[0] > 8:  # a parabola is interpolated without error
+        curve = (0.1 * (y - x) ** 2).astype(np.float32)
+        half = kernels.levels(np.full((2, *shape), 0.25))
+        found = kernels.numpy(kernels.moved(kernels.levels(curve), kernels.levels(half) * kernels.levels([[[1.0]], [[-1.0]]])))
+        assert np.allclose(found[4:-4, 4:-4], 0.1 * (y - x + 0.5)[4:-4, 4:-4] ** 2, atol=1e-3)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bands_are_differences_of_gaussians(kernels, shape):
     changes = maps(3, shape)
@@ -130,16 +174,21 @@ def test_moments_by_cell_fade_and_add_up(kernels, shape, n):
 
 
 @pytest.mark.parametrize(("layout", "n"), [((4, 5), 7), ((1, 3), 2), ((3, 2), 45), ((1, 1), 1)])
-def test_weights_by_cell_are_those_of_ridge_regression(kernels, layout, n):
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_weights_by_cell_are_those_of_ridge_regression(kernels, layout, n, with_prior):
     rng = np.random.default_rng(0)
+    other = rng.standard_normal((n, 64))
+    known = (other @ other.T, other @ rng.standard_normal(64)) if with_prior else None
     seen = rng.standard_normal((*layout, n, 64)) * rng.uniform(0.1, 2, (n, 1))
     gram, match = seen @ seen.swapaxes(2, 3), (seen @ rng.standard_normal((*layout, 64, 1)))[..., 0]
-    found = kernels.numpy(kernels.cell_weights(kernels.levels(gram), kernels.levels(match), 0.01, 1e-3))
+    found = kernels.numpy(kernels.cell_weights(kernels.levels(gram), kernels.levels(match), 0.01, 1e-3, known))
     gram, match = pooled(gram), pooled(match)
-    whole = gram.mean(axis=(0, 1))
+    whole, target = gram.mean(axis=(0, 1)), match.mean(axis=(0, 1))
+    if known:
+        whole, target = whole + known[0], target + known[1]
     usual = np.diagonal(whole)
     floor = 1e-6 * usual.mean()
-    common = np.linalg.solve(whole + np.diag(1e-3 * usual + floor), match.mean(axis=(0, 1)))
+    common = np.linalg.solve(whole + np.diag(1e-3 * usual + floor), target)
     pull = 0.01 * (usual + np.einsum("...kk->...k", gram)) + floor
     expected = np.linalg.solve(gram + pull[..., None] * np.eye(n), (match + pull * common)[..., None])[..., 0]
     assert np.allclose(found, expected, rtol=1e-3, atol=1e-4)
@@ -147,7 +196,7 @@ def test_weights_by_cell_are_those_of_ridge_regression(kernels, layout, n):
 
 def test_weights_of_nothing_are_zero(kernels):
     gram, match = (kernels.levels(np.zeros(shape)) for shape in ((2, 3, 4, 4), (2, 3, 4)))
-    assert not kernels.numpy(kernels.cell_weights(gram, match, 0.01, 1e-3)).any()
+    assert not kernels.numpy(kernels.cell_weights(gram, match, 0.01, 1e-3, None)).any()
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (8, 8), (64, 20)])
@@ -190,7 +239,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
         known = kernels.spectra(candidates[0], tiles)
         spectra, cross = kernels.next_spectra(candidates[1], tiles, known, (known,), (0.5,))
         moments = kernels.cell_moments(candidates, candidates[0], CELL)
-        weights = kernels.cell_weights(*moments, 0.01, 1e-3)
+        weights = kernels.cell_weights(*moments, 0.01, 1e-3, None)
         parts = (kernels.advanced(spectra, cross, tiles), kernels.bands(candidates, (0.8, 2.0)))
         return (*parts, kernels.weighted(candidates, weights, CELL))
 

@@ -115,6 +115,20 @@ class FrameKernels(Protocol):
     def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
         """Changes (n, height, width) if coefficients turn on by the phases of n cross-spectra; none where no phase."""
 
+    def turned(self, old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
+        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+
+    def inverse(self, spectra: tuple[Complex, ...], tiles: Tiles) -> Levels:
+        """The least-squares frames (n, height, width) of n sets of spectra."""
+
+    # Motion
+
+    def flow(self, before: Levels, now: Levels) -> Levels:
+        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
+
+    def moved(self, frame: Levels, flow: Levels) -> Levels:
+        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
+
     # Detail
 
     def bands(self, changes: Levels, widths: tuple[float, ...]) -> Levels:
@@ -143,12 +157,14 @@ class FrameKernels(Protocol):
     def cell_energy(self, change: Levels, cell: int) -> Levels:
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
 
-    def cell_weights(self, gram: Levels, match: Levels, ridge: float, prior: float) -> Levels:
+    def cell_weights(
+        self, gram: Levels, match: Levels, ridge: float, prior: float, known: tuple[Levels, Levels] | None
+    ) -> Levels:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
 
         Pooling is by the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
         candidate, in the cell and on average, and pulls to the common weights of all cells. These are pulled to zero by
-        `prior` times the energy.
+        `prior` times the energy. What is `known` beforehand, (n, n) and (n,) on the host, is added to their moments.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:

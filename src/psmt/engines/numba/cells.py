@@ -38,13 +38,17 @@ def cell_energy(change: Levels, cell: int) -> Levels:
     return energy
 
 
-def cell_weights(gram: Levels, match: Levels, ridge: float, prior: float) -> Levels:
+def cell_weights(
+    gram: Levels, match: Levels, ridge: float, prior: float, known: tuple[Levels, Levels] | None
+) -> Levels:
     """Ridge-regression weights (rows, columns, n), pulled to the common ones; see `FrameKernels.cell_weights`."""
     n_rows, n_columns, n = match.shape
     # Pooling leaves the mean as it is. Sums over a row of cells in float32, over rows in float64.
     whole, common_match = (
         part.sum(axis=1).astype(np.float64).sum(axis=0) / (n_rows * n_columns) for part in (gram, match)
     )
+    if known is not None:
+        whole, common_match = whole + known[0], common_match + known[1]
     common, usual, floor = common_weights(whole, common_match, prior)
     weights: Levels = np.empty_like(match)
     in_threads(

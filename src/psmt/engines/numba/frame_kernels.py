@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from psmt.engines.frame_kernels import Complex, Tiles
 from psmt.engines.numba import cells, detail
+from psmt.engines.numba import flow as flow_kernels
 from psmt.engines.numba import tiles as tile_kernels
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
@@ -22,6 +23,10 @@ class NumbaFrameKernels:
     join = staticmethod(tile_kernels.join)
     next_spectra = staticmethod(tile_kernels.next_spectra)
     advanced = staticmethod(tile_kernels.advanced)
+    turned = staticmethod(tile_kernels.turned)
+    inverse = staticmethod(tile_kernels.inverse)
+    flow = staticmethod(flow_kernels.flow_between)
+    moved = staticmethod(flow_kernels.moved)
     bands = staticmethod(detail.bands)
     add_moments = staticmethod(cells.add_moments)
     cell_energy = staticmethod(cells.cell_energy)

@@ -64,6 +64,24 @@ def advanced(now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
     return _overlap_added(turned, len(cross), tiles)
 
 
+def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
+    """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+    mixed = np.empty_like(now)
+
+    def mix(rows: slice) -> None:
+        parts = (_flat(spectra[rows]) for spectra in (old, now, cross, mixed))
+        _turn(np.float32(kept), *parts)
+
+    in_threads(mix, len(now), -(-len(now) // _STRETCHES))
+    return mixed
+
+
+def inverse(spectra: tuple[Complex, ...], tiles: Tiles) -> Levels:
+    """The least-squares frames (n, height, width) of n sets of spectra."""
+    size = tiles.size
+    return _overlap_added(lambda k, rows: scipy.fft.irfft2(spectra[k][rows], s=(size, size), workers=1), len(spectra), tiles)
+
+
 def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:
     """Weighted overlap-add (n, height, width) of n sets of tiles, of which `part_of` gives some rows."""
     n_rows, chunk = _shared(tiles)
@@ -164,3 +182,18 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
         sine = cross[i + 1] * inverse if seen else np.float32(0.0)
         change[i] = now[i] * cosine - now[i + 1] * sine
         change[i + 1] = now[i] * sine + now[i + 1] * cosine
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _turn(kept: np.float32, old: Levels, now: Levels, cross: Levels, mixed: Levels) -> None:
+    """Fill ``now + kept * (turn * old - now)`` with the turn of `cross`, none where that is zero; pairs."""
+    one = np.float32(1.0)
+    for k in range(now.size // 2):
+        i = 2 * k
+        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
+        seen = square > _NONE
+        inverse = one / np.sqrt(square if seen else one)
+        cosine = cross[i] * inverse if seen else one
+        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        mixed[i] = now[i] + kept * (old[i] * cosine - old[i + 1] * sine - now[i])
+        mixed[i + 1] = now[i + 1] + kept * (old[i] * sine + old[i + 1] * cosine - now[i + 1])

@@ -14,6 +14,7 @@ from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
 
 from psmt.engines.frame_kernels import Tiles
+from psmt.engines.torch.flow import flow_between, moved
 from psmt.types import AnyArray
 
 
@@ -80,6 +81,23 @@ class TorchFrameKernels:
         change = torch.stack([now * (turn - turn.abs().sign()) for turn in (one.sgn() for one in cross)])
         return self._joined(torch.fft.irfft2(change, s=(tiles.size, tiles.size)), tiles)
 
+    def turned(self, old: Tensor, now: Tensor, cross: Tensor, kept: float) -> Tensor:
+        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+        turn = cross.sgn()
+        return torch.lerp(now, old * (turn + (1 - turn.abs().sign())), kept)
+
+    def inverse(self, spectra: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
+        """The least-squares frames (n, height, width) of n sets of spectra."""
+        return self._joined(torch.fft.irfft2(torch.stack(spectra), s=(tiles.size, tiles.size)), tiles)
+
+    def flow(self, before: Tensor, now: Tensor) -> Tensor:
+        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
+        return flow_between(before, now)
+
+    def moved(self, frame: Tensor, flow: Tensor) -> Tensor:
+        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
+        return moved(frame, flow)
+
     def bands(self, changes: Tensor, widths: tuple[float, ...]) -> Tensor:
         """Changes (n, height, width) in bands (n_widths + 1, n, height, width), fine first, which add up to them."""
         # Products with matrices that mirror at the edge, not convolutions, which may round to ten bits.
@@ -115,10 +133,19 @@ class TorchFrameKernels:
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
         return self._split(change[None], cell).square().sum(dim=(2, 3))
 
-    def cell_weights(self, gram: Tensor, match: Tensor, ridge: float, prior: float) -> Tensor:
+    def cell_weights(
+        self,
+        gram: Tensor,
+        match: Tensor,
+        ridge: float,
+        prior: float,
+        known: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+    ) -> Tensor:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around."""
         # Pooling leaves the mean as it is.
         whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in (gram, match))
+        if known is not None:
+            whole, right = whole + self.levels(known[0]), right + self.levels(known[1])
         usual = whole.diagonal()
         floor = 1e-6 * usual.mean() + 1e-30
         common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
