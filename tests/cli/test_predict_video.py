@@ -17,7 +17,7 @@ from psmt.sources import film_writer as films
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"
-TINY = ["--size", "32", "--atoms", "32", "--start", "40"]
+TINY = ["--size", "32", "--start", "40"]
 FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "report.html"}
 
 

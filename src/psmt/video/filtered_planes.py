@@ -19,7 +19,7 @@ _KEPT = 0.7
 
 
 def filtered_update(old: Complex, spectra: LocalSpectra) -> Complex:
-    """Return the mean with one more frame: the old one turned by the latest cross-spectrum, and the new coefficients."""
+    """Return the mean with one more frame: the old one, turned by the latest cross-spectrum, and the new one."""
     return _mixed(old, spectra.now, spectra.cross[-1], np.float32(_KEPT))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from psmt.errors import ModelFileError
 from psmt.evaluation import mse
 from psmt.storage import damage_named, read_container, write_container
 from psmt.surprise import CutDetector
@@ -233,6 +234,10 @@ class FramePSMT(BaseEstimator):
         Its `prior` is the one that the file holds.
         """
         header, arrays = read_container(path, cls.__name__)
+        if "dictionary" in arrays:
+            raise ModelFileError(
+                f"{fspath(path)} was saved by a psmt whose FramePSMT had sparse codes; fit the model again"
+            )
         with damage_named(path):
             return cls(**header["parameters"]).set_state(arrays)
 

@@ -12,7 +12,7 @@ from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 from psmt.video.reader import FrameReader
 
-SMALL = {"n_atoms": 32, "window": 30}
+SMALL = {"window": 30}
 
 
 @pytest.fixture

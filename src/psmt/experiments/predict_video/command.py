@@ -25,7 +25,9 @@ DEFAULT_SIZE = 200
 class VideoOptions(FilmOptions):
     """Options of `psmt predict-video`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.2
+    # Whole frames have no layer 1, and draw nothing: these are taken and have no effect.
+    alpha: Annotated[float, Parameter(show=False)] = 1.0
+    seed: Annotated[int, Parameter(show=False)] = 0
     size: Annotated[
         Literal["native"] | int | None,
         Parameter(
@@ -36,7 +38,12 @@ class VideoOptions(FilmOptions):
             **AUTO,
         ),
     ] = None
-    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
+    prior: Annotated[
+        str,
+        Parameter(
+            help="What other films have taught: default, none, or a file of psmt learn.", metavar="default|none|FILE"
+        ),
+    ] = "default"
     extrapolation: Annotated[
         Literal["phase", "gain", "linear", "hold"], Parameter(help="How PSMT continues what it has seen.")
     ] = "phase"
@@ -104,10 +111,8 @@ class VideoOptions(FilmOptions):
         return VideoSettings(
             start=self.start,
             horizon=self.horizon,
-            n_atoms=self.atoms,
-            alpha=self.alpha,
             extrapolation=self.extrapolation,
-            seed=self.seed,
+            prior=None if self.prior == "none" else self.prior,
             baselines=self.baselines + self.peers,
         )
 
