@@ -2,9 +2,9 @@
 
     python -m benchmarks.cuts [--cuts 100] [--pans 100] [--size 100] [--seed 0]
 
-Two are asked: the events that `psmt predict-video` writes, and the bare `FramePSMT.cut_`. A cut is found if it is told at
-its first frame or the one after. A pan is taken for a cut if any is told from its first frame to the one after its last.
-Anything else that is called a cut is a false alarm. Nothing is tuned on this film.
+Two are asked: the events that `psmt predict-video` writes, and the bare `FramePSMT.cut_`. A cut is found if it is told
+at its first frame or the one after. A pan is taken for a cut if any is told from its first frame to the one after its
+last. Anything else that is called a cut is a false alarm. Nothing is tuned on this film.
 """
 
 from __future__ import annotations
@@ -98,10 +98,13 @@ def main() -> None:
     lines = counts_table(run(film), film)
     print(lines)
     text = (
-        f"`builtin:cuts`, {film.n_frames:,} frames of {film.size} x {film.size}, seed {film.seed}. A cut counts as found "
+        f"`builtin:cuts`, {film.n_frames:,} frames of {film.size} x {film.size}, seed {film.seed}. A cut counts as "
+        "found "
         "at its first frame or the one after; a pan moves by 4% to 15% of the picture in each of 6 to 16 frames."
     )
-    write_section("cuts", "\n\n".join(["## Cuts and fast pans", "    python -m benchmarks.cuts", text, lines, machine()]))
+    write_section(
+        "cuts", "\n\n".join(["## Cuts and fast pans", "    python -m benchmarks.cuts", text, lines, machine()])
+    )
 
 
 if __name__ == "__main__":

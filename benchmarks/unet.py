@@ -5,15 +5,15 @@
 A U-Net sees the last four frames and gives the change of the last one. Its loss is the squared error relative to that
 of copying, so that calm frames count as much as lively ones. It is trained three ways: on the 400 frames before each
 start; on other films alone (stretches of the same film that are scored are never among them, nor is that film); and on
-other films first, then on the 400. Beside it stand `FramePSMT`, which has the same 400 frames, and copying. Scored as in
-`benchmarks.frames`: the 60 frames after each start, at 100 x 100. Needs torch, and a GPU for more than a try.
+other films first, then on the 400. Beside it stand `FramePSMT`, which has the same 400 frames, and copying. Scored as
+in `benchmarks.frames`: the 60 frames after each start, at 100 x 100. Needs torch, and a GPU for more than a try.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,7 +139,7 @@ def other_films(folder: Path, film: str, n_frames: int) -> Iterator[Film]:
             yield read(str(path), 0, n_frames)
     for seed, speed in enumerate((None, 0.3, 0.8, 1.6, 3.0, 6.0)):
         glide = GlideFilm(n_frames=400, seed=200 + seed, speed=speed, noise=0.05 * (seed % 3), size=SIZE)
-        yield np.stack(list(glide.iter_grey())).astype(np.float32)
+        yield np.stack([glide.frame(t) for t in range(glide.n_frames)]).astype(np.float32)
 
 
 def main() -> None:
@@ -173,14 +173,9 @@ def main() -> None:
             tuned.load_state_dict(brought.state_dict())
             tuned = train(tuned, past, Budget(given.minutes / 3, 3e-4), given.device, 2)
             copied = np.mean((frames[first:-1] - frames[first + 1 :]) ** 2)
-            scored: dict[str, Callable[[], NDArray[np.float64]]] = {
-                "alone": lambda net=alone: network_errors(net, frames, first + 1, given.device),
-                "others": lambda net=brought: network_errors(net, frames, first + 1, given.device),
-                "both": lambda net=tuned: network_errors(net, frames, first + 1, given.device),
-                "own": lambda: own_errors(frames, first + 1),
-            }
-            ratios = {key: float(errors().mean() / copied) for key, errors in scored.items()}
-            lines.append([f"{name} {start}", *(f"{ratios[key]:.3f}" for key in ("own", "alone", "others", "both"))])
+            errors = [own_errors(frames, first + 1)]
+            errors += [network_errors(net, frames, first + 1, given.device) for net in (alone, brought, tuned)]
+            lines.append([f"{name} {start}", *(f"{error.mean() / copied:.3f}" for error in errors)])
             print(*lines[-1], flush=True)
     headers = ["MSE ÷ copying", "**FramePSMT**", "U-Net, the 400 frames", "U-Net, other films", "U-Net, both"]
     page = [

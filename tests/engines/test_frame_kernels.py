@@ -118,7 +118,7 @@ def test_flow_finds_where_pixels_came_from(kernels):
     before, now = (kernels.levels(scene(shape, *by)) for by in ((0, 0), (2.5, -1.25)))
     flow = kernels.numpy(kernels.flow(before, now))
     assert np.abs(flow[inner] - np.array([-2.5, 1.25])[:, None, None]).mean() < 0.1
-    assert not kernels.numpy(kernels.flow(now, now)).any()
+    assert np.abs(kernels.numpy(kernels.flow(now, now))).max() < 1e-6
     oracle = NumbaEngine().frames.flow(kernels.numpy(before), kernels.numpy(now))
     assert np.allclose(flow, oracle, atol=5e-3)
 
@@ -133,7 +133,9 @@ def test_frames_are_moved_along_a_flow(kernels, shape):
     if shape[0] > 8:  # a parabola is interpolated without error
         curve = (0.1 * (y - x) ** 2).astype(np.float32)
         half = kernels.levels(np.full((2, *shape), 0.25))
-        found = kernels.numpy(kernels.moved(kernels.levels(curve), kernels.levels(half) * kernels.levels([[[1.0]], [[-1.0]]])))
+        found = kernels.numpy(
+            kernels.moved(kernels.levels(curve), kernels.levels(half) * kernels.levels([[[1.0]], [[-1.0]]]))
+        )
         assert np.allclose(found[4:-4, 4:-4], 0.1 * (y - x + 0.5)[4:-4, 4:-4] ** 2, atol=1e-3)
 
 

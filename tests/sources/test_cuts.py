@@ -48,7 +48,8 @@ def test_it_is_the_same_every_time_and_each_head_is_its_beginning(film):
 
 
 @pytest.mark.parametrize(
-    ("query", "message"), [("cuts=-1", "n_cuts=-1 is out of range"), ("film=1", "unknown option 'film'"), ("size=a", "not an integer")]
+    ("query", "message"),
+    [("cuts=-1", "n_cuts=-1 is out of range"), ("film=1", "unknown option 'film'"), ("size=a", "not an integer")],
 )
 def test_nonsense_is_refused(query, message):
     with pytest.raises(FrameSourceError, match=message):

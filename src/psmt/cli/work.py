@@ -125,7 +125,6 @@ def _for_each_film(
     """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
     from psmt.experiments.running.context import Run
 
-    options.check_films(len(sources))
     films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)
     with folders.folder(options.out) as out, options.executor(settings) as executor:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.types import Array, Ints, Levels
+from psmt.types import AnyArray, Array, Ints, Levels
 
 Complex = NDArray[np.complex64]
 
@@ -90,10 +90,10 @@ class FrameKernels(Protocol):
 
     # Arrays
 
-    def levels(self, values: ArrayLike) -> Levels:
+    def levels(self, values: ArrayLike) -> AnyArray:
         """Own array of float32 with these values, or of complex64 where they are complex."""
 
-    def numpy(self, values: Levels) -> Levels:
+    def numpy(self, values: AnyArray) -> AnyArray:
         """A NumPy array with the values of an own one."""
 
     # Short-space Fourier transform

@@ -245,10 +245,6 @@ class FilmOptions(ABC):
     def read(self, source: Any, progress: "Progress") -> Any:
         """What the experiment works on."""
 
-    def check_films(self, _n_films: int, /) -> None:
-        """Raise where so many films cannot be worked on in one call."""
-        return
-
     def remarks(self, _source: Any, _material: Any, /) -> Sequence[str]:
         """What is said of the source before the results."""
         return ()

@@ -25,8 +25,8 @@ from psmt.sources.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVide
 from psmt.sources.video_files import VIDEO, VideoFilm
 
 __all__ = [
-    "CutsFilm",
     "ArrayFrames",
+    "CutsFilm",
     "Film",
     "Frame",
     "FrameSource",

@@ -27,6 +27,11 @@ MEANS = (0.5, 0.8, 0.95)
 _TRACKED = 0.7
 """The same for the running mean that is carried along by the flow."""
 
+FLOWS = 4
+"""Frames whose flow is remembered: what walks or swings does not move as it did a frame ago.
+
+The mean of each moves the whole picture: a camera that was shaken swings back."""
+
 _BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
 
@@ -37,10 +42,9 @@ _CORED = 1.0
 class Scene(NamedTuple):
     """What a prediction starts from. Nothing in it is ever changed in place, so that a rollout leaves no trace."""
 
-    earlier: Levels
     previous: Levels
     current: Levels
-    """The last three frames."""
+    """The last two frames."""
     age: int
     """Changes that were seen since the scene began."""
     spectra: tuple[LocalSpectra, ...]
@@ -49,8 +53,9 @@ class Scene(NamedTuple):
     """For each size of tiles: coefficients of the past that have turned along, averaged."""
     means: Levels
     """Running means (n, height, width) of each pixel."""
-    flow: Levels
-    """Where each pixel came from (2, height, width), as `flow_between` gives it."""
+    flows: Levels
+    """Where each pixel came from in the last frames (FLOWS, 2, height, width), as `flow_between` gives it, the latest
+    first."""
     tracked: Levels
     """The running mean (height, width) of the past along the flow."""
 
@@ -94,30 +99,33 @@ class Candidates:
             moving += moving_more
             cored = ["cored last change", *(f"cored filtered planes {size}" for size, _ in planes)]
             pixels = [f"{when} {by}" for when in ("pixel", "previous pixel") for by in NEIGHBOURS]
-            bands += ["earlier pixel", *(f"mean {kept}" for kept in MEANS), *cored, *pixels]
+            older = [f"flow {k} ago" for k in range(1, FLOWS)] + [f"sway {k} ago" for k in range(FLOWS)]
+            bands += [*(f"mean {kept}" for kept in MEANS), *older, *cored, *pixels]
         self.moving_names, self.names = tuple(moving), tuple(bands)
 
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width): nothing is known of its motion."""
         spectra = tuple(planes.start(frame) for planes in self._planes)
         filtered = tuple(known.now for known in spectra)
-        means = np.repeat(frame[None], len(MEANS), axis=0)
-        return Scene(frame, frame, frame, 0, spectra, filtered, means, np.zeros((2, *frame.shape), np.float32), frame)
+        means = array_namespace(frame).stack([frame] * len(MEANS))
+        still = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
+        return Scene(frame, frame, 0, spectra, filtered, means, still, frame)
 
     def update(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> Scene:
         """Return the scene after one more frame (height, width), and the flow to it where that is known already."""
-        previous, current = scene.previous, scene.current
+        current = scene.current
         if not self.rich:
-            return scene._replace(earlier=previous, previous=current, current=frame, age=scene.age + 1)
+            return scene._replace(previous=current, current=frame, age=scene.age + 1)
         spectra = tuple(planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
         filtered = tuple(
             filtered_update(self._kernels, old, now) for old, now in zip(scene.filtered, spectra, strict=True)
         )
         kept = self._kernels.levels(MEANS)[:, None, None]
         means = frame + kept * (scene.means - frame)
-        flow = flow_between(current, frame) if flow is None else flow
-        tracked = frame + np.float32(_TRACKED) * (moved(scene.tracked, flow) - frame)
-        return Scene(previous, current, frame, scene.age + 1, spectra, filtered, means, flow, tracked)
+        flow = self._kernels.flow(current, frame) if flow is None else flow
+        tracked = frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
+        flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
+        return Scene(current, frame, scene.age + 1, spectra, filtered, means, flows, tracked)
 
     def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
         """Return the scene as arrays. What follows from them is left out."""
@@ -148,16 +156,18 @@ class Candidates:
                 filtered_change(self._kernels, planes.tiles, old, known)
                 for planes, old, known in zip(self._planes, scene.filtered, scene.spectra, strict=True)
             ]
-            carried = [moved(frame, scene.flow) - scene.current for frame in (scene.current, scene.tracked)]
-            changes.append(np.stack([*along, *carried]))
-        return np.concatenate(changes)
+            carried = [
+                self._kernels.moved(frame, scene.flows[0]) - scene.current for frame in (scene.current, scene.tracked)
+            ]
+            changes.append(array_namespace(scene.current).stack([*along, *carried]))
+        return array_namespace(scene.current).concat(changes)
 
     def all_of(self, scene: Scene, moving: Levels) -> Levels:
         """All that is weighed by place (len(names), height, width).
 
         They are the given changes (len(moving_names), height, width), each in bands of detail (differences of
-        Gaussians), and, beside planes, the memory of each pixel, the changes where they stand out from the noise, and
-        the neighbouring pixels of the last two frames.
+        Gaussians), and, beside planes, the memory of each pixel, the whole picture moved as it was in the last frames,
+        the changes where they stand out from the noise, and the neighbouring pixels of the last two frames.
         """
         kernels, concat = self._kernels, array_namespace(moving).concat
         bands = kernels.bands(moving, _BANDS)
@@ -181,8 +191,9 @@ class Candidates:
         """
         squares = changes * changes
         energy = self._kernels.bands(squares, (_CORED,))[1]
-        return changes * (energy / (energy + (squares[0].mean() + 1e-30)))
+        cored: Levels = changes * (energy / (energy + (squares[0].mean() + 1e-30)))
+        return cored
 
 
-_SAVED = ("earlier", "previous", "current", "means", "flow", "tracked")
+_SAVED = ("previous", "current", "means", "flows", "tracked")
 """Fields of a scene that are kept as they are."""

@@ -54,9 +54,7 @@ class FourierPlanes:
 
     def update(self, spectra: LocalSpectra, frame: Levels) -> LocalSpectra:
         """Spectra after one more frame (height, width); those given stay as they are."""
-        return LocalSpectra(
-            *self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories)
-        )
+        return LocalSpectra(*self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories))
 
     def changes(self, spectra: LocalSpectra) -> Levels:
         """How the next frame differs from the last if every phase goes on, (n_memories, height, width)."""

@@ -110,7 +110,11 @@ class Horizons:
     def _mixed(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
         if not lead or not self.errors[lead, 1]:
             return rolled
-        weights = self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], self._RIDGE, PULL, None)
+        # One rollout more in which nothing moved: what has hardly been tried is half believed.
+        usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
+        caution = usual / np.float32(self.errors[lead, 1]), np.zeros(len(usual), np.float32)
+        ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
+        weights = self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
         seen = array_namespace(means).concat([rolled[None], means]) - current
         return current + self.grid.weighted(seen, weights)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.engines import engine_for
+from psmt.errors import ModelFileError
 from psmt.numerics.namespace import array_namespace
 from psmt.sources import FrameSource
 from psmt.storage import damage_named, read_container, write_container
@@ -243,6 +244,10 @@ class FramePSMT(BaseEstimator):
         Its `prior` is the one that the file holds.
         """
         header, arrays = read_container(path, cls.__name__)
+        if "dictionary" in arrays:
+            raise ModelFileError(
+                f"{fspath(path)} was saved by a psmt whose FramePSMT had sparse codes; fit the model again"
+            )
         with damage_named(path):
             return cls(**header["parameters"]).set_state(arrays)
 
@@ -422,7 +427,10 @@ class FramePSMT(BaseEstimator):
         """Return the change (height, width) that the experts amount to; the blend is believed by its gains."""
         own = self._grid.weighted(outlook.experts[:1], gains)
         first, *others = self._advice.weights().tolist()
-        return sum((weight * one for weight, one in zip(others, outlook.experts[1:], strict=True)), first * own)
+        advised: Levels = first * own
+        for weight, expert in zip(others, outlook.experts[1:], strict=True):
+            advised = advised + weight * expert
+        return advised
 
 
 def _mean_square(values: Levels) -> float:

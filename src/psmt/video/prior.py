@@ -59,9 +59,7 @@ class Prior:
     @cached_property
     def _weights(self) -> Levels:
         """Weights (len(STAGES), n_candidates)."""
-        return np.stack(
-            [common_weights(gram, match) for gram, match in zip(self.gram, self.match, strict=True)]
-        )
+        return np.stack([common_weights(gram, match) for gram, match in zip(self.gram, self.match, strict=True)])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the prior to a file, whole or not at all."""

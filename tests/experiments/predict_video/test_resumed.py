@@ -21,7 +21,7 @@ from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, Lin
 
 FILM = "builtin:glide?frames=80&size=40&noise=0.1"
 SETTINGS = VideoSettings(start=40, horizon=33, extrapolation="hold", rollout=6, every=4)
-FULL = replace(SETTINGS, extrapolation="phase", n_atoms=32, baselines=("blocks", "ridge"))
+FULL = replace(SETTINGS, extrapolation="phase", baselines=("blocks", "ridge"))
 
 
 class Broken(Exception):
@@ -214,7 +214,7 @@ sys.exit(main())
 
 def test_a_killed_command_goes_on(tmp_path):
     def call(out, *more):
-        options = ["--size", "32", "--atoms", "32", "--start", "40", "--horizon", "24", "--out", str(out)]
+        options = ["--size", "32", "--start", "40", "--horizon", "24", "--out", str(out)]
         return subprocess.run([sys.executable, "-c", SCRIPT, "predict-video", FILM, *options, *more], env=os.environ)
 
     assert call(tmp_path / "whole").returncode == 0

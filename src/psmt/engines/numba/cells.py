@@ -80,15 +80,13 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
     """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n), interpolated bilinearly."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
-    in_threads(
-        lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), _ROWS * cell
-    )
+    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), _ROWS * cell)
     return total
 
 
 @njit(cache=True, nogil=True)
 def _gather(candidates: Levels, change: Levels, first: int, cell: int, seen: Levels) -> None:
-    """Fill rows of cells (rows, columns, n + 1, pixels) from candidates and, last, the change; zero beyond the frame."""
+    """Fill rows of cells (rows, columns, n + 1, pixels) from candidates and, last, the change; zero beyond them."""
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
     for r in range(rows):
@@ -141,7 +139,7 @@ def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None
 def _solve_cells(
     gram: Levels, match: Levels, common: Levels, pull: Levels, ridge: np.float32, first: int, weights: Levels
 ) -> None:
-    """Fill the weights (rows, columns, n) of rows of cells from flat moments (rows, columns, n n) and (rows, columns, n)."""
+    """Fill the weights (rows, columns, n) of rows of cells from moments (rows, columns, n n) and (rows, columns, n)."""
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
     # Columns pooled with those above and below: the last three are at hand.

@@ -50,9 +50,7 @@ def gaussian_taps(deviation: float) -> Levels:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _part(
-    levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels
-) -> None:
+def _part(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
     """Fill some rows of a map (height, width), from the first on, less their smooth version, and that."""
     tall, width = smooth.shape
     column, padded = np.empty(width, np.float32), np.empty(right.size, np.float32)

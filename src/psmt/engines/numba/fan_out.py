@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from numba import get_num_threads
 
 
-def in_threads(work: Callable[[slice], None], size: int, chunk: int, initializer: Callable[[], object] | None = None) -> None:
+def in_threads(
+    work: Callable[[slice], None], size: int, chunk: int, initializer: Callable[[], object] | None = None
+) -> None:
     """Call `work` with each chunk of `size` things, in this thread and, as far as numba may have them, others.
 
     Chunks do not depend on the number of threads, nor does, so, any result. Whoever comes first takes the next: a
@@ -23,7 +25,10 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int, initializer
     ----------
     work : callable
         Called with slices of at most `chunk` things.
-    size, chunk : int
+    size : int
+        Of all that there is to do.
+    chunk : int
+        Of what is done in one call.
     initializer : callable, optional
         Called in each other thread before it begins.
     """

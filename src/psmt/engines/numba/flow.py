@@ -178,7 +178,7 @@ def _blur(values: Levels, room: Levels) -> None:
 
 
 def _halved(frame: Levels) -> Levels:
-    """Return the frame (height, width) at half its size, means of 2 x 2 pixels after a light blur; odd edges are cut off."""
+    """Return the frame (height, width) at half its size; an odd row or column at its edge is left out."""
     height, width = (length // 2 * 2 for length in frame.shape)
     padded = np.pad(frame[:height, :width], 1, mode="edge")
     # Binomial weights (1, 3, 3, 1) / 8: two pixels and their outer neighbours.

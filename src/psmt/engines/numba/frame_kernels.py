@@ -10,7 +10,7 @@ from psmt.engines.numba import cells, detail
 from psmt.engines.numba import flow as flow_kernels
 from psmt.engines.numba import tiles as tile_kernels
 from psmt.engines.numba.fan_out import in_threads
-from psmt.types import Levels
+from psmt.types import AnyArray, Levels
 
 
 class NumbaFrameKernels:
@@ -33,12 +33,12 @@ class NumbaFrameKernels:
     cell_weights = staticmethod(cells.cell_weights)
     weighted = staticmethod(cells.weighted)
 
-    def levels(self, values: ArrayLike) -> Levels:
+    def levels(self, values: ArrayLike) -> AnyArray:
         """Own array of float32 with these values, or of complex64 where they are complex."""
         given = np.asarray(values)
         return np.asarray(given, np.complex64 if np.iscomplexobj(given) else np.float32)
 
-    def numpy(self, values: Levels) -> Levels:
+    def numpy(self, values: AnyArray) -> AnyArray:
         """The values themselves."""
         return values
 

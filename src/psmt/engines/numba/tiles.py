@@ -16,7 +16,7 @@ _STRETCHES = 8
 """Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""
 
 _NONE = np.float32(1e-36)
-"""Squares up to this, next to the least that float32 holds with all its digits, are none: their roots have no inverse."""
+"""Squares up to this, next to the least that float32 holds with all its digits, are none: roots have no inverse."""
 
 
 def cut(frame: Levels, tiles: Tiles) -> Levels:
@@ -79,7 +79,9 @@ def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
 def inverse(spectra: tuple[Complex, ...], tiles: Tiles) -> Levels:
     """The least-squares frames (n, height, width) of n sets of spectra."""
     size = tiles.size
-    return _overlap_added(lambda k, rows: scipy.fft.irfft2(spectra[k][rows], s=(size, size), workers=1), len(spectra), tiles)
+    return _overlap_added(
+        lambda k, rows: scipy.fft.irfft2(spectra[k][rows], s=(size, size), workers=1), len(spectra), tiles
+    )
 
 
 def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:

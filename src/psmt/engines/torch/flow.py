@@ -51,7 +51,7 @@ def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _between(frame: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """Grey levels (n, ..) of frames (n, height, width) between four pixels, by bilinear interpolation; the edge goes on."""
+    """Grey levels (n, ..) of frames (n, height, width) between pixels, by bilinear interpolation; the edge goes on."""
     height, width = frame.shape[1:]
     scaled = (2 * column / max(width - 1, 1) - 1, 2 * row / max(height - 1, 1) - 1)
     grid = torch.stack(scaled, dim=-1)[None]

@@ -46,7 +46,7 @@ class TorchFrameKernels:
         dtype = np.complex64 if np.iscomplexobj(given) else np.float32
         return torch.from_numpy(np.require(given, dtype, ["C", "W"])).to(self._place)
 
-    def numpy(self, values: Tensor) -> NDArray[np.float32]:
+    def numpy(self, values: Tensor) -> AnyArray:
         """A NumPy array with the values of an own tensor."""
         return np.asarray(values.cpu().numpy())
 

@@ -11,13 +11,13 @@ from psmt.sources import GlideFilm
 from psmt.types import Levels
 
 _SIZE = 100
-_LENGTH = 64
+_LENGTH = 48
 """Frames of each film, a multiple of the snippets that a prior is learned from."""
 
-_GLIDES = ((0.15, 0.3), (0.3, 0.0), (0.8, 0.1), (1.6, 0.05), (3.0, 0.1), (6.0, 0.02))
+_GLIDES = ((0.2, 0.3), (0.4, 0.0), (1.0, 0.1), (3.0, 0.05))
 """Speeds in pixels per frame and noises of a gliding camera."""
 
-_WALKS = ((50, 0.004), (60, 0.01), (70, 0.02))
+_WALKS = ((50, 0.005), (60, 0.02))
 """Seeds and noises of things that move before a still ground."""
 
 _SHAKES = ((80, 0.5), (90, 1.5))
@@ -25,11 +25,11 @@ _SHAKES = ((80, 0.5), (90, 1.5))
 
 
 def built_in_films() -> Iterator[Levels]:
-    """Yield films (64, 100, 100)."""
+    """Yield films (48, 100, 100)."""
     for seed, (speed, noise) in enumerate(_GLIDES):
         # A sensor that sees twice as finely, so that a frame has the sharpness of one that was shrunk.
-        film = GlideFilm(n_frames=_LENGTH, seed=100 + seed, speed=min(2 * speed, 16.0), noise=noise, size=2 * _SIZE)
-        yield np.stack([_halved(frame) for frame in film.iter_grey()])
+        film = GlideFilm(n_frames=_LENGTH, seed=100 + seed, speed=2 * speed, noise=noise, size=2 * _SIZE)
+        yield np.stack([_halved(film.frame(t)) for t in range(_LENGTH)])
     for seed, noise in _WALKS:
         yield walkers(seed, noise)
     for seed, shake in _SHAKES:
@@ -39,11 +39,12 @@ def built_in_films() -> Iterator[Levels]:
 def walkers(seed: int, noise: float, n_frames: int = _LENGTH) -> Levels:
     """Film (n_frames, 100, 100) of seven things that walk, sway and hide each other before a still ground."""
     rng = np.random.default_rng(seed)
-    ground, side = _still(seed), 2 * _SIZE
+    world, side = _still(seed), 2 * _SIZE
+    ground = world[:side, :side]
     down, right = np.mgrid[:side, :side].astype(np.float32)
     speed, row, column = rng.uniform(-2, 2, 7), rng.uniform(60, 170, 7), rng.uniform(0, side, 7)
     width, height, period = rng.uniform(8, 18, 7), rng.uniform(18, 40, 7), rng.uniform(15, 30, 7)
-    skins = [np.clip(_still(seed + 1 + k) + rng.uniform(-0.3, 0.3), 0, 1) for k in range(7)]
+    skins = [np.clip(np.roll(world, 50 * k)[side:, side:] + rng.uniform(-0.3, 0.3), 0, 1) for k in range(7)]
     frames = []
     for t in range(n_frames):
         frame = ground.copy()
@@ -63,7 +64,7 @@ def walkers(seed: int, noise: float, n_frames: int = _LENGTH) -> Levels:
 def shaken_pan(seed: int, shake: float, n_frames: int = _LENGTH) -> Levels:
     """Film (n_frames, 100, 100) of a camera that pans, now this way, now that, and shakes by so many pixels."""
     rng = np.random.default_rng(seed)
-    world = _still(seed, 400)
+    world = _still(seed)
     down, right = np.mgrid[:_SIZE, :_SIZE] * 1.5
     place, speed, aim, frames = np.zeros(2), np.zeros(2), np.zeros(2), []
     for t in range(n_frames):
@@ -77,9 +78,9 @@ def shaken_pan(seed: int, shake: float, n_frames: int = _LENGTH) -> Levels:
     return np.clip(film, 0, 1).astype(np.float32)
 
 
-def _still(seed: int, size: int = 2 * _SIZE) -> Levels:
-    """Return a picture (size, size) of the built-in world."""
-    return GlideFilm(seed=seed, size=size, speed=0.0, n_frames=1).frame(0).astype(np.float32)
+def _still(seed: int) -> Levels:
+    """Return a picture (400, 400) of the built-in world."""
+    return GlideFilm(seed=seed, size=4 * _SIZE, speed=0.0, n_frames=1).frame(0).astype(np.float32)
 
 
 def _halved(frame: Levels) -> Levels:

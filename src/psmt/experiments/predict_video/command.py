@@ -25,7 +25,9 @@ DEFAULT_SIZE = 200
 class VideoOptions(FilmOptions):
     """Options of `psmt predict-video`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.2
+    # Whole frames have no layer 1, and draw nothing: these are taken and have no effect.
+    alpha: Annotated[float, Parameter(show=False)] = 1.0
+    seed: Annotated[int, Parameter(show=False)] = 0
     size: Annotated[
         Literal["native"] | int | None,
         Parameter(
@@ -36,7 +38,12 @@ class VideoOptions(FilmOptions):
             **AUTO,
         ),
     ] = None
-    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
+    prior: Annotated[
+        str,
+        Parameter(
+            help="What other films have taught: default, none, or a file of psmt learn.", metavar="default|none|FILE"
+        ),
+    ] = "default"
     extrapolation: Annotated[
         Literal["phase", "gain", "linear", "hold"], Parameter(help="How PSMT continues what it has seen.")
     ] = "phase"
@@ -100,11 +107,6 @@ class VideoOptions(FilmOptions):
         if self.peers:
             warnings.warn("--peers is now --baselines; the old name will go with the next release", FutureWarning, 2)
 
-    def check_films(self, n_films: int) -> None:
-        """Raise where several films would be written to one file."""
-        if self.raw is not None and n_films > 1:
-            raise PSMTError(f"--raw {self.raw} is one file, but {n_films} films are given; give one film")
-
     def open(self, spec: str) -> "FrameSource":
         """Frames that are read once: a film, or a stream."""
         from psmt.sources import open_frames
@@ -124,10 +126,8 @@ class VideoOptions(FilmOptions):
         return VideoSettings(
             start=self.start,
             horizon=self.horizon,
-            n_atoms=self.atoms,
-            alpha=self.alpha,
             extrapolation=self.extrapolation,
-            seed=self.seed,
+            prior=None if self.prior == "none" else self.prior,
             baselines=self.baselines + self.peers,
             false_alarms=self.false_alarms,
             device=self.device,
@@ -140,7 +140,7 @@ COMMAND = Command(
     help="""Predict whole frames, each from those before it, with PSMT and all it is compared to.
 
 Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
-rollout.csv (left to itself for 10 frames, again and again), events.csv (cuts, flashes and surprises, with their times) \
+rollout.csv (left to itself for 10 frames, again and again), events.csv (cuts, flashes and surprises, with times) \
 and report.html: one page that opens with whether PSMT beat copying on this film, and where it or another method did \
 better. Ends with a table that holds every method against copying. The paper \
 predicts one patch: there is no --literal for whole frames.""",

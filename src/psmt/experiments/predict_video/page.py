@@ -169,9 +169,7 @@ def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
             f"{result.start:,}, predicted {result.start + 1:,} to {result.start + result.horizon:,}",
         ),
         Fact("Colour", "luma is predicted and scored; the colours shown are those of the frame before"),
-        Fact(
-            "Model", f"{settings.extrapolation}, M = {settings.n_atoms:,}, α = {settings.alpha:g}, seed {settings.seed}"
-        ),
+        Fact("Model", f"{settings.extrapolation}, prior {settings.prior or 'none'}"),
         Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second of PSMT alone"),
         Fact("In all", f"{seconds(film.seconds)} for all methods, scores, and the film"),
         Fact("Version", f"psmt {psmt.__version__}"),

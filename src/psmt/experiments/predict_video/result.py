@@ -40,7 +40,7 @@ class VideoResult:
     rows: list[FrameRow]
     rollouts: list[RolloutRow]
     stills: dict[str, Still]
-    """The frames with the lowest ('best') and highest ('worst') ratio of PSMT's error to copying, and the 'last' one."""
+    """The frames with the lowest ('best') and highest ('worst') ratio of PSMT's error to copying, and the 'last'."""
     error_maps: dict[str, NDArray[np.float64]]
     """Mean squared error (height, width) of each pixel, by method."""
     seconds: dict[str, float]

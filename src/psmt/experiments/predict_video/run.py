@@ -32,7 +32,7 @@ STRETCH = 100
 """Frames from one checkpoint to the next."""
 
 Sink = Callable[[Step, ColourFrame, ColourFrame], Mapping[str, Picture]]
-"""Called with each step, and with the frame that came and the one before in colour; gives pictures for films, by name."""
+"""Called with each step, and with the frame that came and the one before in colour; gives pictures, by film."""
 
 Begin = Callable[[Levels, int | None, Sequence[FrameRow]], Sink]
 """Called with the past frames (time, height, width), with the number of frames to come, if that is known, and with

@@ -46,10 +46,9 @@ class VideoSettings:
     """K: frames that are predicted. None: as far as the film goes, but HORIZON at the most."""
     window: int = LEARN
     """Frames before the start that are learned from, at the most."""
-    n_atoms: int = 256
-    alpha: float = 0.2
     extrapolation: str = "phase"
-    seed: int = 0
+    prior: str | None = "default"
+    """What other films have taught, as in `FramePSMT`."""
     baselines: tuple[str, ...] = ()
     """Those of SLOW_BASELINES that take part."""
     rollout: int = 10
@@ -81,13 +80,7 @@ class VideoSettings:
 
     def methods(self) -> dict[str, FrameMethod]:
         """All that is compared, not yet fitted."""
-        psmt = FramePSMT(
-            n_atoms=self.n_atoms,
-            alpha=self.alpha,
-            extrapolation=self.extrapolation,
-            random_state=self.seed,
-            device=self.device,
-        )
+        psmt = FramePSMT(extrapolation=self.extrapolation, prior=self.prior, device=self.device)
         taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.baselines or not entry.slow)
         return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 
