@@ -132,10 +132,12 @@ class Engine(Protocol):
     """Whether `capture` records work: then no step may look at a result on the host, and masked variants are used."""
     linalg_errors: tuple[type[Exception], ...]
     """What its linear algebra raises where a matrix is not positive, or not finite."""
-    frames: FrameKernels
-    """Kernels for whole frames, in float32."""
 
     def __hash__(self) -> int: ...
+
+    @property
+    def frames(self) -> FrameKernels:
+        """Kernels for whole frames, in float32."""
 
     # Arrays
 
@@ -229,7 +231,7 @@ def check_engine(engine: E) -> E:
                 f"{name} has no {attribute}, which every engine must have; see psmt.engines.contract.Engine"
             )
     _check_kernels(engine, Engine)
-    _check_kernels(engine.frames, FrameKernels)
+    _check_kernels(getattr(engine, "frames", None), FrameKernels)
     return engine
 
 

@@ -93,12 +93,12 @@ class CutsFilm(Film):
     @property
     def cuts(self) -> Ints:
         """Frames (n,) that are the first of another scene."""
-        return self._plan.cuts[self._plan.cuts < self.n_frames]
+        return self._plan.cuts[self._plan.cuts < (self.n_frames or 0)]
 
     @property
     def pans(self) -> Ints:
         """First and last frame (n, 2) of each fast pan."""
-        return self._plan.pans[self._plan.pans[:, 0] < self.n_frames]
+        return self._plan.pans[self._plan.pans[:, 0] < (self.n_frames or 0)]
 
     def checksum(self) -> str:
         """Return the sha256 of the film's parameters and of the version of its making."""

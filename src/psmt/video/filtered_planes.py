@@ -22,4 +22,5 @@ def filtered_update(kernels: FrameKernels, old: Complex, spectra: LocalSpectra) 
 def filtered_change(kernels: FrameKernels, tiles: Tiles, filtered: Complex, spectra: LocalSpectra) -> Levels:
     """How the next frame (height, width) differs from the last if the filtered coefficients turn on."""
     ahead = kernels.turned(filtered, spectra.now, spectra.cross[-1], 1.0)
-    return kernels.inverse((ahead - spectra.now,), tiles)[0]
+    change: Levels = kernels.inverse((ahead - spectra.now,), tiles)[0]
+    return change

@@ -81,7 +81,8 @@ class LocalGain:
         pull = usual + self._OWN * self.energy
         whole = (self.match.mean() / usual).clip(0, 1)
         own = ((self.match + pull * whole) / (self.energy + pull)).clip(0, 1)
-        return (min(self.length / self._PROBATION, 1.0) * own)[..., None]
+        gains: Levels = (min(self.length / self._PROBATION, 1.0) * own)[..., None]
+        return gains
 
 
 def restrained(grid: Grid, predicted: Levels, last: Levels) -> Levels:

@@ -112,7 +112,7 @@ class Horizons:
             return rolled
         # One rollout more in which nothing moved: what has hardly been tried is half believed.
         usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
-        caution = usual / np.float32(self.errors[lead, 1]), np.zeros(len(usual), np.float32)
+        caution = (usual / self.errors[lead, 1]).astype(np.float32), np.zeros(len(usual), np.float32)
         ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
         weights = self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
         seen = array_namespace(means).concat([rolled[None], means]) - current

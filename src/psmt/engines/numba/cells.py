@@ -74,7 +74,8 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
-    return np.linalg.solve(whole + np.diag(prior * usual + floor), match), usual, floor
+    common: Array = np.linalg.solve(whole + np.diag(prior * usual + floor), match)
+    return common, usual, floor
 
 
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:

@@ -46,7 +46,8 @@ def gaussian_taps(deviation: float) -> Levels:
     """Sampled Gaussian (2 radius + 1,) that sums to 1, cut off at four standard deviations."""
     radius = int(4.0 * deviation + 0.5)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / deviation) ** 2)
-    return (taps / taps.sum()).astype(np.float32)
+    normalised: Levels = (taps / taps.sum()).astype(np.float32)
+    return normalised
 
 
 @njit(cache=True, nogil=True, fastmath=True)

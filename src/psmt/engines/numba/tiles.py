@@ -29,7 +29,8 @@ def cut(frame: Levels, tiles: Tiles) -> Levels:
 
 def join(parts: Levels, tiles: Tiles) -> Levels:
     """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
-    return _overlap_added(lambda _, rows: parts[rows], 1, tiles)[0]
+    frame: Levels = _overlap_added(lambda _, rows: parts[rows], 1, tiles)[0]
+    return frame
 
 
 def next_spectra(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import FrameRow, Interval, mean_interval
+from psmt.experiments.predict_video.events import Kind
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
@@ -53,7 +54,11 @@ def verdict(result: VideoResult) -> str:
 def events_told(result: VideoResult) -> str:
     """What happened in the film, in words."""
     counts = Counter(event.kind for event in result.events)
-    names = {"cut": ("cut", "cuts"), "flash": ("flash", "flashes"), "surprise": ("surprise", "surprises")}
+    names: dict[Kind, tuple[str, str]] = {
+        "cut": ("cut", "cuts"),
+        "flash": ("flash", "flashes"),
+        "surprise": ("surprise", "surprises"),
+    }
     told = [f"{counts[kind]} {names[kind][counts[kind] > 1]}" for kind in names if counts[kind]]
     return f"Events: {', '.join(told)}." if told else "Events: none."
 
