@@ -183,7 +183,8 @@ def _cored(changes: Levels) -> Levels:
     """
     energy = gaussian_filter(changes**2, (0, _CORED, _CORED))
     noise = np.float32(np.mean(changes[0] ** 2) + 1e-30)
-    return changes * (energy / (energy + noise))
+    cored: Levels = changes * (energy / (energy + noise))
+    return cored
 
 
 def _shifted(frame: Levels, down: int, right: int) -> Levels:

@@ -123,7 +123,8 @@ class Horizons:
         """
         sums, counts = self.errors.T
         known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
-        return self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        expected: Array = self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        return expected
 
 
 _RECORD = ("gram", "match", "errors", "pending")

@@ -54,7 +54,8 @@ class Prior:
 
     def weights_at(self, age: int) -> Levels:
         """Weights (n_candidates,) of scenes of this age, the same everywhere."""
-        return self._weights[_stage(age)]
+        weights: Levels = self._weights[_stage(age)]
+        return weights
 
     @cached_property
     def _weights(self) -> Levels:
