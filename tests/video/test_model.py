@@ -181,7 +181,7 @@ def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide):
 
 
 def test_a_fast_pan_is_no_cut():
-    """The picture is as unlike the last one as after a cut, but motion explains it, and flow then foretells the next."""
+    """The picture is as unlike the last one as after a cut, but motion explains it, and foretells the next."""
     wide = texture((64, 400), width=2.5)
     place = np.concatenate([np.arange(45), 44 + 12 * np.arange(1, 16)])
     film = np.array([wide[:, 20 + at : 84 + at] for at in place])

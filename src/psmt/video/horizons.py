@@ -39,6 +39,9 @@ class Horizons:
     _RIDGE = 0.3
     """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
 
+    _CAUTION = 0.1
+    """Rollouts in which nothing moved that are counted beside those on record."""
+
     _LEVEL = 10.0
     """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
 
@@ -108,8 +111,8 @@ class Horizons:
             return rolled
         gram, match = (pooled(part[lead]) for part in (self.gram, self.match))
         n = match.shape[-1]
-        # One rollout more in which nothing moved: what has hardly been tried is half believed.
-        caution = gram.mean(axis=(0, 1)) / np.float32(self.errors[lead, 1])
+        # A part of one more rollout in which nothing moved: what has hardly been tried is not quite believed.
+        caution = np.float32(self._CAUTION / self.errors[lead, 1]) * gram.mean(axis=(0, 1))
         ridge = self._RIDGE * (1.0 + self._MEMORY / self.errors[lead, 1])
         prior = (caution, np.zeros(n, np.float32))
         weights, _ = shrunk_weights(gram.reshape(-1, n, n), match.reshape(-1, n), ridge, prior)

@@ -171,7 +171,8 @@ class FramePSMT(BaseEstimator):
             frames = self._straight(self._share, n_steps)
         else:
             with one_blas_thread():
-                frames = self._horizons.mixed(self._rolled(n_steps), self._scene.current, self._scene.means)
+                mixed = self._horizons.mixed(self._rolled(n_steps), self._scene.current, self._scene.means)
+            frames = [np.clip(frame, self._low, self._high) for frame in mixed]
         return frames[0] if horizon is None else np.stack(frames)
 
     def expected_mse(self, horizon: int) -> Array:
@@ -377,7 +378,10 @@ class FramePSMT(BaseEstimator):
         unit = np.float32(energy**-0.5)
         change = unit * (frame - last)
         own = self._grid.weighted(outlook.experts[:1], self._local_gain.gains())
-        self._advice.learn(mse(unit * np.stack([own, *outlook.experts[1:]]), change, axes=2))
+        # In units of the change that came: when motion stops at once, those who foretold more of it lose at once.
+        self._advice.learn(
+            mse(np.stack([own, *outlook.experts[1:]]), frame - last, axes=2) / max(copy_error, _FLOOR * contrast)
+        )
         self._local_gain.learn(unit * outlook.experts[0], change)
         self._by_place.learn(unit * outlook.candidates, change)
 
