@@ -246,9 +246,9 @@ class SurpriseAlarm:
     """Alarm on surprises that a film which goes on as it did exceeds at a stated rate.
 
     The tail of the latest surprises is taken for a power law, with Hill's estimate of its exponent, which tells how
-    high a value is that comes once in so many frames, also if fewer have come (Weissman, 1978). Where the tail is lighter
-    than that, alarms are rarer than stated. A value enters as at most the threshold that it was held against, so that
-    one absurd value does not raise it for a thousand frames.
+    high a value is that comes once in so many frames, also if fewer have come (Weissman, 1978). Where the tail is
+    lighter than that, alarms are rarer than stated. A value enters as at most the threshold that it was held against,
+    so that one absurd value does not raise it for a thousand frames.
 
     Parameters
     ----------

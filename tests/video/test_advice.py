@@ -24,7 +24,8 @@ def test_the_average_follows_the_best_expert_soon_after_it_changes():
     own, *single = np.array(losses).T
     assert own[10:100].sum() < 1.02 * single[0][10:100].sum()
     assert own[110:].sum() < 1.02 * single[1][110:].sum()
-    assert own.sum() < 1.05 * np.minimum(single[0], single[1]).sum()
+    # Over both halves no single expert is half as good: none can follow the change.
+    assert own.sum() < 0.5 * np.sum(single, axis=1).min()
 
 
 def test_experts_that_know_nothing_of_each_other_start_equal():

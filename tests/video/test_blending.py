@@ -24,3 +24,14 @@ def test_places_learn_what_is_true_where():
     weights = places.weights()
     assert np.allclose(weights[:, 0], [1, 0], atol=0.05)
     assert np.allclose(weights[:, -1], [0, 1], atol=0.05)
+
+
+def test_a_prior_rules_until_places_have_learned():
+    places = PlaceBlend(Grid((16, 16)), 2)
+    prior = (64 * np.eye(2, dtype=np.float32), np.array([64.0, 0.0], np.float32))
+    assert np.allclose(places.weights(prior), [1, 0], atol=0.01)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        candidates = rng.standard_normal((2, 16, 16)).astype(np.float32)
+        places.learn(candidates, candidates[1])
+    assert np.allclose(places.weights(prior), [0, 1], atol=0.1)

@@ -28,6 +28,9 @@ class Advice:
     _RATE = 12.0
     """How sharply the weight falls with the loss, which is in units of the energy of the change."""
 
+    _CAP = 6.0
+    """Largest loss of one frame: it is enough to change the order of the experts, and fades within a few frames."""
+
     def __init__(self, n_experts: int) -> None:
         self.losses: Array = np.zeros(n_experts)
 
@@ -39,8 +42,7 @@ class Advice:
 
     def learn(self, losses: Array) -> None:
         """Take in the squared errors (n_experts,) of one frame, relative to the energy of its change."""
-        # A single frame that nobody foresaw says little, however large its error.
-        self.losses = np.exp(-1.0 / self._MEMORY) * self.losses + np.minimum(losses, 4.0)
+        self.losses = np.exp(-1.0 / self._MEMORY) * self.losses + np.minimum(losses, self._CAP)
 
     def clear(self) -> None:
         """Start a new record."""

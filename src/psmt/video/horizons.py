@@ -40,6 +40,9 @@ class Horizons:
     _RIDGE = 0.3
     """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
 
+    _CAUTION = 0.1
+    """Rollouts in which nothing moved that are counted beside those on record."""
+
     _LEVEL = 10.0
     """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
 
@@ -110,9 +113,9 @@ class Horizons:
     def _mixed(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
         if not lead or not self.errors[lead, 1]:
             return rolled
-        # One rollout more in which nothing moved: what has hardly been tried is half believed.
+        # A part of one more rollout in which nothing moved: what has hardly been tried is not quite believed.
         usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
-        caution = (usual / self.errors[lead, 1]).astype(np.float32), np.zeros(len(usual), np.float32)
+        caution = (self._CAUTION / self.errors[lead, 1] * usual).astype(np.float32), np.zeros(len(usual), np.float32)
         ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
         weights = self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
         seen = array_namespace(means).concat([rolled[None], means]) - current
@@ -125,7 +128,8 @@ class Horizons:
         """
         sums, counts = self.errors.T
         known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
-        return self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        expected: Array = self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        return expected
 
 
 _RECORD = ("gram", "match", "pending")

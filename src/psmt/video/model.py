@@ -180,7 +180,8 @@ class FramePSMT(BaseEstimator):
             rolled = self._straight(self._share, n_steps)
         else:
             with one_blas_thread():
-                rolled = self._horizons.mixed(self._rolled(n_steps), self._scene.current, self._scene.means)
+                mixed = self._horizons.mixed(self._rolled(n_steps), self._scene.current, self._scene.means)
+            rolled = [frame.clip(self._low, self._high) for frame in mixed]
         frames = [self._grid.kernels.numpy(frame) for frame in rolled]
         return frames[0] if horizon is None else np.stack(frames)
 
@@ -390,7 +391,8 @@ class FramePSMT(BaseEstimator):
         errors = self._grid.kernels.numpy(stack([(one * one).mean() for one in tried - change])).astype(np.float64)
         moving, experts = np.split(errors, [len(outlook.moving)])
         self.candidate_errors_ = dict(zip(self._candidates.moving_names, moving.tolist(), strict=True))
-        self._advice.learn(experts / energy)
+        # In units of the change that came: when motion stops at once, those who foretold more of it lose at once.
+        self._advice.learn(experts / max(copy_error, _FLOOR * contrast))
         unit = energy**-0.5
         self._local_gain.learn(unit * outlook.experts[0], unit * change)
         self._by_place.learn(outlook.candidates, change, 1 / energy)

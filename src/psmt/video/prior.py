@@ -29,7 +29,7 @@ SNIPPET = 16
 """Frames of a piece of film that a prior is learned from: each begins anew, so that every age is seen as often."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """Moments of candidates and changes, of films in which every frame counts the same.
 
@@ -54,7 +54,8 @@ class Prior:
 
     def weights_at(self, age: int) -> Levels:
         """Weights (n_candidates,) of scenes of this age, the same everywhere."""
-        return self._weights[_stage(age)]
+        weights: Levels = self._weights[_stage(age)]
+        return weights
 
     @cached_property
     def _weights(self) -> Levels:

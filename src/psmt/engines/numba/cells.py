@@ -74,7 +74,7 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
-    common: Array = np.linalg.solve(whole + np.diag(prior * usual + floor), match)
+    common = np.linalg.solve(whole + np.diag(prior * usual + floor), match).astype(np.float64)
     return common, usual, floor
 
 

@@ -182,9 +182,10 @@ def _halved(frame: Levels) -> Levels:
     height, width = (length // 2 * 2 for length in frame.shape)
     padded = np.pad(frame[:height, :width], 1, mode="edge")
     # Binomial weights (1, 3, 3, 1) / 8: two pixels and their outer neighbours.
-    rows = 0.125 * (padded[0:-2:2] + padded[3::2]) + 0.375 * (padded[1:-2:2] + padded[2:-1:2])
-    small = 0.125 * (rows[:, 0:-2:2] + rows[:, 3::2]) + 0.375 * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
-    return np.ascontiguousarray(small, dtype=np.float32)
+    inner, outer = np.float32(0.375), np.float32(0.125)
+    rows = outer * (padded[0:-2:2] + padded[3::2]) + inner * (padded[1:-2:2] + padded[2:-1:2])
+    small: Levels = outer * (rows[:, 0:-2:2] + rows[:, 3::2]) + inner * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
+    return small.astype(np.float32, copy=False)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
