@@ -3,8 +3,8 @@
     python -m benchmarks.frames_speed [--device cuda] [--sizes 200x200 640x360 1920x1080] [--frames 30]
 
 Each frame is received and the next one predicted, with two threads on a CPU. Copies of the built-in film are put side
-by side for frames larger than it. The first frames compile and warm up, and are not counted. Times are of the wall clock:
-run it on a machine that does nothing else.
+by side for frames larger than it. The first frames compile and warm up, and are not counted. Times are of the wall
+clock: run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
