@@ -65,6 +65,8 @@ def _as_small_work(
             return method(model, *args, **kwargs)
 
     return limited
+
+
 FOR_SERIES: dict[str, Any] = {
     "standardise": True,
     "alpha": "auto",

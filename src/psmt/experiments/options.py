@@ -204,10 +204,8 @@ _reading = count()
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions(ABC):
-    """What all commands take: layer 1, the seed, the device, how much of the film, and where results go."""
+    """What all commands take: the device, how much of the film, and where results go."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
-    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     device: Annotated[str, Parameter(help="Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")] = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Parameter(help="Numbers to solve with; float32 on a GPU only.")] = (
         "float64"
@@ -287,8 +285,6 @@ class FilmOptions(ABC):
 
             check_solver("sgd", device=self.device)
         check_count("frames", self.frames)
-        check_count("seed", self.seed, minimum=0)
-        check_real("alpha", self.alpha, open_bound=True)
         for name in ("atoms", "horizon"):
             values = getattr(self, name, None)
             for value in values if isinstance(values, tuple) else [values]:
@@ -307,8 +303,10 @@ class FilmOptions(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelOptions(FilmOptions):
-    """What the commands take that cut their work into tasks."""
+    """What the commands take that code patches, and cut their work into tasks: layer 1, the seed, processes."""
 
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
+    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     workers: Annotated[
         int | None,
         Parameter(
@@ -325,11 +323,13 @@ class ParallelOptions(FilmOptions):
     ] = None
 
     def check(self) -> None:
-        """As for all commands; and not both processes and a cluster."""
+        """As for all commands; layer 1 and its seed; and not both processes and a cluster."""
         super().check()
-        if self.workers is not None:
-            from psmt.validation import check_count
+        from psmt.validation import check_count, check_real
 
+        check_count("seed", self.seed, minimum=0)
+        check_real("alpha", self.alpha, open_bound=True)
+        if self.workers is not None:
             check_count("workers", self.workers)
             if self.cluster is not None:
                 raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")

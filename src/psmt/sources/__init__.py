@@ -17,6 +17,7 @@ from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.bold import BOLD, BoldSimulation
 from psmt.sources.contract import Film, FrameSource, FrameStream, Opener, check_stop, require_film
+from psmt.sources.cuts import CUTS, CutsFilm
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
 from psmt.sources.matlab import MAT
@@ -28,6 +29,7 @@ from psmt.sources.video_files import VIDEO, VideoFilm
 __all__ = [
     "ArrayFrames",
     "BoldSimulation",
+    "CutsFilm",
     "Film",
     "Frame",
     "FrameSource",
@@ -62,6 +64,7 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
     BOLD,
+    CUTS,
     DATA_FRAME,
     BUILTIN,
     CAMERA,
