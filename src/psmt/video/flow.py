@@ -184,7 +184,8 @@ def _halved(frame: Levels) -> Levels:
     # Binomial weights (1, 3, 3, 1) / 8: two pixels and their outer neighbours.
     inner, outer = np.float32(0.375), np.float32(0.125)
     rows = outer * (padded[0:-2:2] + padded[3::2]) + inner * (padded[1:-2:2] + padded[2:-1:2])
-    return outer * (rows[:, 0:-2:2] + rows[:, 3::2]) + inner * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
+    small = outer * (rows[:, 0:-2:2] + rows[:, 3::2]) + inner * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
+    return np.asarray(small, np.float32)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

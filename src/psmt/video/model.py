@@ -51,6 +51,9 @@ _KEPT = 0.1
 _FLOOR = 1e-6
 """Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
 
+_JOLT = 6.0
+"""A frame that is unlike the last one, and surprises by more than this, but is explained by motion."""
+
 _HEAD_START = 1.0
 """Frames of full belief that the gain begins with where there is a prior."""
 
@@ -358,6 +361,9 @@ class FramePSMT(BaseEstimator):
             return
         if self._share is None:
             self._learn(frame, copy_error, contrast)
+            if np.isfinite(left) and self.surprise_ > _JOLT:
+                # No cut, but motion that nobody foresaw: old merits say little of who will follow it.
+                self._advice.clear()
         self._scene = self._candidates.update(self._scene, frame, flow)
         if self._share is None:
             self._prepare()
@@ -416,4 +422,5 @@ class FramePSMT(BaseEstimator):
         """Return the change (height, width) that the experts amount to; the blend is believed by its gains."""
         own = self._grid.weighted(outlook.experts[:1], gains)
         weights = self._advice.weights().astype(np.float32)
-        return weights[0] * own + np.tensordot(weights[1:], outlook.experts[1:], axes=1)
+        change: Levels = weights[0] * own + np.tensordot(weights[1:], outlook.experts[1:], axes=1)
+        return change
