@@ -190,7 +190,7 @@ def test_a_fast_pan_is_no_cut():
     assert not cut.any()
     assert error[7:].max() < 0.9
     # A fifth of the picture is new in every frame, and cannot be known.
-    assert error[-5:].mean() < 0.45
+    assert error[-5:].mean() < 0.6
 
 
 def test_no_single_candidate_is_much_better(glide):

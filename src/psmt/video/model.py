@@ -361,8 +361,9 @@ class FramePSMT(BaseEstimator):
             return
         if self._share is None:
             self._learn(frame, copy_error, contrast)
-            if np.isfinite(left) and self.surprise_ > _JOLT:
-                # No cut, but motion that nobody foresaw: old merits say little of who will follow it.
+            nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
+            if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
+                # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
                 self._advice.clear()
         self._scene = self._candidates.update(self._scene, frame, flow)
         if self._share is None:
