@@ -54,6 +54,9 @@ _KEPT = 0.1
 _FLOOR = 1e-6
 """Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
 
+_JOLT = 6.0
+"""A frame that is unlike the last one, and surprises by more than this, but is explained by motion."""
+
 _HEAD_START = 1.0
 """Frames of full belief that the gain begins with where there is a prior."""
 
@@ -420,6 +423,10 @@ class FramePSMT(BaseEstimator):
             return
         if self._share is None:
             self._learn(now, copy_error, contrast)
+            nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
+            if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
+                # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
+                self._advice.clear()
         self._scene = self._candidates.update(self._scene, now, flow)
         if self._share is None:
             self._prepare()
