@@ -14,10 +14,10 @@ from psmt.numerics.namespace import array_namespace
 from psmt.schema import Field, counter
 from psmt.types import Levels
 from psmt.video.checks import FRAME_FIELD
-from psmt.video.filtered_planes import filtered_change, filtered_update
+from psmt.video.filtered_planes import filtered_update
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
-PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
+PLANES = ((9, (0.5,)), (36, (0.9,)))
 """Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
 
 NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
@@ -39,9 +39,6 @@ _FARTHEST = 1e4
 
 _BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
-
-_CORED = 1.0
-"""Width of the Gaussian in pixels over which a change is held against the noise of the frame."""
 
 
 class Scene(NamedTuple):
@@ -95,17 +92,16 @@ class Candidates:
         self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
         self.rich = bool(planes)
         moving = ["last change"]
-        moving += [f"planes {size}, memory {memory}" for size, memories in planes for memory in memories]
-        moving += [f"filtered planes {size}" for size, _ in planes]
+        for size, memories in planes:
+            moving += [f"planes {size}, memory {memory}" for memory in memories] + [f"filtered planes {size}"]
         bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving]
         if self.rich:
             moving_more = ["flow", "tracked mean"]
             bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving + moving_more]
             moving += moving_more
-            cored = ["cored last change", *(f"cored filtered planes {size}" for size, _ in planes)]
             pixels = [f"{when} {by}" for when in ("pixel", "previous pixel") for by in NEIGHBOURS]
             older = [f"flow {k} ago" for k in range(1, FLOWS)] + [f"sway {k} ago" for k in range(FLOWS)]
-            bands += [*(f"mean {kept}" for kept in MEANS), *older, *cored, *pixels]
+            bands += [*(f"mean {kept}" for kept in MEANS), *older, *pixels]
         self.moving_names, self.names = tuple(moving), tuple(bands)
 
     def start(self, frame: Levels) -> Scene:
@@ -173,24 +169,23 @@ class Candidates:
     def moving(self, scene: Scene) -> Levels:
         """Return changes (len(moving_names), height, width) that are predictions by themselves."""
         changes = [(scene.current - scene.previous)[None]]
-        changes += [planes.changes(known) for planes, known in zip(self._planes, scene.spectra, strict=True)]
+        changes += [
+            planes.changes(known, (old,))
+            for planes, known, old in zip(self._planes, scene.spectra, scene.filtered, strict=True)
+        ]
         if self.rich:
-            along = [
-                filtered_change(self._kernels, planes.tiles, old, known)
-                for planes, old, known in zip(self._planes, scene.filtered, scene.spectra, strict=True)
-            ]
             carried = [
                 self._kernels.moved(frame, scene.flows[0]) - scene.current for frame in (scene.current, scene.tracked)
             ]
-            changes.append(array_namespace(scene.current).stack([*along, *carried]))
+            changes.append(array_namespace(scene.current).stack(carried))
         return array_namespace(scene.current).concat(changes)
 
     def all_of(self, scene: Scene, moving: Levels) -> Levels:
         """All that is weighed by place (len(names), height, width).
 
         They are the given changes (len(moving_names), height, width), each in bands of detail (differences of
-        Gaussians), and, beside planes, the memory of each pixel, the whole picture moved as it was in the last frames,
-        the changes where they stand out from the noise, and the neighbouring pixels of the last two frames.
+        Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in the last frames, and the
+        neighbouring pixels of the last two frames.
         """
         kernels, concat = self._kernels, array_namespace(moving).concat
         bands = kernels.bands(moving, _BANDS)
@@ -202,20 +197,8 @@ class Candidates:
         slopes = (sides[:2] - sides[2:]).reshape(2, -1)
         swayed = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(-1, *current.shape)
         older = [(kernels.moved(current, flow) - current)[None] for flow in scene.flows[1:]]
-        first = len(moving) - 2 - len(self._planes)
-        cored = self._cored(concat([moving[:1], moving[first:-2]]))
         near = [kernels.neighbours(frame, NEIGHBOURS, current) for frame in (current, scene.previous)]
-        return concat([*bands, scene.means - current, *older, swayed, cored, *near])
-
-    def _cored(self, changes: Levels) -> Levels:
-        """Return the changes (n, height, width), weakened where they are below the energy of the first (coring).
-
-        A small change is most often noise, a large one motion: which, no weight of a whole cell can tell.
-        """
-        squares = changes * changes
-        energy = self._kernels.bands(squares, (_CORED,))[1]
-        cored: Levels = changes * (energy / (energy + (squares[0].mean() + 1e-30)))
-        return cored
+        return concat([*bands, scene.means - current, *older, swayed, *near])
 
 
 _SAVED = ("previous", "current", "means", "flows", "tracked")

@@ -6,8 +6,7 @@ picture is now (the constant-gain Kalman filter of a coefficient that turns), ca
 
 from __future__ import annotations
 
-from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
-from psmt.types import Levels
+from psmt.engines.frame_kernels import Complex, FrameKernels
 from psmt.video.fourier_planes import LocalSpectra
 
 _KEPT = 0.7
@@ -17,10 +16,3 @@ _KEPT = 0.7
 def filtered_update(kernels: FrameKernels, old: Complex, spectra: LocalSpectra) -> Complex:
     """Return the mean with one more frame: the old one, turned by the latest cross-spectrum, and the new one."""
     return kernels.turned(old, spectra.now, spectra.cross[-1], _KEPT)
-
-
-def filtered_change(kernels: FrameKernels, tiles: Tiles, filtered: Complex, spectra: LocalSpectra) -> Levels:
-    """How the next frame (height, width) differs from the last if the filtered coefficients turn on."""
-    ahead = kernels.turned(filtered, spectra.now, spectra.cross[-1], 1.0)
-    change: Levels = kernels.inverse((ahead - spectra.now,), tiles)[0]
-    return change

@@ -16,6 +16,10 @@ from psmt.schema import Field
 from psmt.types import Levels
 
 
+_OVERLAP = 3
+"""Tiles over each pixel, down and across."""
+
+
 class LocalSpectra(NamedTuple):
     """What `FourierPlanes` know of a film."""
 
@@ -34,7 +38,8 @@ class FourierPlanes:
     shape : (height, width)
         Of the frames.
     size : int
-        Side of a tile; tiles lie a quarter of it apart.
+        Side of a tile, a multiple of 3: tiles lie a third of it apart. Squared Hann windows add up to a constant from
+        there on; half of a tile apart they do not, and predictions are 3% worse. A quarter gains 0.5% and costs twice.
     memories : tuple of float
         How much of the turns before the last one each estimate of the present turn keeps per frame, 0 <= memory < 1.
     kernels : FrameKernels, optional
@@ -44,14 +49,14 @@ class FourierPlanes:
     def __init__(
         self, shape: tuple[int, int], size: int, memories: tuple[float, ...], kernels: FrameKernels | None = None
     ) -> None:
-        self.tiles = Tiles(shape, size, size // 4)
+        self.tiles = Tiles(shape, size, size // _OVERLAP)
         self.memories = memories
         self._kernels = kernels or engine_for("cpu").frames
 
     @staticmethod
     def coefficients_field(shape: tuple[int, int], size: int) -> Field:
         """What coefficients of frames of this shape are, saved."""
-        return Field((*Tiles(shape, size, size // 4).layout, size, size // 2 + 1), "complex64")
+        return Field((*Tiles(shape, size, size // _OVERLAP).layout, size, size // 2 + 1), "complex64")
 
     def start(self, frame: Levels) -> LocalSpectra:
         """Spectra of one frame (height, width): nothing has turned yet."""
@@ -62,6 +67,11 @@ class FourierPlanes:
         """Spectra after one more frame (height, width); those given stay as they are."""
         return LocalSpectra(*self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories))
 
-    def changes(self, spectra: LocalSpectra) -> Levels:
-        """How the next frame differs from the last if every phase goes on, (n_memories, height, width)."""
-        return self._kernels.advanced(spectra.now, spectra.cross, self.tiles)
+    def changes(self, spectra: LocalSpectra, filtered: tuple[Complex, ...] = ()) -> Levels:
+        """How the next frame differs from the last if every phase goes on, (n_memories, height, width).
+
+        After these come the changes of `filtered` coefficients, which turn by the latest cross-spectrum.
+        """
+        now, cross = spectra.now, spectra.cross
+        old = (now,) * len(cross) + filtered
+        return self._kernels.advanced(old, now, cross + (cross[-1],) * len(filtered), self.tiles)

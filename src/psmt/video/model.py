@@ -82,10 +82,10 @@ class FramePSMT(BaseEstimator):
     layers: sparse codes were tried as a source of the weights, and left, because they gave nothing (docs/frames.md).
     The next frame is the last one plus a blend of candidate changes:
 
-    - motion: local Fourier planes (tiles of three sizes, whose coefficients turn on by the phase step of the last
+    - motion: local Fourier planes (tiles of two sizes, whose coefficients turn on by the phase step of the last
       frames), the same with a memory of the coefficients, optical flow, and the last change;
-    - memory: running means of each pixel, along the flow and standing still, and the frame before the last two;
-    - the neighbouring pixels of the last two frames, and changes with their small parts taken out (coring).
+    - memory: running means of each pixel, along the flow and standing still, and the motion of the frames before;
+    - the neighbouring pixels of the last two frames.
 
     What decides between them is learned, by least squares with exponential forgetting that go on while the film runs:
 
@@ -212,20 +212,21 @@ class FramePSMT(BaseEstimator):
 
     def _rolled(self, n_steps: int) -> list[Levels]:
         """Return the next frames by what was learned, each from those before it."""
-        scene, outlook = self._scene, self._outlook
-        if outlook is None:
-            return [1 * scene.current for _ in range(n_steps)]
+        frames, scene = [self._predicted], self._scene
+        if self._outlook is None:
+            return frames * n_steps
         believed = gains = self._local_gain.gains()
-        frames: list[Levels] = []
-        for step in range(n_steps):
-            if step:
-                scene = self._candidates.update(scene, frames[-1])
-                outlook = self._look_ahead(scene)
-                # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
-                believed = believed * gains
-            change = restrained(self._grid, self._advised(outlook, believed), scene.current - scene.previous)
-            frames.append((scene.current + change).clip(self._low, self._high))
+        while len(frames) < n_steps:
+            scene = self._candidates.update(scene, frames[-1])
+            # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
+            believed = believed * gains
+            frames.append(self._following(scene, self._look_ahead(scene), believed))
         return frames
+
+    def _following(self, scene: Scene, outlook: _Outlook, gains: Levels) -> Levels:
+        """Return the frame (height, width) after a scene; the blend is believed by its gains."""
+        change = restrained(self._grid, self._advised(outlook, gains), scene.current - scene.previous)
+        return (scene.current + change).clip(self._low, self._high)
 
     # What it has learned
 
@@ -294,8 +295,9 @@ class FramePSMT(BaseEstimator):
         height, width = layouts["current"].shape
         grid, rule = Grid((height, width)), FRAME_EXTRAPOLATIONS[self.extrapolation]
         names = Candidates((1, 1), rule.planes).names
-        prior = under("prior.", Prior.schema(len(names)), group="prior") if rule.planes else {}
-        n_experts = 2 + bool(rule.planes) + ("prior.gram" in layouts)
+        has_prior = bool(rule.planes) and any(name.startswith("prior.") for name in layouts)
+        prior = under("prior.", Prior.schema(len(names))) if has_prior else {}
+        n_experts = 2 + bool(rule.planes) + has_prior
         return {
             "levels": Field((2,)),
             "looks_ahead": flag(),
@@ -460,7 +462,7 @@ class FramePSMT(BaseEstimator):
         """Find what the scene may turn into, and weigh it."""
         self._weights = self._by_place.weights(None if self._prior is None else self._prior.at(self._scene.age))
         self._outlook = self._look_ahead(self._scene)
-        self._predicted = self._rolled(1)[0]
+        self._predicted = self._following(self._scene, self._outlook, self._local_gain.gains())
 
     def _put_on_record(self) -> None:
         """Every so often make a rollout whose errors will be known."""

@@ -154,8 +154,10 @@ def learn_prior(films: Iterable[Levels]) -> Prior:
                 n_frames[stage] += 1
     if gram is None or match is None:
         raise ValueError("there are no films to learn from; give one at least")
-    count = np.maximum(n_frames, 1)
-    return Prior(names, (gram / count[:, None, None]).astype(np.float32), (match / count[:, None]).astype(np.float32))
+    count = np.maximum(n_frames, 1)[:, None]
+    # A product of a matrix with itself is symmetric but for its rounding.
+    gram = (gram + gram.swapaxes(1, 2)) / (2 * count[..., None])
+    return Prior(names, gram.astype(np.float32), (match / count).astype(np.float32))
 
 
 def _stage(age: int) -> int:

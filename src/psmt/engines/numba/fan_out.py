@@ -6,9 +6,11 @@ from two threads at once, as two models in one process do.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 from numba import get_num_threads
 
@@ -43,11 +45,17 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
                     return
                 work(part)
 
-    if helpers <= 0:
+    others = [_pool(os.getpid()).submit(take) for _ in range(helpers)]
+    try:
         take()
-        return
-    with ThreadPoolExecutor(helpers) as pool:
-        others = [pool.submit(take) for _ in range(helpers)]
-        take()
+    finally:
         for other in others:
-            other.result()
+            # One that has not begun finds nothing left to do: to wait for it could be to wait for oneself.
+            if not other.cancel():
+                other.result()
+
+
+@cache
+def _pool(_process: int) -> ThreadPoolExecutor:
+    """Threads of a process that wait for work: to start new ones takes longer than most of it. A fork has none."""
+    return ThreadPoolExecutor(thread_name_prefix="psmt-kernels")

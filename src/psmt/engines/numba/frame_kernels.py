@@ -24,7 +24,6 @@ class NumbaFrameKernels:
     next_spectra = staticmethod(tile_kernels.next_spectra)
     advanced = staticmethod(tile_kernels.advanced)
     turned = staticmethod(tile_kernels.turned)
-    inverse = staticmethod(tile_kernels.inverse)
     flow = staticmethod(flow_kernels.flow_between)
     moved = staticmethod(flow_kernels.moved)
     bands = staticmethod(detail.bands)

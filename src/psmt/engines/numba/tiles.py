@@ -53,16 +53,16 @@ def next_spectra(
     return now, faded
 
 
-def advanced(now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-    """Changes (n, height, width) if coefficients turn on by the phases of n cross-spectra."""
+def advanced(old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+    """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
 
-    def turned(which: int, rows: slice) -> Levels:
+    def turned_back(which: int, rows: slice) -> Levels:
         change = np.empty_like(now[rows])
-        _phase_advance(_flat(now[rows]), _flat(cross[which][rows]), _flat(change))
+        _phase_advance(*(_flat(spectra[rows]) for spectra in (old[which], now, cross[which])), _flat(change))
         back: Levels = scipy.fft.irfft2(change, s=(tiles.size, tiles.size), workers=1, overwrite_x=True)
         return back
 
-    return _overlap_added(turned, len(cross), tiles)
+    return _overlap_added(turned_back, len(cross), tiles)
 
 
 def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
@@ -75,14 +75,6 @@ def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
 
     in_threads(mix, len(now), -(-len(now) // _STRETCHES))
     return mixed
-
-
-def inverse(spectra: tuple[Complex, ...], tiles: Tiles) -> Levels:
-    """The least-squares frames (n, height, width) of n sets of spectra."""
-    size = tiles.size
-    return _overlap_added(
-        lambda k, rows: scipy.fft.irfft2(spectra[k][rows], s=(size, size), workers=1), len(spectra), tiles
-    )
 
 
 def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:
@@ -173,18 +165,18 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill the change of coefficients that turn on by the phase of `cross`, none where that is zero; pairs."""
+def _phase_advance(old: Levels, now: Levels, cross: Levels, change: Levels) -> None:
+    """Fill ``turn * old - now`` with the turn of `cross`, none where that is zero; pairs."""
     one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
         square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
         seen = square > _NONE
         inverse = one / np.sqrt(square if seen else one)
-        cosine = cross[i] * inverse - one if seen else np.float32(0.0)
+        cosine = cross[i] * inverse if seen else one
         sine = cross[i + 1] * inverse if seen else np.float32(0.0)
-        change[i] = now[i] * cosine - now[i + 1] * sine
-        change[i + 1] = now[i] * sine + now[i + 1] * cosine
+        change[i] = old[i] * cosine - old[i + 1] * sine - now[i]
+        change[i + 1] = old[i] * sine + old[i + 1] * cosine - now[i + 1]
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")

@@ -75,20 +75,14 @@ class TorchFrameKernels:
         turn = now * before.conj()
         return now, tuple(torch.add(turn, old, alpha=memory) for memory, old in zip(kept, cross, strict=True))
 
-    def advanced(self, now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
-        """Changes (n, height, width) if coefficients turn on by the phases of n cross-spectra; none where no phase."""
-        # sgn is x / |x|, and zero at zero, where 1 is taken from nothing.
-        change = torch.stack([now * (turn - turn.abs().sign()) for turn in (one.sgn() for one in cross)])
+    def advanced(self, old: tuple[Tensor, ...], now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
+        """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
+        change = torch.stack([one * _turn(by) - now for one, by in zip(old, cross, strict=True)])
         return self._joined(torch.fft.irfft2(change, s=(tiles.size, tiles.size)), tiles)
 
     def turned(self, old: Tensor, now: Tensor, cross: Tensor, kept: float) -> Tensor:
         """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
-        turn = cross.sgn()
-        return torch.lerp(now, old * (turn + (1 - turn.abs().sign())), kept)
-
-    def inverse(self, spectra: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
-        """The least-squares frames (n, height, width) of n sets of spectra."""
-        return self._joined(torch.fft.irfft2(torch.stack(spectra), s=(tiles.size, tiles.size)), tiles)
+        return torch.lerp(now, old * _turn(cross), kept)
 
     def flow(self, before: Tensor, now: Tensor) -> Tensor:
         """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
@@ -199,3 +193,9 @@ def _pooled(moments: Tensor) -> Tensor:
         padded = torch.cat([moments[:1], moments, moments[-1:]])
         moments = torch.add(0.25 * (padded[2:] + padded[:-2]), moments, alpha=0.5).transpose(0, 1)
     return moments.contiguous()
+
+
+def _turn(cross: Tensor) -> Tensor:
+    """Phase factors of cross-spectra, 1 where there is none: sgn is x / |x|, and zero at zero."""
+    turn = cross.sgn()
+    return turn + (1 - turn.abs().sign())
