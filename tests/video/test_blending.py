@@ -21,7 +21,7 @@ def test_places_learn_what_is_true_where():
     for _ in range(40):
         candidates = rng.standard_normal((2, 32, 64)).astype(np.float32)
         places.learn(candidates, np.where(left, candidates[0], candidates[1]))
-    weights = places.weights()
+    weights = places.solved()
     assert np.allclose(weights[:, 0], [1, 0], atol=0.05)
     assert np.allclose(weights[:, -1], [0, 1], atol=0.05)
 
@@ -29,9 +29,27 @@ def test_places_learn_what_is_true_where():
 def test_a_prior_rules_until_places_have_learned():
     places = PlaceBlend(Grid((16, 16)), 2)
     prior = (64 * np.eye(2, dtype=np.float32), np.array([64.0, 0.0], np.float32))
-    assert np.allclose(places.weights(prior), [1, 0], atol=0.01)
+    assert np.allclose(places.solved(prior), [1, 0], atol=0.01)
     rng = np.random.default_rng(0)
     for _ in range(60):
         candidates = rng.standard_normal((2, 16, 16)).astype(np.float32)
         places.learn(candidates, candidates[1])
-    assert np.allclose(places.weights(prior), [0, 1], atol=0.1)
+    assert np.allclose(places.solved(prior), [0, 1], atol=0.1)
+
+
+def test_halves_of_the_cells_take_turns_once_the_moments_have_settled():
+    rng = np.random.default_rng(0)
+    grid = Grid((32, 24))
+    places = PlaceBlend(grid, 2)
+    for _ in range(20):
+        candidates = rng.standard_normal((2, 32, 24)).astype(np.float32)
+        places.learn(candidates, candidates[0] + 0.1 * candidates[1])
+        if places.frames < 9:
+            places.solve()
+            assert np.array_equal(places.weights, places.solved())
+    places.solve()
+    current = places.solved()
+    assert np.array_equal(places.weights[:2], current[:2])
+    assert not np.array_equal(places.weights[2:], current[2:])
+    places.solve()
+    assert np.array_equal(places.weights, current)

@@ -56,7 +56,7 @@ def fitted(glide):
 def test_steady_motion_is_foretold(velocity):
     film = gliding(velocity, 60)
     error, _, cut = ratios(small().fit(film[:40]), film, 40)
-    assert error.mean() < 0.03
+    assert error.mean() < 0.04
     assert not cut.any()
 
 

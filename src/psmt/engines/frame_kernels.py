@@ -112,9 +112,7 @@ class FrameKernels(Protocol):
     ) -> tuple[Complex, tuple[Complex, ...]]:
         """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
 
-    def advanced(
-        self, old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles
-    ) -> Levels:
+    def advanced(self, old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
         """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra.
 
         Where there is no phase, coefficients stay as they are.
@@ -160,13 +158,20 @@ class FrameKernels(Protocol):
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
 
     def cell_weights(
-        self, gram: Levels, match: Levels, ridge: float, prior: float, known: tuple[Levels, Levels] | None
+        self,
+        gram: Levels,
+        match: Levels,
+        ridge: float,
+        prior: float,
+        known: tuple[Levels, Levels] | None,
+        rows: slice = slice(None),
     ) -> Levels:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
 
         Pooling is by the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
         candidate, in the cell and on average, and pulls to the common weights of all cells. These are pulled to zero by
         `prior` times the energy. What is `known` beforehand, (n, n) and (n,) on the host, is added to their moments.
+        Only these `rows` of cells, which lie together, are solved for.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.schema import MOMENT, Field
+from psmt.schema import MOMENT, Field, flag
 from psmt.types import Levels
 from psmt.video.grid import CELL, Grid
 
 PULL = 1e-3
 """Pull of the common weights to zero, which is copying, relative to the energy of the candidates."""
+
+LARGEST_WEIGHT = 1e6
+"""No candidate of a saved model weighs more. Those of films weigh a few units."""
 
 
 class PlaceBlend:
@@ -40,29 +43,36 @@ class PlaceBlend:
     _PRIOR_FRAMES = 3.0
     """Frames that a prior counts for, in the weights of the whole frame."""
 
+    _SETTLED = 10.0
+    """Frames that moments count for once weights hardly move."""
+
     def __init__(self, grid: Grid, n_candidates: int) -> None:
         self.grid = grid
         self.gram: Levels = grid.kernels.levels(np.zeros((*grid.layout, n_candidates, n_candidates)))
         self.match: Levels = grid.kernels.levels(np.zeros((*grid.layout, n_candidates)))
         # How many frames the moments count for.
         self.frames = 0.0
+        self.weights: Levels = 0 * self.match
+        # Which half of the cells is next.
+        self._lower = False
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the moments."""
-        gram, match = (self.grid.kernels.numpy(part).copy() for part in (self.gram, self.match))
-        return {"gram": gram, "match": match, "frames": np.array(self.frames)}
+        known = {name: self.grid.kernels.numpy(getattr(self, name)).copy() for name in _KEPT}
+        return {**known, "frames": np.array(self.frames), "lower": np.array(int(self._lower))}
 
     @staticmethod
     def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
         """What `get_state` gives."""
         match = Field((*grid.layout, n_candidates), "float32")
         gram = match._replace(shape=(*match.shape, n_candidates), check=MOMENT)
-        return {"gram": gram, "match": match, "frames": Field(low=0.0)}
+        weights = match._replace(low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
+        return {"gram": gram, "match": match, "weights": weights, "frames": Field(low=0.0), "lower": flag()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from the moments that `get_state` gave."""
-        self.gram, self.match = (self.grid.kernels.levels(state[name].copy()) for name in ("gram", "match"))
-        self.frames = float(state["frames"])
+        self.gram, self.match, self.weights = (self.grid.kernels.levels(state[name].copy()) for name in _KEPT)
+        self.frames, self._lower = float(state["frames"]), bool(state["lower"])
 
     def forget(self, kept: float) -> None:
         """Let what was learned count for a fraction of what it did."""
@@ -79,12 +89,30 @@ class PlaceBlend:
         self.grid.kernels.add_moments(self.gram, self.match, kept, candidates, change, weight, CELL)
         self.frames = kept * self.frames + 1.0
 
-    def weights(self, prior: tuple[Levels, Levels] | None = None) -> Levels:
+    def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
+        """Find the `weights` (rows, columns, n_candidates), given moments of other films as `solved` takes them.
+
+        Once the moments have settled, one frame hardly moves the weights: the upper and the lower half of the cells
+        take turns.
+        """
+        if self.frames < self._SETTLED:
+            self.weights = self.solved(prior)
+            return
+        middle = self.grid.layout[0] // 2
+        rows = slice(middle, None) if self._lower else slice(middle)
+        self.weights[rows] = self.solved(prior, rows)
+        self._lower = not self._lower
+
+    def solved(self, prior: tuple[Levels, Levels] | None = None, rows: slice = slice(None)) -> Levels:
         """Weights (rows, columns, n_candidates), given the moments (n, n) and (n,) of a usual frame of other films."""
         ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
         if prior is not None:
             prior = (self._PRIOR_FRAMES * prior[0], self._PRIOR_FRAMES * prior[1])
-        return self.grid.kernels.cell_weights(self.gram, self.match, ridge, PULL, prior)
+        return self.grid.kernels.cell_weights(self.gram, self.match, ridge, PULL, prior, rows)
+
+
+_KEPT = ("gram", "match", "weights")
+"""Arrays that are kept as they are."""
 
 
 def common_weights(gram: Levels, match: Levels) -> Levels:

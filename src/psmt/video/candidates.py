@@ -184,8 +184,8 @@ class Candidates:
         """All that is weighed by place (len(names), height, width).
 
         They are the given changes (len(moving_names), height, width), each in bands of detail (differences of
-        Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in the last frames, and the
-        neighbouring pixels of the last two frames.
+        Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in the last frames, and
+        the neighbouring pixels of the last two frames.
         """
         kernels, concat = self._kernels, array_namespace(moving).concat
         bands = kernels.bands(moving, _BANDS)

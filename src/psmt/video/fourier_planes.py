@@ -15,7 +15,6 @@ from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
 from psmt.schema import Field
 from psmt.types import Levels
 
-
 _OVERLAP = 3
 """Tiles over each pixel, down and across."""
 

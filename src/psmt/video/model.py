@@ -23,7 +23,7 @@ from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels
 from psmt.validation import Constraint, check_count, check_parameters, choice, mapping
 from psmt.video.advice import Advice
-from psmt.video.blending import PlaceBlend
+from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
 from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
 from psmt.video.gating import LocalGain, restrained, unexplained
@@ -59,9 +59,6 @@ _JOLT = 6.0
 
 _HEAD_START = 1.0
 """Frames of full belief that the gain begins with where there is a prior."""
-
-_LARGEST_WEIGHT = 1e6
-"""No candidate of a saved model weighs more. Those of films weigh a few units."""
 
 
 class _Outlook(NamedTuple):
@@ -314,12 +311,12 @@ class FramePSMT(BaseEstimator):
     def _check_weights(self) -> None:
         """Raise `ValueError` unless the weights that moments of a file give are of a size that films give."""
         with np.errstate(all="ignore"), one_blas_thread():
-            given = {"places": [self._by_place.weights()], "horizons": self._horizons.weights()}
+            given = {"places": [self._by_place.solved()], "horizons": self._horizons.weights()}
             if self._prior is not None:
                 given["prior"] = [self._prior.weights_at(self._scene.age)]
-                given["places"] += [self._by_place.weights(self._prior.at(self._scene.age))]
+                given["places"] += [self._by_place.solved(self._prior.at(self._scene.age))]
         for name, weights in given.items():
-            if not all(float(abs(self._grid.kernels.numpy(one)).max()) < _LARGEST_WEIGHT for one in weights):
+            if not all(float(abs(self._grid.kernels.numpy(one)).max()) < LARGEST_WEIGHT for one in weights):
                 raise ValueError(
                     f"{name}.match does not fit {name}.gram: the weights that they give are beyond measure"
                 )
@@ -397,7 +394,6 @@ class FramePSMT(BaseEstimator):
         """Start from one frame, on the device: nothing is known of its motion."""
         self._scene = self._candidates.start(frame)
         self._outlook = None
-        self._weights: Levels = 0 * self._by_place.match
         self._predicted = frame
 
     def _receive(self, frame: Levels) -> None:
@@ -431,6 +427,7 @@ class FramePSMT(BaseEstimator):
                 self._advice.clear()
         self._scene = self._candidates.update(self._scene, now, flow)
         if self._share is None:
+            self._by_place.solve(None if self._prior is None else self._prior.at(self._scene.age))
             self._prepare()
             self._put_on_record()
 
@@ -460,7 +457,6 @@ class FramePSMT(BaseEstimator):
 
     def _prepare(self) -> None:
         """Find what the scene may turn into, and weigh it."""
-        self._weights = self._by_place.weights(None if self._prior is None else self._prior.at(self._scene.age))
         self._outlook = self._look_ahead(self._scene)
         self._predicted = self._following(self._scene, self._outlook, self._local_gain.gains())
 
@@ -478,7 +474,7 @@ class FramePSMT(BaseEstimator):
         """
         moving = self._candidates.moving(scene)
         candidates = self._candidates.all_of(scene, moving)
-        experts = [self._grid.weighted(candidates, self._weights), 0 * scene.current]
+        experts = [self._grid.weighted(candidates, self._by_place.weights), 0 * scene.current]
         if self._candidates.rich:
             experts.append(moving[self._candidates.moving_names.index("flow")])
         if self._prior is not None:

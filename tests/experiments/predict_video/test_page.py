@@ -128,7 +128,7 @@ def test_page_opens_with_the_verdict_and_loads_nothing():
     result = make_video()
     page = render(frames_page(result, FACTS, PICTURES)).decode()
     body = page[page.index("<h1>") :]
-    assert body.index("PSMT beat copying") < body.index("<h2>")
+    assert body.index("PSMT beat copying") < body.index("<h2")
     assert "640 × 360 pixels, 977 frames" in page
     assert "learned from 400 frames up to 399, received 400, predicted 401 to 430" in page
     assert "http" not in page

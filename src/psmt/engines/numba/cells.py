@@ -39,7 +39,12 @@ def cell_energy(change: Levels, cell: int) -> Levels:
 
 
 def cell_weights(
-    gram: Levels, match: Levels, ridge: float, prior: float, known: tuple[Levels, Levels] | None
+    gram: Levels,
+    match: Levels,
+    ridge: float,
+    prior: float,
+    known: tuple[Levels, Levels] | None,
+    rows: slice = slice(None),
 ) -> Levels:
     """Ridge-regression weights (rows, columns, n), pulled to the common ones; see `FrameKernels.cell_weights`."""
     n_rows, n_columns, n = match.shape
@@ -50,18 +55,19 @@ def cell_weights(
     if known is not None:
         whole, common_match = whole + known[0], common_match + known[1]
     common, usual, floor = common_weights(whole, common_match, prior)
-    weights: Levels = np.empty_like(match)
+    weights: Levels = np.empty_like(match[rows])
+    first = rows.indices(n_rows)[0]
     in_threads(
-        lambda rows: _solve_cells(
+        lambda part: _solve_cells(
             gram.reshape(n_rows, n_columns, n * n),
             match,
             common.astype(np.float32),
             (ridge * usual + floor).astype(np.float32),
             np.float32(ridge),
-            rows.start,
-            weights[rows],
+            first + part.start,
+            weights[part],
         ),
-        n_rows,
+        len(weights),
         _ROWS,
     )
     return weights

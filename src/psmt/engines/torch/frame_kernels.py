@@ -134,6 +134,7 @@ class TorchFrameKernels:
         ridge: float,
         prior: float,
         known: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+        rows: slice = slice(None),
     ) -> Tensor:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around."""
         # Pooling leaves the mean as it is.
@@ -143,7 +144,7 @@ class TorchFrameKernels:
         usual = whole.diagonal()
         floor = 1e-6 * usual.mean() + 1e-30
         common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
-        own, own_match = _pooled(gram), _pooled(match)
+        own, own_match = _pooled(gram)[rows], _pooled(match)[rows]
         pull = (ridge * usual + floor).float() + ridge * own.diagonal(dim1=2, dim2=3)
         own.diagonal(dim1=2, dim2=3).add_(pull)
         factor = torch.linalg.cholesky_ex(own)[0]
