@@ -58,7 +58,7 @@ def advanced(old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...],
 
     def turned_back(which: int, rows: slice) -> Levels:
         change = np.empty_like(now[rows])
-        _phase_advance(*(_flat(spectra[rows]) for spectra in (old[which], now, cross[which])), _flat(change))
+        _phase_advance(_flat(old[which][rows]), _flat(now[rows]), _flat(cross[which][rows]), _flat(change))
         back: Levels = scipy.fft.irfft2(change, s=(tiles.size, tiles.size), workers=1, overwrite_x=True)
         return back
 
