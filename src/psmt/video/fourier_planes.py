@@ -38,7 +38,8 @@ class FourierPlanes:
         Of the frames.
     size : int
         Side of a tile, a multiple of 3: tiles lie a third of it apart. Squared Hann windows add up to a constant from
-        there on; half of a tile apart they do not, and predictions are 3% worse. A quarter gains 0.5%, for 16/9 of the tiles.
+        there on; half of a tile apart they do not, and predictions are 3% worse. A quarter gains 0.5%,
+        for 16/9 of the tiles.
     memories : tuple of float
         How much of the turns before the last one each estimate of the present turn keeps per frame, 0 <= memory < 1.
     kernels : FrameKernels, optional
