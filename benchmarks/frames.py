@@ -3,8 +3,9 @@
     python -m benchmarks.frames [FOLDER WITH highway.mp4, ocean.mp4 AND carphone.mp4]
 
 Every method learns from the 400 frames before a start, and is scored on the 60 after it: one frame ahead, and left
-alone for 10 frames from every tenth of them. Nothing is tuned on the frames it is scored on. Films that are not there
-are replaced by the built-in one.
+alone for 10 frames from every tenth of them. PSMT is also held against its own candidates (regret), against the errors
+that it expected of its rollouts, and started cold on the first frames of each stretch. Nothing is tuned on the frames
+it is scored on. Films that are not there are replaced by the built-in one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import Self
@@ -21,7 +23,7 @@ import pydmd
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.page import FILM, machine, table, write_section
-from psmt import open_frames
+from psmt import FramePSMT, open_frames
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
 from psmt.experiments.predict_video.result import summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, SLOW_BASELINES, VideoSettings
@@ -84,6 +86,12 @@ class Stretch:
     """Of processor time per frame, by method: other work on the machine does not count."""
     patch_errors: dict[str, float]
     """`mse_vs_frame` of the centre 16 x 16, standardised, as in the paper's protocol."""
+    candidate_errors: dict[str, float]
+    """Mean squared error of each of PSMT's candidates that is a prediction by itself."""
+    expected: dict[int, NDArray[np.float64]]
+    """By start of a rollout, the errors (ROLLOUT,) that PSMT expected of it."""
+    cold: dict[str, list[float]]
+    """By method, MSE divided by that of copying of the frames 2 to 5, and 6 to 11, of those learned from."""
 
     def ratios(self) -> dict[str, float]:
         """Return the MSE divided by that of copying, by method."""
@@ -98,12 +106,16 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
             frames.append(frame.luma)
     past = np.stack(frames[: min(LEARN, start)])
     methods: dict[str, Predictor] = VideoSettings(baselines=SLOW_BASELINES).methods() | {"dmd": DMD()}
+    psmt = methods["psmt"]
+    assert isinstance(psmt, FramePSMT)
     for method in methods.values():
         method.fit(past)
     rows: list[FrameRow] = []
     rollouts: list[RolloutRow] = []
     times: list[dict[str, float]] = []
     patch_errors: list[list[float]] = []
+    candidate_errors: list[dict[str, float]] = []
+    expected: dict[int, NDArray[np.float64]] = {}
     centre = PatchCutter(frame_size=None, patch_size=16)
     for step in score_stream(
         methods, frames[len(past) :], start=start, rollout=ROLLOUT, every=EVERY, clock=process_time
@@ -111,6 +123,10 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
         rows += step.rows.values()
         rollouts += step.rollouts
         times.append(step.seconds)
+        # No candidate is known right after a cut.
+        candidate_errors += [psmt.candidate_errors_] if psmt.candidate_errors_ else []
+        if (step.index - start) % EVERY == 0:
+            expected[step.index] = psmt.expected_mse(ROLLOUT)
         # Each patch is standardised by itself: no statistics of the target are used.
         patches = standardise([centre.cut(frame) for frame in (step.frame, *step.predicted.values())]).values
         patch_errors.append(mse(patches[1:], patches[0]).tolist())
@@ -123,7 +139,21 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
         # The first frame pays for what is compiled.
         {name: float(np.mean([time[name] for time in times[1:]])) for name in methods},
         dict(zip(methods, np.mean(patch_errors, axis=0).tolist(), strict=True)),
+        {name: float(np.mean([errors[name] for errors in candidate_errors])) for name in candidate_errors[0]},
+        expected,
+        {name: cold_start(method, past) for name, method in VideoSettings().methods().items()},
     )
+
+
+def cold_start(method: Predictor, past: NDArray[np.float32]) -> list[float]:
+    """MSE divided by that of copying over the frames 2 to 5, and 6 to 11, of a film that has just begun."""
+    method.fit(past[:2])
+    errors = []
+    for last, frame in pairwise(past[1:12]):
+        errors.append([mse(method.predict(), frame, axes=2), mse(last, frame, axes=2)])
+        method.update(frame)
+    own, copied = np.array(errors).T
+    return [float(own[part].sum() / copied[part].sum()) for part in (slice(0, 4), slice(4, None))]
 
 
 def next_frame_table(stretches: Sequence[Stretch]) -> str:
@@ -169,6 +199,39 @@ def rollout_table(stretches: Sequence[Stretch]) -> str:
     names = [summary.method for summary in summarise_frames([row for stretch in stretches for row in stretch.rows])]
     lines = [[LABELS[name], *map(_marked, rollout_ratios(stretches, name))] for name in names if name != "copy"]
     return table(["MSE ÷ copying, frames ahead", *range(1, ROLLOUT + 1)], lines)
+
+
+def regret_table(stretches: Sequence[Stretch]) -> str:
+    """PSMT against the best of its own candidates at each start, and its cold start beside the Fourier phase."""
+    lines = []
+    for stretch in stretches:
+        name = min(stretch.candidate_errors, key=stretch.candidate_errors.__getitem__)
+        own = float(np.mean([row.mse for row in stretch.rows if row.method == "psmt"]))
+        regret = own / stretch.candidate_errors[name] - 1
+        cold = [f"{a:.2f} ({b:.2f})" for a, b in zip(stretch.cold["psmt"], stretch.cold["fourier"], strict=True)]
+        lines.append([f"start {stretch.start}", name, f"{regret:+.0%}", *cold])
+    return table(
+        [
+            "PSMT",
+            "best single candidate",
+            "regret against it",
+            "cold start, frames 2 to 5 (Fourier phase)",
+            "6 to 11 (Fourier phase)",
+        ],
+        lines,
+    )
+
+
+def calibration_table(stretches: Sequence[Stretch]) -> str:
+    """Error that PSMT expected of its rollouts, divided by the true one, by step."""
+    expected, true = np.zeros(ROLLOUT), np.zeros(ROLLOUT)
+    for stretch in stretches:
+        for row in stretch.rollouts:
+            if row.method == "psmt" and np.isfinite(stretch.expected.get(row.start, np.array([np.nan]))).all():
+                expected[row.step - 1] += stretch.expected[row.start][row.step - 1]
+                true[row.step - 1] += row.mse
+    line = [f"{value:.2f}" for value in expected / true]
+    return table(["frames ahead", *range(1, ROLLOUT + 1)], [["expected MSE ÷ true MSE", *line]])
 
 
 def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
@@ -248,7 +311,8 @@ def section(found: dict[tuple[str, int], list[Stretch]]) -> str:
         target_table(found),
     ]
     for (film, size), stretches in found.items():
-        parts += [f"### {film}, {size} x {size}", next_frame_table(stretches), rollout_table(stretches)]
+        parts += [f"### {film}, {size} x {size}", next_frame_table(stretches), regret_table(stretches)]
+        parts += [rollout_table(stretches), calibration_table(stretches)]
     return "\n\n".join([*parts, machine("pydmd")])
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.surprise import Aftermath, CutDetector, FrameWatch
+from psmt.surprise import Aftermath, CutDetector, FrameWatch, SurpriseAlarm
 
 CONTRAST = 1000.0
 
@@ -203,3 +203,30 @@ def test_an_aftermath_ends_when_predictions_have_done_better_for_a_while():
         assert not aftermath.is_over
     aftermath.observe(1.1, 1.0)
     assert aftermath.is_over, "it does not last, even where holding still is always better"
+
+
+@pytest.mark.parametrize("tail", ["normal", "power"])
+def test_alarms_come_at_most_about_as_often_as_stated(tail):
+    rng = np.random.default_rng(0)
+    alarms = []
+    for _ in range(4):
+        values = np.exp(0.5 * rng.standard_normal(3000)) if tail == "normal" else (1 - rng.uniform(size=3000)) ** -0.5
+        alarm = SurpriseAlarm(0.005)
+        alarms += [alarm.observe(value) for value in values]
+    assert 0.0005 < np.mean(alarms) < 0.01
+
+
+def test_what_is_far_beyond_the_tail_is_an_alarm_but_not_before_it_is_known():
+    rng = np.random.default_rng(0)
+    alarm = SurpriseAlarm()
+    assert not alarm.observe(3.0)
+    for value in np.exp(0.2 * rng.standard_normal(150)):
+        alarm.observe(value)
+    before = alarm.threshold
+    assert alarm.observe(100.0)
+    assert alarm.threshold < 2 * before  # one absurd value does not raise it for long
+
+
+def test_a_rate_that_the_tail_does_not_tell_is_refused():
+    with pytest.raises(ValueError, match=r"a rate of 0\.2 false"):
+        SurpriseAlarm(0.2)

@@ -47,6 +47,10 @@ class CutDetector:
     _LEAP = 2.0
     """... and a frame that differs this much more than usual from the one before, and is unlike it."""
 
+    _EXPLAINED = 0.25
+    """... and that motion does not explain: it leaves more than this of the difference. In the built-in film a pan of
+    up to 16 pixels per frame leaves 0.01 to 0.08, a cut 0.37 to 0.77."""
+
     _CAP = 3.0
     """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows
     usual."""
@@ -87,8 +91,11 @@ class CutDetector:
         self.surprise, self.cut, self.usual = float(value), bool(cut), np.array(usual)
         self.frames, self._cuts_in_a_row = float(frames), int(cuts)
 
-    def observe(self, error: float, copy_error: float, contrast: float) -> None:
-        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture."""
+    def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
+        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture.
+
+        `unexplained` is the error that is left where the frame is explained by the last one as well as motion can.
+        """
         errors = np.array([error, copy_error])
         scale, copy_scale = np.maximum(self.usual, self._FLOOR * contrast)
         known = self.frames > 0 and scale > 0
@@ -99,6 +106,7 @@ class CutDetector:
             and self.surprise > self._CUT
             and error * min(contrast, copy_error) > limit * contrast
             and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
+            and unexplained > self._EXPLAINED * copy_error
             # A flash is two sharp changes; more than that in a row is a film where every frame is new.
             and self._cuts_in_a_row < 2
         )
@@ -264,3 +272,59 @@ class Aftermath:
         """Go on from what `get_state` gave."""
         is_over, own, held, frames = state["figures"].tolist()
         self.is_over, self._errors, self._frames = bool(is_over), np.array([own, held]), int(frames)
+
+
+class SurpriseAlarm:
+    """Alarm on surprises that a film which goes on as it did exceeds at a stated rate.
+
+    The tail of the latest surprises is taken for a power law, with Hill's estimate of its exponent, which tells how
+    high a value is that comes once in so many frames, also if fewer have come (Weissman, 1978). Where the tail is
+    lighter than that, alarms are rarer than stated. A value enters as at most the threshold that it was held against,
+    so that one absurd value does not raise it for a thousand frames.
+
+    Parameters
+    ----------
+    rate : float
+        Share of frames with a false alarm, 0 < rate < 0.05.
+    """
+
+    _KEPT = 1000
+    """Surprises that the tail is known from, at the most .."""
+
+    _FEWEST = 100
+    """... and at the least: before, there is no alarm."""
+
+    _TAIL = 0.1
+    """Share of the surprises that are taken for the tail."""
+
+    def __init__(self, rate: float = 1e-3) -> None:
+        if not 0 < rate < 0.05:
+            raise ValueError(f"a rate of {rate!r} false alarms per frame is out of range; use 0 < rate < 0.05")
+        self.rate = rate
+        self._logs = np.zeros(0)
+
+    def get_state(self) -> dict[str, Array]:
+        """Logarithms of the latest surprises."""
+        return {"logs": self._logs}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` gave."""
+        self._logs = np.array(state["logs"])
+
+    @property
+    def threshold(self) -> float:
+        """The surprise that is exceeded at the stated rate; infinite while too little is known."""
+        n = len(self._logs)
+        if n < self._FEWEST:
+            return np.inf
+        k = int(self._TAIL * n)
+        top = np.sort(self._logs)[-k - 1 :]
+        hill = float(np.mean(top[1:] - top[0]))
+        return float(np.exp(top[0] + hill * np.log(k / (n * self.rate))))
+
+    def observe(self, surprise: float) -> bool:
+        """Return whether a surprise exceeds the threshold of those before it, and take it in."""
+        threshold = self.threshold
+        log = float(np.log(max(min(surprise, threshold), 1e-12)))
+        self._logs = np.append(self._logs, log)[-self._KEPT :]
+        return surprise > threshold

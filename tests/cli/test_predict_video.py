@@ -17,8 +17,8 @@ from psmt.sources import film_writer as films
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"
-TINY = ["--size", "32", "--atoms", "32", "--start", "40"]
-FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "report.html", "summary.json"}
+TINY = ["--size", "32", "--start", "40"]
+FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "events.csv", "report.html", "summary.json"}
 
 
 def run(*arguments):
@@ -136,6 +136,68 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path, film, options, message)
     assert done.stderr.startswith("psmt: error: ") and done.stderr.count("\n") == 1
     assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_events_have_a_line_each_and_the_page_plays_the_film(tmp_path, light, monkeypatch):
+    class Watching(LinearPixels):
+        """Takes the frame 20 for a cut."""
+
+        surprise_, cut_, received = 1.0, False, 0
+
+        def fit(self, frames):
+            self.received = len(frames) - 1
+            return super().fit(frames)
+
+        def update(self, frame):
+            self.received += 1
+            self.cut_ = self.received == 20
+            self.surprise_ = 30.0 if self.cut_ else 1.0
+            return super().update(frame)
+
+    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": Watching(), "copy": CopyLastFrame()})
+    rng = np.random.default_rng(0)
+    np.save(
+        tmp_path / "film.npy", np.concatenate([[rng.uniform(size=(32, 32))] * 20, [rng.uniform(size=(32, 32))] * 9])
+    )
+    done = run("predict-video", tmp_path / "film.npy", "--start", 12, "--out", tmp_path / "out")
+    assert done.code == 0, done.stderr
+    (event,) = read_csv(tmp_path / "out" / "events.csv")
+    assert (event["frame"], event["kind"], float(event["size"])) == ("20", "cut", 30.0)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert 'src="predicted.mp4"' in page and "Events: 1 cut." in page
+    assert "Events: 1 cut." in done.stdout
+
+
+def test_the_plain_prediction_is_a_film_of_its_own(tmp_path, light):
+    values = np.random.default_rng(0).uniform(size=(14, 24, 32))
+    np.save(tmp_path / "film.npy", values)
+    raw = tmp_path / "plain.mp4"
+    done = run("predict-video", tmp_path / "film.npy", "--size", "native", "--raw", raw, "--out", tmp_path / "out")
+    assert done.code == 0, done.stderr
+    film = open_frames(raw)
+    frames = np.array(list(film))
+    assert frames.shape == (6, 24, 32)
+    # Linear in pixels, from the frames before.
+    expected = np.clip(2 * values[7:13] - values[6:12], 0, 1)
+    assert np.mean((frames - expected) ** 2) < 0.2 * np.var(expected)
+    assert not list((tmp_path / "out").glob("tasks"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--raw", "nowhere/plain.mp4"], "the folder nowhere does not exist"),
+        (["--raw", "out/predicted.mp4"], "give another name"),
+        (["--false-alarms", "0.2"], "use 0 < rate < 0.05"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    if "out/" in options[-1]:
+        (tmp_path / "out").mkdir()
+    done = run("predict-video", FILM, *options, "--out", "out")
+    assert done.code == 2
+    assert message in done.stderr
 
 
 def test_a_film_that_is_cut_short_is_refused_and_nothing_is_left(tmp_path, light):

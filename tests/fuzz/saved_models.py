@@ -38,7 +38,7 @@ def _psmt(cls=PSMT, **parameters):
 
 
 def _frames(**parameters):
-    return FramePSMT(n_atoms=5, random_state=0, **parameters).fit(pictures())
+    return FramePSMT(**parameters).fit(pictures())
 
 
 KINDS = {
@@ -54,6 +54,7 @@ KINDS = {
     "static": lambda: _psmt(Baseline2),
     "mean": lambda: _psmt(MeanCode),
     "frames phase": _frames,
+    "frames without a prior": lambda: _frames(prior=None),
     "frames gain": lambda: _frames(extrapolation="gain"),
     "frames linear": lambda: _frames(extrapolation="linear"),
 }

@@ -1,8 +1,10 @@
 """What is believed of a predicted change."""
 
 import numpy as np
+from psmt.video.flow import flow_between
 
-from psmt.video.gating import LocalGain, restrained
+from psmt.sources import GlideFilm
+from psmt.video.gating import LocalGain, restrained, unexplained
 from psmt.video.grid import Grid
 
 GRID = Grid((64, 64))
@@ -40,3 +42,26 @@ def test_a_change_is_weakened_where_the_last_one_was_calm():
 def test_nothing_is_believed_where_nothing_has_changed():
     predicted = np.ones((64, 64), np.float32)
     assert not restrained(GRID, predicted, np.zeros_like(predicted)).any()
+
+
+def test_motion_explains_a_pan_and_not_a_cut():
+    """Shares of the difference that are left; a cut begins at 0.25 (`CutDetector`)."""
+    one, other = (GlideFilm(seed=seed, size=100, speed=12.0, noise=0.1, n_frames=30) for seed in (1, 2))
+    pairs = [(one.frame(t), one.frame(t + 1)) for t in range(0, 20, 5)]
+    cuts = [(one.frame(t), other.frame(t)) for t in range(0, 20, 5)]
+    pans, cuts = (
+        [unexplained(*pair, flow_between(*pair)) / np.mean((pair[0] - pair[1]) ** 2) for pair in kind]
+        for kind in (pairs, cuts)
+    )
+    assert max(pans) < 0.15
+    assert min(cuts) > 0.3
+
+
+def test_with_a_head_start_belief_is_lost_not_earned():
+    rng = np.random.default_rng(0)
+    trust = LocalGain(Grid((16, 32)), head_start=1.0)
+    assert np.array_equal(trust.gains(), np.ones((2, 4, 1)))
+    for _ in range(3):
+        predicted = rng.standard_normal((16, 32)).astype(np.float32)
+        trust.learn(predicted, -predicted)
+    assert trust.gains().max() == 0

@@ -1,7 +1,5 @@
 """FramePSMT on films whose next frame is known."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -10,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 import psmt.extrapolation
 from psmt import PSMT, FramePSMT
 from psmt.errors import ModelFileError, NotEnoughFramesError
-from psmt.video import FRAME_EXTRAPOLATIONS
+from psmt.video import FRAME_EXTRAPOLATIONS, Prior
 
 
 def texture(shape=(48, 56), seed=0, width=1.5):
@@ -29,7 +27,7 @@ def gliding(velocity, n, **kwargs):
 
 
 def small(**kwargs):
-    return FramePSMT(**{"n_atoms": 32, "random_state": 0, **kwargs})
+    return FramePSMT(**kwargs)
 
 
 def ratios(model, film, start):
@@ -58,7 +56,7 @@ def fitted(glide):
 def test_steady_motion_is_foretold(velocity):
     film = gliding(velocity, 60)
     error, _, cut = ratios(small().fit(film[:40]), film, 40)
-    assert error.mean() < 0.03
+    assert error.mean() < 0.04
     assert not cut.any()
 
 
@@ -97,13 +95,6 @@ def test_motion_that_stops_at_once_is_over(shaking):
     assert not cut.any()
     assert error.max() < 1.1
     assert error[-10:].mean() < 0.9
-
-
-@pytest.mark.parametrize("extrapolation", ["linear", "hold"])
-def test_where_nothing_is_learned_there_is_no_dictionary(glide, extrapolation):
-    model = small(extrapolation=extrapolation).fit(glide[:10])
-    with pytest.raises(AttributeError, match=f"extrapolation='{extrapolation}' has no dictionary"):
-        _ = model.dictionary_
 
 
 def test_linear_goes_on_along_the_line():
@@ -151,15 +142,6 @@ def test_predicting_changes_nothing(glide, fitted):
         assert other.update(frame).predict().tobytes() == fitted.update(frame).predict().tobytes()
 
 
-def test_fitting_is_receiving_one_by_one(glide):
-    """What was fitted and what was received differ in the dictionary alone, so with equal frames in nothing."""
-    still = np.repeat(glide[:1], 5, axis=0)
-    one, other = small().fit(still[:2]), small().fit(still)
-    for frame in still[2:]:
-        one.update(frame)
-    assert np.array_equal(one.predict(), other.predict())
-
-
 @pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (3.0, -200.0)])
 def test_levels_may_be_in_any_range(glide, fitted, scale, offset):
     other = small().fit(scale * glide[:40] + offset)
@@ -176,7 +158,7 @@ def test_bytes_are_levels_too(glide):
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (16, 16), (17, 33), (8, 64)])
 def test_any_size_of_frame(shape):
     film = np.random.default_rng(0).uniform(0, 255, (12, *shape))
-    model = small(n_atoms=8).fit(film[:10]).update(film[10])
+    model = small().fit(film[:10]).update(film[10])
     assert model.predict(horizon=2).shape == (2, *shape)
     assert np.isfinite(model.predict(horizon=2)).all()
 
@@ -192,10 +174,61 @@ def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide):
     error, surprise, cut = ratios(small().fit(film[:40]), film, 40)
     assert list(np.flatnonzero(cut)) == [5]
     assert surprise[5] > 10 * surprise[:5].max()
-    # Copied while nothing is known, foretold once it is.
-    assert np.allclose(error[6:8], 1.0)
-    assert error[6:].max() < 1.1
+    # Copied while nothing is known, foretold as soon as one step is.
+    assert error[6] == pytest.approx(1, abs=0.01)
+    assert error[7:].max() < 0.9
     assert error[-10:].mean() < 0.1
+
+
+def test_a_fast_pan_is_no_cut():
+    """The picture is as unlike the last one as after a cut, but motion explains it, and foretells the next."""
+    wide = texture((64, 400), width=2.5)
+    place = np.concatenate([np.arange(45), 44 + 12 * np.arange(1, 16)])
+    film = np.array([wide[:, 20 + at : 84 + at] for at in place])
+    error, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    assert surprise[5] > 6
+    assert not cut.any()
+    assert error[7:].max() < 0.9
+    # A fifth of the picture is new in every frame, and cannot be known.
+    assert error[-5:].mean() < 0.6
+
+
+def test_no_single_candidate_is_much_better(glide):
+    """Regret, where the motion changes at once and nothing is cut."""
+    film = np.concatenate([glide[:50], glide[49:20:-1]])
+    model, own, single = small().fit(film[:40]), 0.0, []
+    for frame in film[40:]:
+        own += float(np.mean((model.predict() - frame) ** 2))
+        errors = model.update(frame).candidate_errors_
+        single.append(list(errors.values()))
+    assert "flow" in errors
+    assert own < 1.02 * np.sum(single, axis=0).min()
+
+
+def test_a_prior_helps_a_film_that_has_just_begun(glide):
+    with_prior, without = (ratios(small(prior=prior).fit(glide[:2]), glide[:12], 2)[0] for prior in ("default", None))
+    assert with_prior[:4].mean() < 0.6
+    assert with_prior[:4].mean() < 0.8 * without[:4].mean()
+
+
+def test_a_prior_of_other_candidates_is_refused(glide):
+    other = Prior(("one",), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
+    with pytest.raises(ValueError, match="the prior is of 1 candidates"):
+        small(prior=other).fit(glide[:4])
+
+
+def test_the_expected_error_is_that_which_comes():
+    film = gliding((0.6, -1.3), 150) + np.random.default_rng(0).normal(0, 8, (150, 48, 56))
+    model, errors = small().fit(film[:80]), []
+    assert np.isnan(small().fit(film[:10]).expected_mse(3)).all()
+    for t in range(80, 140, 6):
+        true = np.mean((model.predict(horizon=10) - film[t : t + 10]) ** 2, axis=(1, 2))
+        errors.append((true, model.expected_mse(10)))
+        for frame in film[t : t + 6]:
+            model.update(frame)
+    true, expected = np.mean(errors, axis=0)
+    assert np.allclose(expected, true, rtol=0.25)
+    assert model.expected_mse(12)[-1] == model.expected_mse(10)[-1]
 
 
 def test_a_flash_passes(glide):
@@ -233,14 +266,12 @@ def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_fr
     assert model.cut_ == (n_frames == 46 and extrapolation != "hold")
     model.save(tmp_path / "m.psmt")
     loaded = FramePSMT.load(tmp_path / "m.psmt")
-    assert loaded.get_params() == model.get_params()
+    assert loaded.extrapolation == model.extrapolation
     for frame in film[n_frames : n_frames + 10]:
         assert loaded.predict(horizon=2).tobytes() == model.predict(horizon=2).tobytes()
         assert (loaded.surprise_, loaded.cut_) == (model.surprise_, model.cut_)
         loaded.update(frame)
         model.update(frame)
-    if extrapolation in ("phase", "gain"):
-        assert np.array_equal(loaded.dictionary_, model.dictionary_)
 
 
 def test_saving_and_giving_the_state_change_nothing(tmp_path, glide):
@@ -256,26 +287,6 @@ def test_saving_and_giving_the_state_change_nothing(tmp_path, glide):
         third.update(frame)
     assert third.predict().tobytes() == model.predict().tobytes()
     assert all(np.array_equal(state[key], kept[key]) for key in kept)
-
-
-def test_a_generator_is_not_saved(tmp_path, glide):
-    model = small(random_state=np.random.RandomState(0)).fit(glide[:4])
-    model.save(tmp_path / "m.psmt")
-    loaded = FramePSMT.load(tmp_path / "m.psmt")
-    assert loaded.random_state is None
-    assert np.array_equal(loaded.predict(), model.predict())
-
-
-def test_files_with_the_scale_in_the_header_are_read(tmp_path, fitted):
-    """As psmt 0.1.0 wrote them."""
-    path = tmp_path / "m.psmt"
-    fitted.save(path)
-    with np.load(path) as archive:
-        parts = dict(archive)
-    header = json.loads(str(parts["header"])) | {"scale": float(parts.pop("scale")), "shape": [48, 56]}
-    with path.open("wb") as file:
-        np.savez(file, **parts | {"header": np.array(json.dumps(header))})
-    assert FramePSMT.load(path).predict().tobytes() == fitted.predict().tobytes()
 
 
 def test_what_is_no_saved_model_is_refused(tmp_path, fitted):
@@ -329,9 +340,9 @@ def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message)
     assert np.array_equal(fitted.predict(), before)
 
 
-@pytest.mark.parametrize("parameters", [{"n_atoms": 0}, {"alpha": 0.0}, {"alpha": np.nan}, {"extrapolation": "cubic"}])
+@pytest.mark.parametrize("parameters", [{"prior": 3}, {"extrapolation": "cubic"}])
 def test_parameters_are_checked(glide, parameters):
-    with pytest.raises(ValueError, match=next(iter(parameters))):
+    with pytest.raises((TypeError, ValueError), match=next(iter(parameters))):
         small(**parameters).fit(glide[:4])
 
 

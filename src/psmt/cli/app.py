@@ -121,6 +121,23 @@ def live(
     live_page.run_live(source, options)
 
 
+@app.command(help_epilogue="")
+def learn(
+    *films: Annotated[str, Parameter(name="FILM", help=FilmOptions.film)],
+    out: Annotated[Path, Parameter(help="File for the prior.")] = Path("prior.psmt"),
+    size: Annotated[int, Parameter(help="Side of the frame in pixels, after shrinking its centred square.")] = 100,
+    frames: Annotated[int, Parameter(help="Use the first so many frames of each film at the most.")] = 2000,
+) -> None:
+    """Learn a prior for whole frames from films: what each candidate is worth when a scene has just begun.
+
+    FramePSMT(prior="prior.psmt") takes it. Without a film the prior of the package is made again, from built-in films.
+    """
+    from psmt.experiments.learn.run import learn_from
+
+    prior = learn_from(films, out, size=size, frames=frames)
+    print(f"{out}: {len(prior.names)} candidates, learned from {len(films) or 'built-in'} films")
+
+
 def _command(name: str, options: type[FilmOptions]) -> Callable[..., None]:
     """The function that cyclopts calls for an experiment: a film and its options."""
     without_any = options()

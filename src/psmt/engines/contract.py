@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from psmt.engines.frame_kernels import FrameKernels
 from psmt.engines.window import CodeWindow, Slide
 from psmt.types import AnyArray, Array, Mask
 
@@ -134,6 +135,10 @@ class Engine(Protocol):
 
     def __hash__(self) -> int: ...
 
+    @property
+    def frames(self) -> FrameKernels:
+        """Kernels for whole frames, in float32."""
+
     # Arrays
 
     def array(self, values: ArrayLike) -> Array:
@@ -225,16 +230,23 @@ def check_engine(engine: E) -> E:
             raise TypeError(
                 f"{name} has no {attribute}, which every engine must have; see psmt.engines.contract.Engine"
             )
-    for method, asked in inspect.getmembers(Engine, inspect.isfunction):
+    _check_kernels(engine, Engine)
+    _check_kernels(getattr(engine, "frames", None), FrameKernels)
+    return engine
+
+
+def _check_kernels(given: object, contract: type) -> None:
+    """Raise TypeError unless an object has every method of a contract, with its arguments and fully typed."""
+    name, asked_by = type(given).__name__, f"{contract.__module__}.{contract.__name__}"
+    for method, asked in inspect.getmembers(contract, inspect.isfunction):
         if method.startswith("_"):
             continue
-        own = getattr(engine, method, None)
+        own = getattr(given, method, None)
         if not callable(own):
-            raise TypeError(f"{name} has no kernel {method}; see psmt.engines.contract.Engine.{method}")
-        wanted, given = list(inspect.signature(asked).parameters)[1:], list(inspect.signature(own).parameters)
-        if wanted != given:
-            raise TypeError(f"{name}.{method} takes {given}, but the contract asks for {wanted}")
+            raise TypeError(f"{name} has no kernel {method}; see {asked_by}.{method}")
+        wanted, taken = list(inspect.signature(asked).parameters)[1:], list(inspect.signature(own).parameters)
+        if wanted != taken:
+            raise TypeError(f"{name}.{method} takes {taken}, but the contract asks for {wanted}")
         untyped = {*wanted, "return"} - get_type_hints(own).keys()
         if untyped:
             raise TypeError(f"{name}.{method} does not say the types of {sorted(untyped)}")
-    return engine

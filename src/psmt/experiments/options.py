@@ -108,7 +108,7 @@ ExtrapolationName = Annotated[
     Literal["linear", "hold", "gain", "phase", "dynamics"],
     Parameter(
         help="Step 6: how PSMT continues the embedding. linear is the paper's straight line; dynamics learns a matrix "
-        "from the window (docs/dynamics.md)."
+        "from the window (docs/explanation/dynamics.md)."
     ),
 ]
 
@@ -217,10 +217,8 @@ _reading = count()
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions(ABC):
-    """What all commands take: layer 1, the seed, the device, how much of the film, and where results go."""
+    """What all commands take: the device, how much of the film, and where results go."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
-    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     device: Annotated[str, Parameter(help="Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")] = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Parameter(help="Numbers to solve with; float32 on a GPU only.")] = (
         "float64"
@@ -337,9 +335,6 @@ class FilmOptions(ABC):
 
             check_solver("sgd", device=self.device)
         check_count("frames", self.frames)
-        check_count("seed", self.seed, minimum=0)
-        if unless_auto(self.alpha, None) is not None:
-            check_real("alpha", self.alpha, open_bound=True)
         for name in ("atoms", "horizon"):
             values = getattr(self, name, None)
             for value in values if isinstance(values, tuple) else [values]:
@@ -358,8 +353,10 @@ class FilmOptions(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelOptions(FilmOptions):
-    """What the commands take that cut their work into tasks."""
+    """What the commands take that code patches, and cut their work into tasks: layer 1, the seed, processes."""
 
+    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 1.0
+    seed: Annotated[int, Parameter(help="Seed of the dictionary's first atoms.")] = 0
     workers: Annotated[
         int | None,
         Parameter(
@@ -376,11 +373,14 @@ class ParallelOptions(FilmOptions):
     ] = None
 
     def check(self) -> None:
-        """As for all commands; and not both processes and a cluster."""
+        """As for all commands; layer 1 and its seed; and not both processes and a cluster."""
         super().check()
-        if self.workers is not None:
-            from psmt.validation import check_count
+        from psmt.validation import check_count, check_real
 
+        check_count("seed", self.seed, minimum=0)
+        if unless_auto(self.alpha, None) is not None:
+            check_real("alpha", self.alpha, open_bound=True)
+        if self.workers is not None:
             check_count("workers", self.workers)
             if self.cluster is not None:
                 raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")

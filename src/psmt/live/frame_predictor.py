@@ -62,12 +62,22 @@ class FramePredictor:
         Frames ahead, 1 to 10.
     extrapolation : str
         As in `FramePSMT`; that of a given model counts.
+    device : str
+        Where the frames are predicted; that of a given model counts.
     model : FramePSMT, optional
         One that has learned already.
     """
 
-    def __init__(self, *, horizon: int = 1, extrapolation: str = "phase", model: FramePSMT | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        horizon: int = 1,
+        extrapolation: str = "phase",
+        device: str = "cpu",
+        model: FramePSMT | None = None,
+    ) -> None:
         self.horizon = horizon
+        self.device = device if model is None else model.device
         self.extrapolation = extrapolation if model is None else model.extrapolation
         self.model = model
         self.step = 0
@@ -108,7 +118,7 @@ class FramePredictor:
         if self.model is None:
             self._first.append(frame)
             if len(self._first) == N_FIRST:
-                self.model = FramePSMT(extrapolation=self.extrapolation).fit(np.stack(self._first))
+                self.model = FramePSMT(extrapolation=self.extrapolation, device=self.device).fit(np.stack(self._first))
         else:
             self.model.update(frame)
             self._first = [frame]

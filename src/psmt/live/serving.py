@@ -41,7 +41,7 @@ def open_feed(source: Spec, *, size: int | None = None, loop: bool = True) -> Fe
 def load_model(path: Path, device: str = "cpu") -> FramePSMT | PSMT:
     """Return the model of a file, of whole frames or of patches."""
     try:
-        return FramePSMT.load(path)
+        return FramePSMT.load(path, device=device)
     except ModelFileError:
         with suppress(ModelFileError):
             return PSMT.load(path, device=device)

@@ -66,7 +66,7 @@ class Session:
     horizon : int
         Frames ahead, 1 to 10.
     device : str
-        Where the model of the centre patch computes.
+        Where the models compute.
     model : FramePSMT or PSMT, optional
         One that has learned already: of whole frames, or of the centre patch.
     save_to : Path, optional
@@ -91,7 +91,9 @@ class Session:
         """Called from the worker when there is a new snapshot; they must not wait."""
         self._save_to = save_to
         self._device = device
-        self._frames = FramePredictor(horizon=horizon, model=model if isinstance(model, FramePSMT) else None)
+        self._frames = FramePredictor(
+            horizon=horizon, device=device, model=model if isinstance(model, FramePSMT) else None
+        )
         self._patch = self._new_patch(model if isinstance(model, PSMT) else None)
         self._scores = Scores()
         self._controls: Queue[Control] = Queue(maxsize=64)

@@ -137,7 +137,24 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def update(self, x: ArrayLike) -> Self:
-        """Receive the frame (n_features,) that came next."""
+        """Receive the frame (n_features,) that came next.
+
+        Parameters
+        ----------
+        x : (n_features,) array
+            The frame.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            Where x has other features, or values that are no finite numbers.
+        """
         check_is_fitted(self, "moments_")
         given = self._scaling.standardise(self._frame(x))
         frame = self._engine.array(given)
@@ -192,6 +209,20 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
         Given frames (time, n_features) that came next instead of a number, what follows each of them (time, n_features)
         is predicted walk-forward, as scikit-learn calls predict: a copy receives one, predicts the next, and so on.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            How many frames ahead.
+
+        Returns
+        -------
+        (n_features,) or (horizon, n_features) array
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
         """
         check_is_fitted(self, "moments_")
         if horizon is not None and np.ndim(horizon) > 0:
@@ -217,7 +248,17 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
+        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7.
+
+        Parameters
+        ----------
+        horizon : int
+            How many frames ahead.
+
+        Returns
+        -------
+        (horizon, n_atoms) array of the engine
+        """
         return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
 
     def _own_codes(self, horizon: int) -> Array:
@@ -266,13 +307,43 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     # The two layers as a transform
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points (time, n_components) of the frames (time, n_features) in the present embedding."""
+        """Points (time, n_components) of the frames (time, n_features) in the present embedding.
+
+        Parameters
+        ----------
+        X : (time, n_features) array
+            In the order of time.
+
+        Returns
+        -------
+        (time, n_components) array
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
         check_is_fitted(self, "moments_")
         frames = self._scaling.standardise(self._frames(X))
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Frames (time, n_features) that the points (time, n_components) stand for: steps 7 and 8."""
+        """Frames (time, n_features) that the points (time, n_components) stand for: steps 7 and 8.
+
+        Parameters
+        ----------
+        points : (time, n_components) array
+            As `transform` gives them.
+
+        Returns
+        -------
+        (time, n_features) array
+
+        Raises
+        ------
+        ValueError
+            Where points have more or fewer columns than there are components.
+        """
         check_is_fitted(self, "moments_")
         given = check_series(points, name="points")
         if given.shape[1] != len(self.embedding_):

@@ -48,6 +48,28 @@ class Learning(State):
 
         `progress` is called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and
         how much there is; a stage may come twice, as a dictionary does that goes on learning after the choice.
+
+        Parameters
+        ----------
+        X : (time, n_features) array
+            In the order of time, no gaps; at least `window` frames.
+        y : object
+            Ignored.
+        lengths : sequence of int, optional
+            Frames of each series in X; left out, X is one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotEnoughFramesError
+            Where X has fewer frames than `window`.
+        SilentCodesError
+            Where all codes are zero: `alpha` is too large.
+        ValueError
+            Where a parameter is out of range, or X has values that are no finite numbers.
         """
         self._check_parameters()
         given = self._frames(X, reset=True)
@@ -96,6 +118,20 @@ class Learning(State):
 
         What was learned stays, and the window goes on with the new codes behind a seam. The new series is standardised
         by itself, if so asked.
+
+        Parameters
+        ----------
+        X : (time, n_features) array
+            In the order of time.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotEnoughFramesError
+            Where X has fewer than three frames.
         """
         check_is_fitted(self, "moments_")
         given = self._frames(X, minimum=3)

@@ -226,7 +226,20 @@ class State(Parameters):
             self.followed_.state = descent
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
+        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only.
+
+        Parameters
+        ----------
+        path : path
+            Where the file is.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ModelFileError
+            Where the model holds numbers that `load` would refuse.
+        """
         header, arrays = self.get_state()
         write_container(path, type(self).__name__, header, arrays, self.schema(header))
 
@@ -235,6 +248,24 @@ class State(Parameters):
         """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit.
 
         Raises `ModelFileError` unless the file is as the model's schema says, see docs/how-to/model-files.md.
+
+        Parameters
+        ----------
+        path : path
+            Where the file is.
+        device, dtype : str
+            As in the class.
+
+        Returns
+        -------
+        PSMT
+
+        Raises
+        ------
+        ModelFileError
+            Where the file is damaged, or of another class.
+        FileNotFoundError
+            Where there is none.
         """
         engine_for(device, dtype)
         header, arrays = read_container(path, cls.__name__, lambda header, _: cls.schema(header))

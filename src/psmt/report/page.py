@@ -58,6 +58,8 @@ class Section:
     title: str
     text: Sequence[str] = ()
     """Paragraphs."""
+    film: str = ""
+    """Name of a film in the folder of the page, which plays it."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
 
@@ -83,7 +85,7 @@ class Page:
 
 
 def render(page: Page) -> bytes:
-    """The page as one HTML file in UTF-8, which loads nothing from elsewhere."""
+    """The page as one HTML file in UTF-8, which loads nothing from elsewhere, but for films in its own folder."""
     environment = Environment(
         loader=PackageLoader("psmt", "report"),
         autoescape=True,

@@ -26,6 +26,7 @@ from psmt.sources.contract import (
     check_stop,
     require_film,
 )
+from psmt.sources.cuts import CUTS, CutsFilm
 from psmt.sources.glide import BUILTIN, GlideFilm, GlideMotion
 from psmt.sources.images import IMAGES, TIFF, ImageFolder, TiffStack
 from psmt.sources.matlab import MAT
@@ -38,6 +39,7 @@ from psmt.sources.video_files import VIDEO, VideoFilm
 __all__ = [
     "ArrayFrames",
     "BoldSimulation",
+    "CutsFilm",
     "Film",
     "FilmSlice",
     "Frame",
@@ -76,6 +78,7 @@ _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
     BOLD,
+    CUTS,
     DATA_FRAME,
     SHAPES,
     BUILTIN,

@@ -232,16 +232,20 @@ class GlideFilm(IndexedFilm):
         return _stretches(self.seed, time) if self.speed is None else self.speed * time
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
-        world = _world(self.seed)
-        zoom = motion.zoom[index]
-        cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
-        frame = np.empty(self.shape, dtype=np.float32)
-        _sample(world.coefficients, motion.row[index], motion.column[index], cos, sin, frame)
-        if self.noise:
-            rng = np.random.default_rng((self.seed, 2, motion.start + index))
-            deviation = np.float32(self.noise * world.contrast)
-            frame += deviation * rng.standard_normal(self.shape, dtype=np.float32)
-        return np.clip(frame, 0.0, 1.0, out=frame)
+        noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
+        return view(self.seed, motion, index, noise=self.noise, rng=noise)
+
+
+def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
+    """Return the grey frame ``(size, size)`` that a camera sees of the leaves of a seed, with sensor noise."""
+    world = _world(seed)
+    zoom = motion.zoom[index]
+    cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
+    frame = np.empty((motion.size, motion.size), dtype=np.float32)
+    _sample(world.coefficients, motion.row[index], motion.column[index], cos, sin, frame)
+    if rng is not None:
+        frame += np.float32(noise * world.contrast) * rng.standard_normal(frame.shape, dtype=np.float32)
+    return np.clip(frame, 0.0, 1.0, out=frame)
 
 
 def parse_glide(source: str) -> GlideFilm:
@@ -250,10 +254,10 @@ def parse_glide(source: str) -> GlideFilm:
     >>> parse_glide("builtin:glide?frames=2000&speed=0.5&noise=0.1")
     GlideFilm(name='glide', shape=(200, 200), n_frames=2000, fps=25.0, seed=0, speed=0.5, noise=0.1, size=200)
     """
-    name, _, query = source.removeprefix("builtin:").partition("?")
+    name = source.removeprefix("builtin:").partition("?")[0]
     if name != "glide":
         raise FrameSourceError(
-            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, "
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, builtin:cuts, "
             "builtin:shapes and builtin:bold"
         )
     kinds: dict[str, tuple[str, type]] = {
@@ -263,7 +267,7 @@ def parse_glide(source: str) -> GlideFilm:
         "noise": ("noise", float),
         "size": ("size", int),
     }
-    options = parse_options(source, query, kinds)
+    options = parse_options(source, source.partition("?")[2], kinds)
     try:
         return GlideFilm(**options)
     except ValueError as error:

@@ -11,6 +11,7 @@ from psmt.video.baselines import (
     RidgePixels,
 )
 from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
+from psmt.video.prior import Prior, learn_prior
 from psmt.video.reader import ColourFrame, FrameReader
 
 __all__ = [
@@ -25,5 +26,7 @@ __all__ = [
     "FramePSMT",
     "FrameReader",
     "LinearPixels",
+    "Prior",
     "RidgePixels",
+    "learn_prior",
 ]

@@ -1,86 +1,29 @@
-"""Which candidate to believe where: least squares that go on while the film runs, by place and by sparse code."""
+"""Which candidate to believe where: least squares that go on while the film runs, by place."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psmt.coding import SparseCoder
-from psmt.schema import MOMENT, Field
-from psmt.types import Array, Levels
-from psmt.video.grid import CELL, Grid, pooled
-from psmt.video.tiling import Tiling
+from psmt.schema import MOMENT, Field, flag
+from psmt.types import Levels
+from psmt.video.grid import CELL, Grid
 
-_PRIOR = 1e-3
+PULL = 1e-3
 """Pull of the common weights to zero, which is copying, relative to the energy of the candidates."""
 
-_SAMPLES = 4000
-"""Tiles that the dictionary is learned from."""
-
-_GAP_TOL = 1e-4
-"""Codes only weigh candidates: a few digits serve."""
+LARGEST_WEIGHT = 1e6
+"""No candidate of a saved model weighs more. Those of films weigh a few units."""
 
 
-class WeightedLeastSquares:
-    """Recursive least squares with a forgetting factor: moments of candidates and true changes, by group.
-
-    The moments are exponentially weighted sums over the frames; the weights that they give are solved for when asked.
-
-    Parameters
-    ----------
-    groups : tuple of int
-        Shape of the groups that have weights of their own: cells of the frame, or atoms.
-    n_candidates : int
-    memory : float
-        Frames after which old ones have faded to 1/e.
-    """
-
-    _RIDGE: ClassVar[float]
-
-    def __init__(self, groups: tuple[int, ...], n_candidates: int, *, memory: float) -> None:
-        self._kept = float(np.exp(-1.0 / memory))
-        self.gram: Levels = np.zeros((*groups, n_candidates, n_candidates), np.float32)
-        self.match: Levels = np.zeros((*groups, n_candidates), np.float32)
-
-    def get_state(self) -> dict[str, Levels]:
-        """Return copies of the moments."""
-        return {"gram": self.gram.copy(), "match": self.match.copy()}
-
-    @staticmethod
-    def schema(groups: tuple[int, ...], n_candidates: int) -> dict[str, Field]:
-        """What `get_state` gives, for parameters as of the constructor."""
-        match = Field((*groups, n_candidates), "float32")
-        return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
-
-    def set_state(self, state: dict[str, Levels]) -> None:
-        """Go on from the moments that `get_state` gave."""
-        self.gram, self.match = state["gram"].copy(), state["match"].copy()
-
-    def largest_weight(self) -> float:
-        """The largest weight that the moments give; not finite where they give none."""
-        n = self.match.shape[-1]
-        with np.errstate(all="ignore"):
-            try:
-                by_group, _ = shrunk_weights(self.gram.reshape(-1, n, n), self.match.reshape(-1, n), self._RIDGE)
-            except np.linalg.LinAlgError:
-                return np.inf
-        return float(np.abs(by_group).max())
-
-    def forget(self, kept: float) -> None:
-        """Let what was learned count for a fraction of what it did."""
-        self.gram *= np.float32(kept)
-        self.match *= np.float32(kept)
-
-    def _add(self, gram: Levels, match: Levels) -> None:
-        """Take in the moments of one frame, after those before it have faded."""
-        self.forget(self._kept)
-        self.gram += gram
-        self.match += match
-
-
-class PlaceBlend(WeightedLeastSquares):
+class PlaceBlend:
     """Least-squares weights of candidate changes for each cell of the frame.
+
+    Recursive least squares with a forgetting factor: the moments of candidates and true changes are exponentially
+    weighted sums over the frames; the weights that they give are solved for when asked.
 
     Parameters
     ----------
@@ -89,113 +32,93 @@ class PlaceBlend(WeightedLeastSquares):
     """
 
     _MEMORY = 30.0
+    """Frames after which old ones have faded to 1/e."""
+
     _RIDGE = 0.01
     """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
 
+    _YOUNG = 0.3
+    """What is added to it after one frame, and a part of it after more: a cell that has seen little knows little."""
+
+    _PRIOR_FRAMES = 3.0
+    """Frames that a prior counts for, in the weights of the whole frame."""
+
+    _SETTLED = 10.0
+    """Frames that moments count for once weights hardly move."""
+
     def __init__(self, grid: Grid, n_candidates: int) -> None:
-        super().__init__(grid.layout, n_candidates, memory=self._MEMORY)
         self.grid = grid
+        self.gram: Levels = grid.kernels.levels(np.zeros((*grid.layout, n_candidates, n_candidates)))
+        self.match: Levels = grid.kernels.levels(np.zeros((*grid.layout, n_candidates)))
+        # How many frames the moments count for.
+        self.frames = 0.0
+        self.weights: Levels = 0 * self.match
+        # Which half of the cells is next.
+        self._lower = False
 
-    def learn(self, candidates: Levels, change: Levels) -> None:
-        """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came."""
-        self._add(*self.grid.moments(candidates, change))
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the moments."""
+        known = {name: self.grid.kernels.numpy(getattr(self, name)).copy() for name in _KEPT}
+        return {**known, "frames": np.array(self.frames), "lower": np.array(int(self._lower))}
 
-    def weights(self) -> Levels:
-        """Weights (rows, columns, n_candidates)."""
-        gram, match = (pooled(part).reshape(-1, *part.shape[2:]) for part in (self.gram, self.match))
-        return shrunk_weights(gram, match, self._RIDGE)[0].reshape(self.match.shape)
+    @staticmethod
+    def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
+        """What `get_state` gives."""
+        match = Field((*grid.layout, n_candidates), "float32")
+        gram = match._replace(shape=(*match.shape, n_candidates), check=MOMENT)
+        weights = match._replace(low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
+        return {"gram": gram, "match": match, "weights": weights, "frames": Field(low=0.0), "lower": flag()}
 
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from the moments that `get_state` gave."""
+        self.gram, self.match, self.weights = (self.grid.kernels.levels(state[name].copy()) for name in _KEPT)
+        self.frames, self._lower = float(state["frames"]), bool(state["lower"])
 
-class CodeBlend(WeightedLeastSquares):
-    """Least-squares weights of candidate changes for each atom of a dictionary: what a place shows, not where it is.
+    def forget(self, kept: float) -> None:
+        """Let what was learned count for a fraction of what it did."""
+        self.gram *= kept
+        self.match *= kept
+        self.frames *= kept
 
-    One dictionary serves all places. Each atom keeps its own moments, pooled over all places and weighted by the
-    atom's activity; the weights of a place are those of its atoms.
+    def learn(self, candidates: Levels, change: Levels, weight: float = 1.0) -> None:
+        """Take in candidate changes (n_candidates, height, width) and the change (height, width) that came.
 
-    Parameters
-    ----------
-    grid : Grid
-    n_candidates : int
-    coder : SparseCoder
-        Of tiles of 16 x 16 pixels, as `fit_tile_coder` learns it.
-    scale : float
-        Norm of the tiles that counts as 1.
-    """
+        The frame counts `weight` times: to divide both by the root of their usual energy is a weight of its inverse.
+        """
+        kept = float(np.exp(-1.0 / self._MEMORY))
+        self.grid.kernels.add_moments(self.gram, self.match, kept, candidates, change, weight, CELL)
+        self.frames = kept * self.frames + 1.0
 
-    _MEMORY = 60.0
-    _RIDGE = 0.03
-    """Pull of an atom's weights to those of all atoms, relative to the energy of the candidates."""
+    def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
+        """Find the `weights` (rows, columns, n_candidates), given moments of other films as `solved` takes them.
 
-    def __init__(self, grid: Grid, n_candidates: int, coder: SparseCoder, scale: float) -> None:
-        super().__init__((len(coder.dictionary_),), n_candidates, memory=self._MEMORY)
-        self.grid = grid
-        self.coder, self.scale = coder, scale
-        self._tiling = _tiling(grid)
+        Once the moments have settled, one frame hardly moves the weights: the upper and the lower half of the cells
+        take turns.
+        """
+        if self.frames < self._SETTLED:
+            self.weights = self.solved(prior)
+            return
+        middle = self.grid.layout[0] // 2
+        rows = slice(middle, None) if self._lower else slice(middle)
+        self.weights[rows] = self.solved(prior, rows)
+        self._lower = not self._lower
 
-    def activity(self, frame: Levels) -> Levels:
-        """Codes (rows, columns, n_atoms) of the cells of a frame: the mean of those of the four tiles around each."""
-        tiles = self._tiling.cut(frame).reshape(-1, 4 * CELL**2)
-        codes: Levels = self.coder.transform(tiles / self.scale).astype(np.float32).reshape(*self._tiling.layout, -1)
-        along = codes[1:] + codes[:-1]
-        return np.float32(0.25) * (along[:, 1:] + along[:, :-1])
-
-    def learn(self, candidates: Levels, change: Levels, activity: Levels) -> None:
-        """Take in candidates (n_candidates, height, width), the change (height, width) that came, and the codes."""
-        gram, match = self.grid.moments(candidates, change)
-        active = activity.reshape(-1, activity.shape[-1])
-        self._add(
-            np.tensordot(active, gram.reshape(len(active), *gram.shape[2:]), axes=(0, 0)),
-            active.T @ match.reshape(len(active), -1),
-        )
-
-    def blend(self, candidates: Levels, activity: Levels) -> Levels:
-        """Return the change (height, width) that the candidates (n_candidates, height, width) amount to."""
-        by_atom, common = shrunk_weights(self.gram, self.match, self._RIDGE)
-        # A place without any code is treated as all places are.
-        total = activity.sum(axis=-1, keepdims=True)
-        weights = (activity @ by_atom + 1e-6 * common) / (total + 1e-6)
-        return self.grid.weighted(candidates, weights)
+    def solved(self, prior: tuple[Levels, Levels] | None = None, rows: slice = slice(None)) -> Levels:
+        """Weights (rows, columns, n_candidates), given the moments (n, n) and (n,) of a usual frame of other films."""
+        ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
+        if prior is not None:
+            prior = (self._PRIOR_FRAMES * prior[0], self._PRIOR_FRAMES * prior[1])
+        return self.grid.kernels.cell_weights(self.gram, self.match, ridge, PULL, prior, rows)
 
 
-def shrunk_weights(gram: Levels, match: Levels, ridge: float) -> tuple[Levels, Levels]:
-    """Ridge-regression weights (groups, n) of each group, and the common ones (n,) that they are shrunk to.
+_KEPT = ("gram", "match", "weights")
+"""Arrays that are kept as they are."""
 
-    `gram` (groups, n, n) and `match` (groups, n) are the moments of the groups. The penalty is `ridge` times the energy
-    of each candidate, in the group and on average; the common weights, of all groups together, are shrunk to zero.
-    """
-    whole, energy = gram.mean(axis=0, dtype=np.float64), np.einsum("gkk->gk", gram)
+
+def common_weights(gram: Levels, match: Levels) -> Levels:
+    """Weights (n,) that the moments (n, n) and (n,) of a whole film give, pulled to zero."""
+    whole = gram.astype(np.float64)
     usual = np.diagonal(whole)
-    # Candidates that never moved anything have no energy: the floor leaves their weights at zero.
     floor = 1e-6 * usual.mean() + 1e-30
-    common = np.linalg.solve(whole + np.diag(_PRIOR * usual + floor), match.mean(axis=0, dtype=np.float64))
-    pull = (ridge * (usual + energy) + floor).astype(np.float32)
-    common = common.astype(np.float32)
-    pulled = gram + pull[..., None] * np.eye(len(usual), dtype=np.float32)
-    return np.linalg.solve(pulled, (match + pull * common)[..., None])[..., 0], common
-
-
-def fit_tile_coder(
-    frames: Levels, grid: Grid, *, n_atoms: int, alpha: float, rng: np.random.RandomState
-) -> tuple[SparseCoder, float]:
-    """Return a coder of the tiles of frames (time, height, width), and the root mean square norm of a tile.
-
-    `n_atoms` and `alpha` are as in `SparseCoder`, for tiles of norm 1.
-    """
-    picked = frames[np.unique(np.linspace(0, len(frames) - 1, 100).round().astype(int))]
-    tiling = _tiling(grid)
-    cut = [tiling.cut(frame).reshape(-1, 4 * CELL**2) for frame in picked]
-    each = min(-(-_SAMPLES // len(cut)), len(cut[0]))
-    tiles = np.concatenate([some[rng.choice(len(some), each, replace=False)] for some in cut])
-    scale = float(np.sqrt(np.mean(np.sum(tiles**2, axis=1)))) or 1.0
-    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=3, gap_tol=_GAP_TOL, random_state=rng)
-    return coder.fit(tiles / scale), scale
-
-
-def tile_coder_of(dictionary: Array, alpha: float) -> SparseCoder:
-    """Return the coder over a dictionary (n_atoms, 256) that `fit_tile_coder` has learned."""
-    return SparseCoder.from_dictionary(dictionary, alpha=alpha, gap_tol=_GAP_TOL)
-
-
-def _tiling(grid: Grid) -> Tiling:
-    """Tiles whose corners are the middles of cells: each cell is the overlap of four."""
-    return Tiling(grid.shape, 2 * CELL, CELL)
+    solved: Levels = np.linalg.solve(whole + np.diag(PULL * usual + floor), match.astype(np.float64))
+    return solved.astype(np.float32)

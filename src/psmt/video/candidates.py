@@ -1,4 +1,4 @@
-"""Candidates for the change to the next frame: phases that go on, the last change again, neighbouring pixels."""
+"""Candidates for the change to the next frame: motion that goes on, memory of the past, neighbouring pixels."""
 
 from __future__ import annotations
 
@@ -7,18 +7,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
-from psmt.schema import Field
+from psmt.engines import engine_for
+from psmt.engines.frame_kernels import Complex, FrameKernels
+from psmt.numerics.namespace import array_namespace
+from psmt.schema import Field, counter
 from psmt.types import Levels
 from psmt.video.checks import FRAME_FIELD
+from psmt.video.filtered_planes import filtered_update
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
-PLANES = ((8, (0.0, 0.5)), (16, (0.5,)), (32, (0.5, 0.9)))
+PLANES = ((9, (0.5,)), (36, (0.9,)))
 """Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
 
 NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
 """Offsets (down, right) of the pixels whose levels are candidates themselves."""
+
+MEANS = (0.5, 0.8, 0.95)
+"""How much of the past the running means of each pixel keep per frame: where nothing moves, noise averages out."""
+
+_TRACKED = 0.7
+"""The same for the running mean that is carried along by the flow."""
+
+FLOWS = 4
+"""Frames whose flow is remembered: what walks or swings does not move as it did a frame ago.
+
+The mean of each moves the whole picture: a camera that was shaken swings back."""
+
+_FARTHEST = 1e4
+"""Pixels that nothing moves from one frame to the next; flows that are found go a few dozen."""
 
 _BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
@@ -29,8 +46,20 @@ class Scene(NamedTuple):
 
     previous: Levels
     current: Levels
+    """The last two frames."""
+    age: int
+    """Changes that were seen since the scene began."""
     spectra: tuple[LocalSpectra, ...]
     """For each size of tiles."""
+    filtered: tuple[Complex, ...]
+    """For each size of tiles: coefficients of the past that have turned along, averaged."""
+    means: Levels
+    """Running means (n, height, width) of each pixel."""
+    flows: Levels
+    """Where each pixel came from in the last frames (FLOWS, 2, height, width), as `flow_between` gives it, the latest
+    first."""
+    tracked: Levels
+    """The running mean (height, width) of the past along the flow."""
 
 
 class Candidates:
@@ -41,85 +70,136 @@ class Candidates:
     shape : (height, width)
         Of the frames.
     planes : tuple of (size, memories)
-        As in `FourierPlanes`.
-    neighbours : tuple of (down, right)
-        Offsets of pixels, two at the most in each direction.
+        As in `FourierPlanes`. Without any, the last change is the only candidate.
+    kernels : FrameKernels, optional
+        Of the device that the frames are on; by default the CPU's.
 
     Attributes
     ----------
-    n_moving, n_candidates : int
-        How many `moving` and `all_of` give.
+    moving_names : tuple of str
+        What `moving` gives.
+    names : tuple of str
+        What `all_of` gives.
     """
 
     def __init__(
         self,
         shape: tuple[int, int],
         planes: tuple[tuple[int, tuple[float, ...]], ...],
-        neighbours: tuple[tuple[int, int], ...],
+        kernels: FrameKernels | None = None,
     ) -> None:
-        self._planes = tuple(FourierPlanes(shape, size, memories) for size, memories in planes)
-        self._neighbours = neighbours
-        self.n_moving, self.n_candidates = self.counts(planes, neighbours)
-
-    @staticmethod
-    def counts(
-        planes: tuple[tuple[int, tuple[float, ...]], ...], neighbours: tuple[tuple[int, int], ...]
-    ) -> tuple[int, int]:
-        """How many `moving` and `all_of` give."""
-        n_moving = 1 + sum(len(memories) for _, memories in planes)
-        return n_moving, (n_moving + 1) * (len(_BANDS) + 1) + 2 * len(neighbours)
+        self._kernels = kernels or engine_for("cpu").frames
+        self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
+        self.rich = bool(planes)
+        moving = ["last change"]
+        for size, memories in planes:
+            moving += [f"planes {size}, memory {memory}" for memory in memories] + [f"filtered planes {size}"]
+        bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving]
+        if self.rich:
+            moving_more = ["flow", "tracked mean"]
+            bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving + moving_more]
+            moving += moving_more
+            pixels = [f"{when} {by}" for when in ("pixel", "previous pixel") for by in NEIGHBOURS]
+            older = [f"flow {k} ago" for k in range(1, FLOWS)] + [f"sway {k} ago" for k in range(FLOWS)]
+            bands += [*(f"mean {kept}" for kept in MEANS), *older, *pixels]
+        self.moving_names, self.names = tuple(moving), tuple(bands)
 
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width): nothing is known of its motion."""
-        return Scene(frame, frame, tuple(planes.start(frame) for planes in self._planes))
+        spectra = tuple(planes.start(frame) for planes in self._planes)
+        filtered = tuple(known.now for known in spectra)
+        means = array_namespace(frame).stack([frame] * len(MEANS))
+        still = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
+        return Scene(frame, frame, 0, spectra, filtered, means, still, frame)
 
-    def update(self, scene: Scene, frame: Levels) -> Scene:
-        """Return the scene after one more frame (height, width)."""
-        spectra = (planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
-        return Scene(scene.current, frame, tuple(spectra))
+    def update(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> Scene:
+        """Return the scene after one more frame (height, width), and the flow to it where that is known already."""
+        current = scene.current
+        if not self.rich:
+            return scene._replace(previous=current, current=frame, age=scene.age + 1)
+        spectra = tuple(planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
+        filtered = tuple(
+            filtered_update(self._kernels, old, now) for old, now in zip(scene.filtered, spectra, strict=True)
+        )
+        kept = self._kernels.levels(MEANS)[:, None, None]
+        means = frame + kept * (scene.means - frame)
+        flow = self._kernels.flow(current, frame) if flow is None else flow
+        tracked = frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
+        flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
+        return Scene(current, frame, scene.age + 1, spectra, filtered, means, flows, tracked)
 
-    @staticmethod
-    def get_state(scene: Scene) -> dict[str, NDArray[Any]]:
+    def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
         """Return the scene as arrays. What follows from them is left out."""
-        cross = {f"turns{k}": np.array(spectra.cross) for k, spectra in enumerate(scene.spectra)}
-        return {"previous": scene.previous.copy(), "current": scene.current.copy(), **cross}
+        host = self._kernels.numpy
+        frames = {name: host(getattr(scene, name)).copy() for name in _SAVED}
+        cross = {f"turns{k}": np.array([*map(host, spectra.cross)]) for k, spectra in enumerate(scene.spectra)}
+        filtered = {f"filtered{k}": host(values).copy() for k, values in enumerate(scene.filtered)}
+        return {**frames, "age": np.array(scene.age), **cross, **filtered}
 
     @staticmethod
     def schema(shape: tuple[int, int], planes: tuple[tuple[int, tuple[float, ...]], ...]) -> dict[str, Field]:
         """What `get_state` gives for frames of this shape."""
-        turns = {f"turns{k}": FourierPlanes.cross_field(shape, *plane) for k, plane in enumerate(planes)}
-        return {"previous": FRAME_FIELD._replace(shape=shape), "current": FRAME_FIELD._replace(shape=shape), **turns}
+        frame = FRAME_FIELD._replace(shape=shape)
+        flows = Field((FLOWS, 2, *shape), "float32", -_FARTHEST, _FARTHEST)
+        fields = {
+            "previous": frame,
+            "current": frame,
+            "means": frame._replace(shape=(len(MEANS), *shape)),
+            "flows": flows,
+            "tracked": frame,
+            "age": counter(),
+        }
+        for k, (size, memories) in enumerate(planes):
+            now = FourierPlanes.coefficients_field(shape, size)
+            fields |= {f"turns{k}": now._replace(shape=(len(memories), *now.shape)), f"filtered{k}": now}
+        return fields
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
         """Return the scene that `get_state` was given."""
-        start = self.start(state["current"].copy())
-        spectra = (now._replace(cross=tuple(state[f"turns{k}"])) for k, now in enumerate(start.spectra))
-        return Scene(state["previous"].copy(), start.current, tuple(spectra))
+        own = self._kernels.levels
+        start = self.start(own(state["current"].copy()))
+        spectra = (now._replace(cross=(*map(own, state[f"turns{k}"]),)) for k, now in enumerate(start.spectra))
+        return start._replace(
+            **{name: own(state[name].copy()) for name in _SAVED},
+            age=int(state["age"]),
+            spectra=tuple(spectra),
+            filtered=tuple(own(state[f"filtered{k}"].copy()) for k in range(len(start.spectra))),
+        )
 
     def moving(self, scene: Scene) -> Levels:
-        """Return changes (n_moving, height, width) by motion: the last one again, and all planes turned on."""
-        turned = [planes.changes(known) for planes, known in zip(self._planes, scene.spectra, strict=True)]
-        return np.concatenate([(scene.current - scene.previous)[None], *turned])
-
-    def all_of(self, scene: Scene, changes: Levels) -> Levels:
-        """All that is weighed by place (n_candidates, height, width).
-
-        They are the given changes (n_moving + 1, height, width), each in bands of detail (differences of Gaussians),
-        and the neighbouring pixels of the last two frames.
-        """
-        bands = []
-        for width in _BANDS:
-            smooth = gaussian_filter(changes, (0, width, width))
-            bands.append(changes - smooth)
-            changes = smooth
-        near = [
-            _shifted(frame, *by) - scene.current for frame in (scene.current, scene.previous) for by in self._neighbours
+        """Return changes (len(moving_names), height, width) that are predictions by themselves."""
+        changes = [(scene.current - scene.previous)[None]]
+        changes += [
+            planes.changes(known, (old,))
+            for planes, known, old in zip(self._planes, scene.spectra, scene.filtered, strict=True)
         ]
-        return np.stack([*np.concatenate([*bands, changes]), *near])
+        if self.rich:
+            carried = [
+                self._kernels.moved(frame, scene.flows[0]) - scene.current for frame in (scene.current, scene.tracked)
+            ]
+            changes.append(array_namespace(scene.current).stack(carried))
+        return array_namespace(scene.current).concat(changes)
+
+    def all_of(self, scene: Scene, moving: Levels) -> Levels:
+        """All that is weighed by place (len(names), height, width).
+
+        They are the given changes (len(moving_names), height, width), each in bands of detail (differences of
+        Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in the last frames, and
+        the neighbouring pixels of the last two frames.
+        """
+        kernels, concat = self._kernels, array_namespace(moving).concat
+        bands = kernels.bands(moving, _BANDS)
+        if not self.rich:
+            return concat([*bands])
+        current = scene.current
+        # Each pixel's neighbours below and to the right, less those above and to the left.
+        sides = kernels.neighbours(current, ((1, 0), (0, 1), (-1, 0), (0, -1)), current)
+        slopes = (sides[:2] - sides[2:]).reshape(2, -1)
+        swayed = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(-1, *current.shape)
+        older = [(kernels.moved(current, flow) - current)[None] for flow in scene.flows[1:]]
+        near = [kernels.neighbours(frame, NEIGHBOURS, current) for frame in (current, scene.previous)]
+        return concat([*bands, scene.means - current, *older, swayed, *near])
 
 
-def _shifted(frame: Levels, down: int, right: int) -> Levels:
-    """Return the frame (height, width) with each pixel replaced by the one so far below and to the right of it."""
-    height, width = frame.shape
-    padded = np.pad(frame, 2, mode="edge")
-    return padded[2 + down : 2 + down + height, 2 + right : 2 + right + width]
+_SAVED = ("previous", "current", "means", "flows", "tracked")
+"""Fields of a scene that are kept as they are."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.errors import NotEnoughFramesError
 from psmt.schema import Field
+from psmt.sources import FrameSource
 from psmt.types import Levels
 from psmt.validation import check_levels
 
@@ -13,8 +15,18 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-1e8, high=1e8)
 """A saved frame: grey levels, white at 1 or wherever it is. Their fourth powers stay finite in float32."""
 
 
-def check_film(frames: ArrayLike, *, minimum: int) -> Levels:
-    """Finite grey levels (time, height, width) of at least `minimum` frames."""
+def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
+    """Finite grey levels (time, height, width) of at least `minimum` frames, given as an array or a source."""
+    if isinstance(frames, FrameSource):
+        # Straight into one array, where the source knows how many there are: a list beside it would double the memory.
+        shape = (0 if frames.n_frames is None else frames.n_frames, *frames.shape)
+        read: Levels = np.empty(shape, np.float32)
+        n = 0
+        for n, frame in enumerate(frames, start=1):
+            if n > len(read):
+                read = np.concatenate([read, np.empty((max(n, 64), *frames.shape), np.float32)])
+            read[n - 1] = frame
+        frames = read[:n]
     film = check_levels(frames, name="frames", n_axes=3)
     if len(film) < minimum:
         raise NotEnoughFramesError(f"frames has {len(film)} frames; at least {minimum} are needed")

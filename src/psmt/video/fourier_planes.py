@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import scipy.fft
-from numpy.typing import NDArray
-
-from psmt.compiled import njit
+from psmt.engines import engine_for
+from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
 from psmt.schema import Field
 from psmt.types import Levels
-from psmt.video.tiling import Tiling
 
-Complex = NDArray[np.complex64]
+_OVERLAP = 3
+"""Tiles over each pixel, down and across."""
 
 
 class LocalSpectra(NamedTuple):
@@ -40,62 +37,41 @@ class FourierPlanes:
     shape : (height, width)
         Of the frames.
     size : int
-        Side of a tile; tiles lie a quarter of it apart.
+        Side of a tile, a multiple of 3: tiles lie a third of it apart. Squared Hann windows add up to a constant from
+        there on; half of a tile apart they do not, and predictions are 3% worse. A quarter gains 0.5%,
+        for 16/9 of the tiles.
     memories : tuple of float
         How much of the turns before the last one each estimate of the present turn keeps per frame, 0 <= memory < 1.
+    kernels : FrameKernels, optional
+        Of the device that the frames are on; by default the CPU's.
     """
 
-    def __init__(self, shape: tuple[int, int], size: int, memories: tuple[float, ...]) -> None:
-        self.tiling = Tiling(shape, size, size // 4)
+    def __init__(
+        self, shape: tuple[int, int], size: int, memories: tuple[float, ...], kernels: FrameKernels | None = None
+    ) -> None:
+        self.tiles = Tiles(shape, size, size // _OVERLAP)
         self.memories = memories
+        self._kernels = kernels or engine_for("cpu").frames
 
     @staticmethod
-    def cross_field(shape: tuple[int, int], size: int, memories: tuple[float, ...]) -> Field:
-        """What the cross-spectra of all memories together are, saved."""
-        return Field((len(memories), *Tiling.layout_of(shape, size, size // 4), size, size // 2 + 1), "complex64")
+    def coefficients_field(shape: tuple[int, int], size: int) -> Field:
+        """What coefficients of frames of this shape are, saved."""
+        return Field((*Tiles(shape, size, size // _OVERLAP).layout, size, size // 2 + 1), "complex64")
 
     def start(self, frame: Levels) -> LocalSpectra:
         """Spectra of one frame (height, width): nothing has turned yet."""
-        now = self._transform(frame)
-        return LocalSpectra(now, tuple(np.zeros_like(now) for _ in self.memories))
+        now = self._kernels.spectra(frame, self.tiles)
+        return LocalSpectra(now, tuple(0 * now for _ in self.memories))
 
     def update(self, spectra: LocalSpectra, frame: Levels) -> LocalSpectra:
         """Spectra after one more frame (height, width); those given stay as they are."""
-        now = self._transform(frame)
-        cross = (
-            _faded_sum(np.float32(memory), old, now, spectra.now)
-            for memory, old in zip(self.memories, spectra.cross, strict=True)
-        )
-        return LocalSpectra(now, tuple(cross))
+        return LocalSpectra(*self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories))
 
-    def changes(self, spectra: LocalSpectra) -> Levels:
-        """How the next frame differs from the last if every phase goes on, (n_memories, height, width)."""
-        return np.array([self._inverse(_phase_advance(spectra.now, cross)) for cross in spectra.cross])
+    def changes(self, spectra: LocalSpectra, filtered: tuple[Complex, ...] = ()) -> Levels:
+        """How the next frame differs from the last if every phase goes on, (n_memories, height, width).
 
-    def _transform(self, frame: Levels) -> Complex:
-        return np.asarray(scipy.fft.rfft2(self.tiling.cut(frame), workers=-1))
-
-    def _inverse(self, coefficients: Complex) -> Levels:
-        size = self.tiling.size
-        return self.tiling.join(scipy.fft.irfft2(coefficients, s=(size, size), workers=-1))
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _faded_sum(kept: np.float32, old: Complex, now: Complex, before: Complex) -> Complex:
-    """Return the weighted cross-spectrum with one more frame: ``kept * old + now * conj(before)``."""
-    cross = np.empty_like(now)
-    for i in range(now.size):
-        cross.flat[i] = kept * old.flat[i] + now.flat[i] * np.conj(before.flat[i])
-    return cross
-
-
-@njit(cache=True, nogil=True)
-def _phase_advance(now: Complex, cross: Complex) -> Complex:
-    """Return the change of the coefficients when they turn on by the phase of `cross`; none where it has no phase."""
-    change = np.zeros_like(now)
-    for i in range(now.size):
-        one = cross.flat[i]
-        square = one.real * one.real + one.imag * one.imag
-        if square > 0:
-            change.flat[i] = now.flat[i] * (one / np.sqrt(square) - np.float32(1.0))
-    return change
+        After these come the changes of `filtered` coefficients, which turn by the latest cross-spectrum.
+        """
+        now, cross = spectra.now, spectra.cross
+        old = (now,) * len(cross) + filtered
+        return self._kernels.advanced(old, now, cross + (cross[-1],) * len(filtered), self.tiles)

@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
-from os import PathLike
+from functools import partial
+from os import PathLike, fspath
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from psmt.coding import SparseCoder
-from psmt.evaluation import mse
-from psmt.schema import LARGEST_SINGLE, Field, Layout, check_layouts, check_state, flag, under
+from psmt.engines import engine_for
+from psmt.errors import ModelFileError
+from psmt.numerics.namespace import array_namespace
+from psmt.schema import Field, Layout, check_layouts, check_state, counter, flag, under
+from psmt.sources import FrameSource
 from psmt.storage import Header, check_prediction, damage_named, read_container, write_container
 from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels
-from psmt.validation import Constraint, check_count, check_parameters, choice, count, each, mapping, real, seed
-from psmt.video.blending import CodeBlend, PlaceBlend, WeightedLeastSquares, fit_tile_coder, tile_coder_of
-from psmt.video.candidates import NEIGHBOURS, PLANES, Candidates, Scene
+from psmt.validation import Constraint, check_count, check_parameters, choice, mapping
+from psmt.video.advice import Advice
+from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
+from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
 from psmt.video.estimator import FrameForecaster
-from psmt.video.gating import LocalGain, restrained
-from psmt.video.grid import CELL, Grid
+from psmt.video.gating import LocalGain, restrained, unexplained
+from psmt.video.grid import Grid
+from psmt.video.horizons import EVERY, LEADS, Horizons
+from psmt.video.prior import Prior, check_prior, default_prior
 
 
 class _Rule(NamedTuple):
     """What an extrapolation makes predictions from, besides the last change."""
 
     planes: tuple[tuple[int, tuple[float, ...]], ...] = ()
-    neighbours: tuple[tuple[int, int], ...] = ()
     share: float | None = None
     """Of the last change, where nothing is learned and it is all there is."""
 
 
 FRAME_EXTRAPOLATIONS = {
-    "phase": _Rule(PLANES, NEIGHBOURS),
+    "phase": _Rule(PLANES),
     "gain": _Rule(),
     "linear": _Rule(share=1.0),
     "hold": _Rule(share=0.0),
@@ -51,85 +54,71 @@ _KEPT = 0.1
 _FLOOR = 1e-6
 """Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
 
+_JOLT = 6.0
+"""A frame that is unlike the last one, and surprises by more than this, but is explained by motion."""
 
-_OLDER_HEADER: dict[str, Constraint] = {"scale": real(open_bound=True), "shape": each(count())}
-"""What headers of psmt 0.1.0 have besides."""
-
-
-_LARGEST_WEIGHT = 1e6
-"""No candidate of a saved model weighs more. Those of films weigh a few units."""
+_HEAD_START = 1.0
+"""Frames of full belief that the gain begins with where there is a prior."""
 
 
 class _Outlook(NamedTuple):
     """What a scene may turn into."""
 
     moving: Levels
-    """Changes (n, height, width) by motion."""
-    activity: Levels
-    """Codes (rows, columns, n_atoms) of the cells."""
+    """Changes (n_moving, height, width), each a prediction by itself."""
     candidates: Levels
     """All that is weighed by place (n_candidates, height, width)."""
+    experts: Levels
+    """Predictions of the change (n_experts, height, width) that advice chooses among."""
 
 
 class FramePSMT(FrameForecaster):
     """Whole-frame predictor: candidate changes, blended by recursive least squares; grey levels in, grey levels out.
 
-    It shares two things with the model of the paper, `PSMT`: layer 1, whose sparse codes are one source of the weights,
-    and the loop that predicts, receives and learns. It has no temporal embedding (layer 2) and nothing to recover from
-    one: the next frame is the last one plus a blend of candidate changes. They come from local Fourier planes (tiles
-    of three sizes, whose coefficients turn on by the phase step of the last frames), from the last change, and from
-    the neighbouring pixels of the last two frames. What decides between them is learned, by least squares with
-    exponential forgetting that go on while the film runs:
+    It shares the loop that predicts, receives and learns with the model of the paper, `PSMT`, and neither of its
+    layers: sparse codes were tried as a source of the weights, and left, because they gave nothing (docs/explanation/frames.md).
+    The next frame is the last one plus a blend of candidate changes:
 
-    - by code: sparse codes over one dictionary, with moments per atom that are pooled over all positions;
-    - by place: moments per cell of 8 x 8 pixels, in three bands of detail, with the blend by code as one more
-      candidate;
-    - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet. Where nothing has proved
-      better, the last frame is copied.
+    - motion: local Fourier planes (tiles of two sizes, whose coefficients turn on by the phase step of the last
+      frames), the same with a memory of the coefficients, optical flow, and the last change;
+    - memory: running means of each pixel, along the flow and standing still, and the motion of the frames before;
+    - the neighbouring pixels of the last two frames.
+
+    What decides between them is learned, by least squares with exponential forgetting that go on while the film runs:
+
+    - by place: moments per cell of 8 x 8 pixels, in three bands of detail. A prior, learned on other films, says what
+      the candidates are worth in a scene that has just begun;
+    - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet;
+    - by advice: the blend, the prior's own blend, optical flow and copying are experts whose exponentially weighted
+      average is followed, so that the model is never much worse than the best of them.
 
     Calm frames count as much as lively ones in all this, and a change that is far livelier than the last one is
-    weakened: motion may stop at once.
+    weakened: motion may stop at once. Rollouts are held against what came, every twentieth frame, and believed as far
+    as they have proved themselves; `expected_mse` says how large their error will be.
 
-    What each part gives: MSE / copy of the next frame, mean of three stretches of a dashcam film at 100 x 100.
+    A sharp change (a cut, a flash) is a failure of the prediction that no motion explains: the model then starts again
+    from the new frame, with its prior and a tenth of what it knew of places.
 
-    ============================================================  =====
-    all                                                           0.365
-    without the blend by code                                     0.364
-    without neighbouring pixels                                   0.394
-    without neighbouring pixels and bands of detail               0.423
-    without planes                                                0.459
-    with planes of one size that turn as in the last step only    0.408
-    one Fourier phase advance, nothing learned                    0.541
-    ============================================================  =====
-
-    So the planes and their blend by place do the work. The blend by code, which alone reaches 0.44, adds nothing beside
-    the blend by place on this film, neither after a hundred frames nor after ten.
-
-    A sharp change (a cut, a flash) is noticed by the failure of the prediction: the model then starts again from the
-    new frame, copies until its predictions have earned trust again, and keeps a tenth of what it knew of places.
-
-    Memory and time per frame do not grow with the film. `fit` is `update` for each of the frames, after the dictionary.
+    Memory and time per frame do not grow with the film. `fit` is `update` for each of the frames.
 
     Parameters
     ----------
-    n_atoms : int, default 256
-        M, the size of the dictionary of 16 x 16 tiles.
-    alpha : float, default 0.2
-        Price of activity in layer 1, > 0; a tile of usual contrast has norm 1.
     extrapolation : {'phase', 'gain', 'linear', 'hold'}, default 'phase'
         How the change is found: all of the above; from the last change alone, with learned gains; the last change once
         more, as in the paper, whether it pays or not; none, so that the last frame is copied.
-    random_state : int, RandomState or None
+    prior : 'default', None, Prior or path, default 'default'
+        What other films have taught, for 'phase': the prior that comes with the package, learned on built-in films;
+        none, so that a new scene is copied until the model has a record; or one that `psmt learn` has made.
 
     Attributes
     ----------
     shape_ : (height, width)
-    dictionary_ : (n_atoms, 256) array
-        Where something is learned: with 'phase' and 'gain'.
     surprise_ : float
         How badly the last prediction failed, in units of what is usual.
     cut_ : bool
         Whether the last frame was taken as a sharp change.
+    candidate_errors_ : dict of str to float
+        Mean squared error of each candidate that is a prediction by itself, for the last frame; empty after a cut.
 
     Examples
     --------
@@ -137,7 +126,7 @@ class FramePSMT(FrameForecaster):
     >>> from psmt import FramePSMT
     >>> x = np.arange(32)
     >>> film = [np.add.outer(np.sin(x / 3), np.sin((x - t) / 2)) for t in range(40)]
-    >>> model = FramePSMT(n_atoms=16, random_state=0).fit(film[:30])
+    >>> model = FramePSMT().fit(film[:30])
     >>> model.predict(horizon=3).shape
     (3, 32, 32)
     >>> bool(np.mean((model.predict() - film[30]) ** 2) < 0.05 * np.mean((film[29] - film[30]) ** 2))
@@ -145,10 +134,8 @@ class FramePSMT(FrameForecaster):
     """
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_atoms": count(),
-        "alpha": real(open_bound=True),
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
-        "random_state": seed(),
+        "prior": check_prior,
     }
 
     _scene: Scene
@@ -158,35 +145,66 @@ class FramePSMT(FrameForecaster):
     def __init__(
         self,
         *,
-        n_atoms: int = 256,
-        alpha: float = 0.2,
         extrapolation: str = "phase",
-        random_state: int | np.random.RandomState | None = None,
+        prior: str | PathLike[str] | Prior | None = "default",
+        device: str = "cpu",
     ) -> None:
-        self.n_atoms = n_atoms
-        self.alpha = alpha
         self.extrapolation = extrapolation
-        self.random_state = random_state
+        self.prior = prior
+        self.device = device
 
     # Predict, receive, learn
 
-    def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        """Learn from the past frames (time, height, width), at least two."""
+    def fit(self, frames: ArrayLike | FrameSource, y: object = None) -> Self:
+        """Learn from the past frames (time, height, width), at least two; or from all frames of `psmt.open_frames`.
+
+        Parameters
+        ----------
+        frames : (time, height, width) array
+            Grey levels, in the order of time.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotEnoughFramesError
+            Where there are fewer than two frames.
+        ValueError
+            Where frames are of another shape, or values are no finite numbers.
+        """
         check_parameters(self, self._parameter_constraints)
+        kernels = engine_for(self.device).frames
         past = check_film(frames, minimum=2)
         _, height, width = past.shape
-        grid, rng = Grid((height, width)), check_random_state(self.random_state)
-        coder, scale = None, 1.0
-        if FRAME_EXTRAPOLATIONS[self.extrapolation].share is None:
-            coder, scale = fit_tile_coder(past, grid, n_atoms=self.n_atoms, alpha=self.alpha, rng=rng)
-        self._assemble(grid, coder, scale, past[0].copy())
+        self._assemble(Grid((height, width), kernels), self._read_prior(), past[0].copy())
         with one_blas_thread():
             for frame in past[1:]:
                 self._receive(frame.copy())
         return self
 
     def update(self, frame: ArrayLike) -> Self:
-        """Receive the frame (height, width) that came next."""
+        """Receive the frame (height, width) that came next.
+
+        Parameters
+        ----------
+        frame : (height, width) array
+            Grey levels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            Where the frame has another shape.
+        """
         check_is_fitted(self, "shape_")
         received = check_next_frame(frame, self.shape_)
         with one_blas_thread():
@@ -199,45 +217,65 @@ class FramePSMT(FrameForecaster):
 
         Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far,
         but for 'linear'.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            How many frames ahead.
+
+        Returns
+        -------
+        (height, width) or (horizon, height, width) array
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
         """
         check_is_fitted(self, "shape_")
         n_steps = 1 if horizon is None else check_count("horizon", horizon)
-        frames = self._rolled(n_steps) if self._share is None else self._straight(self._share, n_steps)
+        if self._share is not None:
+            rolled = self._straight(self._share, n_steps)
+        else:
+            with one_blas_thread():
+                mixed = self._horizons.mixed(self._rolled(n_steps), self._scene.current, self._scene.means)
+            rolled = [frame.clip(self._low, self._high) for frame in mixed]
+        frames = [self._grid.kernels.numpy(frame) for frame in rolled]
         return frames[0] if horizon is None else np.stack(frames)
+
+    def expected_mse(self, horizon: int) -> Array:
+        """Return the mean squared error (horizon,) to expect of `predict`, frame by frame ahead.
+
+        It is that of the model's own rollouts of late, in proportion to how lively the film is; NaN before the first of
+        them has been scored, and where nothing is learned ('linear', 'hold').
+        """
+        check_is_fitted(self, "shape_")
+        return self._horizons.expected(check_count("horizon", horizon))
 
     def _straight(self, share: float, n_steps: int) -> list[Levels]:
         """Return the next frames if each differs from the one before by the same share of the last change."""
-        step = np.float32(share) * (self._scene.current - self._scene.previous)
-        return [self._scene.current + np.float32(k) * step for k in range(1, n_steps + 1)]
+        step = share * (self._scene.current - self._scene.previous)
+        return [self._scene.current + k * step for k in range(1, n_steps + 1)]
 
     def _rolled(self, n_steps: int) -> list[Levels]:
         """Return the next frames by what was learned, each from those before it."""
-        scene, change = self._scene, self._change
+        frames, scene = [self._predicted], self._scene
+        if self._outlook is None:
+            return frames * n_steps
         believed = gains = self._local_gain.gains()
-        frames: list[Levels] = []
-        for step in range(n_steps):
-            if step:
-                scene = self._candidates.update(scene, frames[-1])
-                with one_blas_thread():
-                    change = self._blended(self._look_ahead(scene))
-                # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
-                believed = believed * gains
-            step_taken = self._grid.weighted(change[None], believed)
-            step_taken = restrained(self._grid, step_taken, scene.current - scene.previous)
-            frames.append(np.clip(scene.current + step_taken, self._low, self._high))
+        while len(frames) < n_steps:
+            scene = self._candidates.update(scene, frames[-1])
+            # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
+            believed = believed * gains
+            frames.append(self._following(scene, self._look_ahead(scene), believed))
         return frames
 
-    # What it has learned
+    def _following(self, scene: Scene, outlook: _Outlook, gains: Levels) -> Levels:
+        """Return the frame (height, width) after a scene; the blend is believed by its gains."""
+        change = restrained(self._grid, self._advised(outlook, gains), scene.current - scene.previous)
+        return (scene.current + change).clip(self._low, self._high)
 
-    @property
-    def dictionary_(self) -> Array:
-        """Atoms (n_atoms, 256) of layer 1: tiles of 16 x 16 pixels under a window."""
-        check_is_fitted(self, "shape_")
-        if self._by_code is None:
-            raise AttributeError(
-                f"extrapolation={self.extrapolation!r} has no dictionary; 'phase' and 'gain' learn one"
-            )
-        return self._by_code.coder.dictionary_
+    # What it has learned
 
     @property
     def surprise_(self) -> float:
@@ -254,73 +292,109 @@ class FramePSMT(FrameForecaster):
     # Keeping it
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
-        # A generator object is no parameter that JSON holds, and its state plays no part any more.
-        kept = self.random_state if isinstance(self.random_state, Integral) else None
-        header = {"parameters": self.get_params() | {"random_state": kept}}
-        state = self.get_state()
+        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only.
+
+        Parameters
+        ----------
+        path : path
+            Where the file is.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        header, state = {"parameters": {"extrapolation": self.extrapolation}}, self.get_state()
         write_container(path, type(self).__name__, header, state, self.schema(state))
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: str | PathLike[str], *, device: str = "cpu") -> Self:
         """Return the model that `save` wrote; it goes on as that one does, bit for bit.
 
-        Raises `ModelFileError` unless the file is as the model's schema says, see docs/how-to/model-files.md.
+        Its `prior` is the one that the file holds. Raises `ModelFileError` unless the file is as the model's schema
+        says, see docs/how-to/model-files.md.
+
+        Parameters
+        ----------
+        path : path
+            Where the file is.
+
+        Returns
+        -------
+        FramePSMT
+
+        Raises
+        ------
+        ModelFileError
+            Where the file is damaged, or of another class.
         """
-        header, arrays = read_container(path, cls.__name__, cls._stored_schema)
+        header, arrays = read_container(path, cls.__name__, partial(cls._stored_schema, fspath(path)))
         with damage_named(path):
-            if "scale" in header:  # where files of psmt 0.1.0 keep it
-                arrays["scale"] = np.array(float(header["scale"]))
-            model = cls(**header["parameters"]).set_state(arrays)
+            model = cls(**header["parameters"], device=device).set_state(arrays)
             check_prediction(model.predict)
         return model
 
     @classmethod
-    def _stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
+    def _stored_schema(cls, path: str, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Schema of a file, whose header is checked here."""
-        parameters = {"parameters": mapping(cls._parameter_constraints, complete=False)}
-        older = {name: check for name, check in _OLDER_HEADER.items() if name in header}
-        mapping(parameters | older)("header", header)
-        schema = cls(**header["parameters"]).schema(layouts)
-        return {name: field for name, field in schema.items() if name not in header}
+        if "dictionary" in layouts:
+            raise ModelFileError(f"{path} was saved by a psmt whose FramePSMT had sparse codes; fit the model again")
+        # What a file knows of a prior is in its state; it names none that lies elsewhere.
+        extrapolation = {"extrapolation": cls._parameter_constraints["extrapolation"]}
+        mapping({"parameters": mapping(extrapolation)})("header", header)
+        return cls(**header["parameters"]).schema(layouts)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
         check_is_fitted(self, "shape_")
-        coder: dict[str, NDArray[Any]] = {}
-        if self._by_code is not None:
-            coder = {"dictionary": self.dictionary_, "scale": np.array(self._by_code.scale)}
+        prior = {} if self._prior is None else {"gram": self._prior.gram, "match": self._prior.match}
         return {
-            **coder,
             "levels": np.array([self._low, self._high]),
             "looks_ahead": np.array(int(self._outlook is not None)),
+            "since_rollout": np.array(self._since_rollout),
             **self._candidates.get_state(self._scene),
+            **{f"prior.{key}": value.copy() for key, value in prior.items()},
             **{f"{name}.{key}": value for name, part in self._parts.items() for key, value in part.get_state().items()},
         }
 
     def schema(self, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """What the arrays of `get_state` must be, for these parameters and frames as large as the one in `layouts`."""
+        """What the arrays of `get_state` must be, for these parameters and frames as large as the one in `layouts`.
+
+        Fields of a prior are there where there is one.
+        """
         check_parameters(self, self._parameter_constraints)
         check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
         height, width = layouts["current"].shape
         grid, rule = Grid((height, width)), FRAME_EXTRAPOLATIONS[self.extrapolation]
-        n_moving, n_candidates = Candidates.counts(rule.planes, rule.neighbours)
-        learned: dict[str, Field] = {}
-        if rule.share is None:
-            learned = {
-                "dictionary": Field((self.n_atoms, 4 * CELL**2)),
-                "scale": Field((), low=float(np.finfo(np.float32).tiny), high=LARGEST_SINGLE),
-                **under("content.", CodeBlend.schema((self.n_atoms,), n_moving)),
-            }
+        names = Candidates((1, 1), rule.planes).names
+        has_prior = bool(rule.planes) and any(name.startswith("prior.") for name in layouts)
+        prior = under("prior.", Prior.schema(len(names))) if has_prior else {}
+        n_experts = 2 + bool(rule.planes) + has_prior
         return {
-            **learned,
             "levels": Field((2,)),
             "looks_ahead": flag(),
+            "since_rollout": counter(0, EVERY),
             **Candidates.schema(grid.shape, rule.planes),
-            **under("places.", PlaceBlend.schema(grid.layout, n_candidates)),
+            **prior,
+            **under("places.", PlaceBlend.schema(grid, len(names))),
             **under("trust.", LocalGain.schema(grid)),
+            **under("advice.", Advice.schema(n_experts)),
+            **under("horizons.", Horizons.schema(grid, len(MEANS))),
             **under("surprise.", CutDetector.schema()),
         }
+
+    def _check_weights(self) -> None:
+        """Raise `ValueError` unless the weights that moments of a file give are of a size that films give."""
+        with np.errstate(all="ignore"), one_blas_thread():
+            given = {"places": [self._by_place.solved()], "horizons": self._horizons.weights()}
+            if self._prior is not None:
+                given["prior"] = [self._prior.weights_at(self._scene.age)]
+                given["places"] += [self._by_place.solved(self._prior.at(self._scene.age))]
+        for name, weights in given.items():
+            if not all(float(abs(self._grid.kernels.numpy(one)).max()) < LARGEST_WEIGHT for one in weights):
+                raise ValueError(
+                    f"{name}.match does not fit {name}.gram: the weights that they give are beyond measure"
+                )
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
         """Go on as the model with the same parameters that gave this state, bit for bit."""
@@ -329,93 +403,170 @@ class FramePSMT(FrameForecaster):
         if not low <= min(state["current"].min(), state["previous"].min()) <= state["current"].max() <= high:
             raise ValueError(f"levels are {low:g} to {high:g}, but the frames go beyond")
         height, width = state["current"].shape
-        coder, scale = None, 1.0
-        if FRAME_EXTRAPOLATIONS[self.extrapolation].share is None:
-            coder, scale = tile_coder_of(state["dictionary"], self.alpha), float(state["scale"])
-        self._assemble(Grid((height, width)), coder, scale, state["current"])
+        rule, prior = FRAME_EXTRAPOLATIONS[self.extrapolation], None
+        if "prior.gram" in state:
+            names = Candidates((1, 1), rule.planes).names
+            prior = self.prior = Prior(names, state["prior.gram"], state["prior.match"])
+        self._assemble(Grid((height, width), engine_for(self.device).frames), prior, state["current"])
         for name, part in self._parts.items():
             part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
-            if isinstance(part, WeightedLeastSquares) and not part.largest_weight() < _LARGEST_WEIGHT:
-                raise ValueError(
-                    f"{name}.match does not fit {name}.gram: the weights that they give are beyond measure"
-                )
         self._low, self._high = low, high
+        self._since_rollout = int(state["since_rollout"])
         self._scene = self._candidates.from_state(state)
-        if state["looks_ahead"] and coder is not None:
+        self._check_weights()
+        if state["looks_ahead"]:
             with one_blas_thread():
                 self._prepare()
         return self
 
     @property
-    def _parts(self) -> dict[str, CodeBlend | PlaceBlend | LocalGain | CutDetector]:
+    def _parts(self) -> dict[str, PlaceBlend | LocalGain | Advice | Horizons | CutDetector]:
         """All that learns, by the names that files know it under."""
-        by_code = {} if self._by_code is None else {"content": self._by_code}
-        return {**by_code, "places": self._by_place, "trust": self._local_gain, "surprise": self._cut_detector}
+        return {
+            "places": self._by_place,
+            "trust": self._local_gain,
+            "advice": self._advice,
+            "horizons": self._horizons,
+            "surprise": self._cut_detector,
+        }
 
     # Inside
 
-    def _assemble(self, grid: Grid, coder: SparseCoder | None, scale: float, frame: Levels) -> None:
-        """Put the parts together, which have learned nothing yet, before a first frame (height, width).
+    def _read_prior(self) -> Prior | None:
+        """Return the prior that is asked for, where there is a use for one."""
+        rule = FRAME_EXTRAPOLATIONS[self.extrapolation]
+        if self.prior is None or not rule.planes:
+            return None
+        if isinstance(self.prior, Prior):
+            prior = self.prior
+        else:
+            prior = default_prior() if self.prior == "default" else Prior.load(self.prior)
+        names = Candidates((1, 1), rule.planes).names
+        if prior.names != names:
+            raise ValueError(
+                f"the prior is of {len(prior.names)} candidates, but this psmt has {len(names)}, or others; "
+                "make it again with psmt learn, or use prior='default'"
+            )
+        return prior
 
-        There is a coder where something is learned.
-        """
+    def _assemble(self, grid: Grid, prior: Prior | None, frame: Levels) -> None:
+        """Put the parts together, which have learned nothing yet, before a first frame (height, width)."""
         rule = FRAME_EXTRAPOLATIONS[self.extrapolation]
         self.shape_ = grid.shape
-        self._grid, self._share = grid, rule.share
+        self._grid, self._share, self._prior = grid, rule.share, prior
         self._low, self._high = float(frame.min()), float(frame.max())
-        self._candidates = Candidates(grid.shape, rule.planes, rule.neighbours)
-        self._by_code = None if coder is None else CodeBlend(grid, self._candidates.n_moving, coder, scale)
-        self._by_place = PlaceBlend(grid, self._candidates.n_candidates)
-        self._local_gain = LocalGain(grid)
+        self._candidates = Candidates(grid.shape, rule.planes, grid.kernels)
+        self._by_place = PlaceBlend(grid, len(self._candidates.names))
+        self._local_gain = LocalGain(grid, 0.0 if prior is None else _HEAD_START)
+        self._advice = Advice(2 + self._candidates.rich + (prior is not None))
+        self._horizons = Horizons(grid, len(MEANS))
         self._cut_detector = CutDetector()
-        self._begin(frame)
+        self._since_rollout = 0
+        self.candidate_errors_: dict[str, float] = {}
+        self._begin(grid.kernels.levels(frame))
 
     def _begin(self, frame: Levels) -> None:
-        """Start from one frame: nothing is known of its motion."""
+        """Start from one frame, on the device: nothing is known of its motion."""
         self._scene = self._candidates.start(frame)
         self._outlook = None
-        self._change: Levels = np.zeros(self.shape_, np.float32)
-        self._weights: Levels = np.zeros(self._by_place.match.shape, np.float32)
+        self._predicted = frame
 
     def _receive(self, frame: Levels) -> None:
         """Score what was predicted, learn from what came, and look ahead."""
-        last = self._scene.current
-        contrast = max(float(np.var(last)), float(np.var(frame)))
-        copy_error = float(mse(last, frame, axes=2))
-        self._cut_detector.observe(float(mse(self.predict(), frame, axes=2)), copy_error, contrast)
-        self._low, self._high = min(self._low, float(frame.min())), max(self._high, float(frame.max()))
+        kernels = self._grid.kernels
+        now, last = kernels.levels(frame), self._scene.current
+        contrast = max(_mean_square(shown - shown.mean()) for shown in (last, now))
+        copy_error = _mean_square(now - last)
+        flow = kernels.flow(last, now) if self._candidates.rich else None
+        left = np.inf
+        # Only a frame that is unlike the last one can be a cut, and only then is it worth asking what motion explains.
+        if flow is not None and copy_error > self._cut_detector.unlike * contrast:
+            left = unexplained(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
+        predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
+        error = _mean_square(predicted - now)
+        self._cut_detector.observe(error, copy_error, contrast, left)
+        self._low, self._high = min(self._low, float(now.min())), max(self._high, float(now.max()))
+        self.candidate_errors_ = {}
         if self.cut_:
             self._by_place.forget(_KEPT)
             self._local_gain.clear()
-            self._begin(frame)
+            self._advice.clear()
+            self._horizons.drop()
+            self._begin(now)
             return
+        if self._share is None:
+            self._learn(now, copy_error, contrast)
+            nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
+            if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
+                # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
+                self._advice.clear()
+        self._scene = self._candidates.update(self._scene, now, flow)
+        if self._share is None:
+            self._by_place.solve(None if self._prior is None else self._prior.at(self._scene.age))
+            self._prepare()
+            self._put_on_record()
+
+    def _learn(self, frame: Levels, copy_error: float, contrast: float) -> None:
+        """Learn from the frame (height, width) that came, before the scene knows of it."""
+        scene, last, outlook = self._scene, self._scene.current, self._outlook
+        self._horizons.learn(frame)
+        self._horizons.watch(copy_error)
         # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
         # frame is calmer than the one before may be a stutter, which says little.
-        energy = max(float(mse(self._scene.previous, last, axes=2)), copy_error, _FLOOR * contrast)
-        if self._by_code is not None and self._outlook is not None and energy > 0:
-            unit = np.float32(energy**-0.5)
-            change = unit * (frame - last)
-            self._local_gain.learn(unit * self._change, change)
-            self._by_code.learn(unit * self._outlook.moving, change, self._outlook.activity)
-            self._by_place.learn(unit * self._outlook.candidates, change)
-        self._scene = self._candidates.update(self._scene, frame)
-        if self._by_code is not None:
-            self._prepare()
+        energy = max(_mean_square(last - scene.previous), copy_error, _FLOOR * contrast)
+        if outlook is None or energy == 0:
+            return
+        change = frame - last
+        own = self._grid.weighted(outlook.experts[:1], self._local_gain.gains())
+        stack = array_namespace(change).stack
+        # All errors at once: on a GPU each question to it takes longer than its answer.
+        tried = array_namespace(change).concat([outlook.moving, own[None], outlook.experts[1:]])
+        errors = self._grid.kernels.numpy(stack([(one * one).mean() for one in tried - change])).astype(np.float64)
+        moving, experts = np.split(errors, [len(outlook.moving)])
+        self.candidate_errors_ = dict(zip(self._candidates.moving_names, moving.tolist(), strict=True))
+        # In units of the change that came: when motion stops at once, those who foretold more of it lose at once.
+        self._advice.learn(experts / max(copy_error, _FLOOR * contrast))
+        unit = energy**-0.5
+        self._local_gain.learn(unit * outlook.experts[0], unit * change)
+        self._by_place.learn(outlook.candidates, change, 1 / energy)
 
     def _prepare(self) -> None:
         """Find what the scene may turn into, and weigh it."""
         self._outlook = self._look_ahead(self._scene)
-        self._weights = self._by_place.weights()
-        self._change = self._blended(self._outlook)
+        self._predicted = self._following(self._scene, self._outlook, self._local_gain.gains())
+
+    def _put_on_record(self) -> None:
+        """Every so often make a rollout whose errors will be known."""
+        self._since_rollout += 1
+        if self._since_rollout >= EVERY:
+            self._since_rollout = 0
+            self._horizons.begin(self._rolled(LEADS), self._scene.current, self._scene.means)
 
     def _look_ahead(self, scene: Scene) -> _Outlook:
-        """All that the scene may turn into, where anything is learned."""
-        assert self._by_code is not None
-        moving = self._candidates.moving(scene)
-        activity = self._by_code.activity(scene.current)
-        changes = np.concatenate([moving, self._by_code.blend(moving, activity)[None]])
-        return _Outlook(moving, activity, self._candidates.all_of(scene, changes))
+        """All that the scene may turn into, where anything is learned.
 
-    def _blended(self, outlook: _Outlook) -> Levels:
-        """Return the change (height, width) that the candidates amount to, before it is asked whether to believe it."""
-        return self._grid.weighted(outlook.candidates, self._weights)
+        The experts are the blend, which a gain is applied to later, copying, optical flow and the prior's blend.
+        """
+        moving = self._candidates.moving(scene)
+        candidates = self._candidates.all_of(scene, moving)
+        experts = [self._grid.weighted(candidates, self._by_place.weights), 0 * scene.current]
+        if self._candidates.rich:
+            experts.append(moving[self._candidates.moving_names.index("flow")])
+        if self._prior is not None:
+            known = self._grid.kernels.levels(self._prior.weights_at(scene.age))
+            experts.append((known @ candidates.reshape(len(candidates), -1)).reshape(self.shape_))
+        return _Outlook(moving, candidates, array_namespace(moving).stack(experts))
+
+    def _advised(self, outlook: _Outlook, gains: Levels) -> Levels:
+        """Return the change (height, width) that the experts amount to; the blend is believed by its gains."""
+        own = self._grid.weighted(outlook.experts[:1], gains)
+        first, *others = self._advice.weights().tolist()
+        advised: Levels = first * own
+        for weight, expert in zip(others, outlook.experts[1:], strict=True):
+            advised = advised + weight * expert
+        return advised
+
+
+def _mean_square(values: Levels) -> float:
+    """Mean of the squares of a map, on any device."""
+    return float((values * values).mean())

@@ -84,7 +84,10 @@ def test_the_map_shows_where_it_is_better_and_where_worse(shape):
 def test_stills_have_four_pictures_in_each_row():
     figure = stills_figure(make_video(), gain=8)
     assert len(figure.axes) == 12
-    assert any("gained least on copying · MSE ÷ copying 0.50" in text.get_text() for text in figure.texts)
+    assert any(
+        "gained least on copying, by the ratio of errors · MSE ÷ copying 0.50" in text.get_text()
+        for text in figure.texts
+    )
 
 
 # The film

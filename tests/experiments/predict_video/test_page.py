@@ -1,15 +1,18 @@
 """The page of a predicted film: its first lines tell who won, and where not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from made_up_video import make_video
 from psmt.experiments.predict_video.claims import frame_claims, losses, verdict
+from psmt.experiments.predict_video.events import Event
 from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
 from psmt.report import render
 
 FACTS = FilmFacts(checksum="0" * 64, size=(360, 640), n_frames=977, seconds=61.0)
-PICTURES = dict.fromkeys(("scores", "places", "stills"), b"PNG")
+PICTURES = dict.fromkeys(("scores", "places", "stills", "events"), b"PNG")
 
 
 def claims(result):
@@ -92,6 +95,24 @@ def test_rollouts_must_win_at_every_step(steps, outcome):
     assert claim.outcome == outcome
 
 
+def test_the_headline_names_every_horizon_at_which_something_else_won():
+    beaten = make_video({"fourier": 0.4}, rollout_ratios=(0.5, 1.2, 1.3, 0.9, 1.4))
+    assert "Fourier phase advance at 1 frame" in verdict(beaten)
+    assert "copy last frame at 2 to 3 and 5 frames ahead" in verdict(beaten)
+    unbeaten = verdict(make_video(rollout_ratios=(0.5, 0.7)))
+    assert "No other method was better at any horizon from 1 to 2 frames" in unbeaten
+
+
+def test_events_are_listed_the_largest_if_there_are_many():
+    events = [Event(401 + k, (401 + k) / 25, "surprise", float(k)) for k in range(60)]
+    page = render(frames_page(replace(make_video(), events=events), FACTS, PICTURES)).decode()
+    assert "The 50 largest of 60 events" in page and "Events: 60 surprises." in page
+    assert page.index(">411<") < page.index(">460<") and ">410<" not in page
+    assert "one of 1,000 frames" in page
+    none = render(frames_page(make_video(), FACTS, PICTURES)).decode()
+    assert "Events: none." in none
+
+
 def test_tables_mark_what_wins_and_what_loses():
     rows = {row[0].text: row for row in frames_table(make_video()).rows}
     assert rows["PSMT"][1].mark == "best" and rows["PSMT"][2].text == "0.50"
@@ -107,7 +128,7 @@ def test_page_opens_with_the_verdict_and_loads_nothing():
     result = make_video()
     page = render(frames_page(result, FACTS, PICTURES)).decode()
     body = page[page.index("<h1>") :]
-    assert body.index("PSMT beat copying") < body.index("<h2>")
+    assert body.index("PSMT beat copying") < body.index("<h2")
     assert "640 × 360 pixels, 977 frames" in page
     assert "learned from 400 frames up to 399, received 400, predicted 401 to 430" in page
     assert "http" not in page

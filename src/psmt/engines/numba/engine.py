@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from psmt.engines.contract import Bound, ShiftInvert, Work
 from psmt.engines.numba import dictionary, lasso
 from psmt.engines.numba.code_window import SparseWindow
+from psmt.engines.numba.frame_kernels import NumbaFrameKernels
 from psmt.engines.numba.shift_invert import LazyShiftInvert
 from psmt.engines.window import CodeWindow
 from psmt.numerics.cutting_planes import bounded
@@ -27,6 +28,7 @@ class NumbaEngine:
     device = "cpu"
     captures = False
     linalg_errors: tuple[type[Exception], ...] = (np.linalg.LinAlgError, ValueError)
+    frames = NumbaFrameKernels()
 
     def array(self, values: ArrayLike) -> Array:
         """Own array of float64 with these values."""

@@ -15,16 +15,13 @@ residual and never forms a Gram matrix.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
-from numba import get_num_threads
 
 from psmt.compiled import njit
 from psmt.engines.contract import LassoResult
+from psmt.engines.numba.fan_out import in_threads
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Mask
 
@@ -445,7 +442,7 @@ def solve_many(
         corr = targets[part] @ columns.T
         _solve_chunk(columns, gram, targets[part], corr, penalties, norms, tol, coef[part], gaps[part])
 
-    _in_threads(solve_chunk, len(targets))
+    in_threads(solve_chunk, len(targets), _CHUNK)
     return LassoResult(coef, gaps)
 
 
@@ -469,34 +466,6 @@ def solve_one(
     gram = np.empty((0, 0)) if gram is None else gram
     gap = _solve_single(columns, gram, target, _penalties(penalty, columns), tol, start, coef)
     return LassoResult(coef, gap)
-
-
-def _in_threads(work: Callable[[slice], None], size: int) -> None:
-    """Call `work` with each chunk of `size` things, in this thread and others.
-
-    The kernels and BLAS release the GIL, so plain threads serve. Numba's own would add to the compile time, and those
-    of BLAS would compete with ours for the cores.
-    """
-    chunks = deque(slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
-    helpers = min(get_num_threads(), len(chunks)) - 1
-
-    def take() -> None:
-        with one_blas_thread():
-            while True:
-                try:
-                    chunk = chunks.popleft()
-                except IndexError:
-                    return
-                work(chunk)
-
-    if helpers > 0:
-        with ThreadPoolExecutor(helpers) as pool:
-            others = [pool.submit(take) for _ in range(helpers)]
-            take()
-            for other in others:
-                other.result()
-    else:
-        take()
 
 
 def _as_rows(values: Array) -> Array:

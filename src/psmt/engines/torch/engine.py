@@ -14,6 +14,7 @@ from torch import Tensor
 from psmt.engines.contract import Bound, ResidentArrays, ShiftInvert, Work
 from psmt.engines.torch.code_window import DenseWindow
 from psmt.engines.torch.dictionary import swept
+from psmt.engines.torch.frame_kernels import TorchFrameKernels
 from psmt.engines.torch.graphs import Captured
 from psmt.engines.torch.lasso import solve, solve_many
 from psmt.engines.torch.problems import pose
@@ -33,6 +34,7 @@ class TorchEngine:
         self._place = place
         self._dtype = dtype
         self._swept = Captured(swept)
+        self.frames = TorchFrameKernels(place)
 
     def array(self, values: ArrayLike) -> Tensor:
         """Own array of float64 with these values."""

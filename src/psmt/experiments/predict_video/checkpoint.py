@@ -36,12 +36,12 @@ class Checkpoint:
         Of the results.
     key : str or None
         Hash of all that the results depend on. None for a film that cannot be read twice: nobody can go on with it, and
-        only pieces of the painted film are kept.
+        only pieces of the painted films are kept.
     """
 
     def __init__(self, folder: str | PathLike[str], key: str | None) -> None:
-        self.segments: list[Path] = []
-        """Pieces of the painted film, in order."""
+        self.segments: dict[str, list[Path]] = {}
+        """Pieces of the films that are painted, in order, by the name of the film."""
         self._folder = Path(folder)
         self._tasks = self._folder / "tasks"
         self._key = key
@@ -62,19 +62,18 @@ class Checkpoint:
             self.clear()
 
     @contextmanager
-    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture | None], None]]:
-        """Give a function that adds a picture to the next piece of the painted film, which begins with the first."""
+    def segment(self, *, fps: float | None) -> Iterator[Callable[[Mapping[str, Picture]], None]]:
+        """Give a function that adds pictures to the next pieces of films, by name; pieces begin with the first."""
         with ExitStack() as stack:
-            add_to_film: Callable[[Picture], None] | None = None
+            films: dict[str, Callable[[Picture], None]] = {}
 
-            def add(picture: Picture | None) -> None:
-                nonlocal add_to_film
-                if picture is None:
-                    return
-                if add_to_film is None:
-                    self.segments.append(self._segment(len(self.segments)))
-                    add_to_film = stack.enter_context(writing_film(self.segments[-1], fps=fps))
-                add_to_film(picture)
+            def add(pictures: Mapping[str, Picture]) -> None:
+                for film, picture in pictures.items():
+                    if film not in films:
+                        pieces = self.segments.setdefault(film, [])
+                        pieces.append(self._segment(film, len(pieces)))
+                        films[film] = stack.enter_context(writing_film(pieces[-1], fps=fps))
+                    films[film](picture)
 
             yield add
 
@@ -86,7 +85,8 @@ class Checkpoint:
                 for name, method in methods.items()
                 for key, value in method.get_state().items()
             }
-            everything = gathered.get_state() | states | {"segments": np.array(len(self.segments))}
+            pieces = {f"segments/{film}": np.array(len(paths)) for film, paths in self.segments.items()}
+            everything = gathered.get_state() | states | pieces
             save_result(self._path, self._key, everything)
 
     def resume(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> bool:
@@ -94,8 +94,9 @@ class Checkpoint:
         found = None if self._key is None else load_result(self._path, self._key)
         if found is None:
             return False
-        segments = [self._segment(number) for number in range(int(found["segments"]))]
-        if not all(path.exists() for path in segments):
+        counts = {name.removeprefix("segments/"): int(n) for name, n in found.items() if name.startswith("segments/")}
+        segments = {film: [self._segment(film, number) for number in range(n)] for film, n in counts.items()}
+        if not all(path.exists() for paths in segments.values() for path in paths):
             return False
         try:
             copy(gathered).set_state(found)
@@ -109,11 +110,11 @@ class Checkpoint:
         return True
 
     def clear(self) -> None:
-        """Remove it, and the pieces of the painted film."""
+        """Remove it, and the pieces of the painted films."""
         clear_checkpoints(self._folder, self._name)
 
-    def _segment(self, number: int) -> Path:
-        return self._tasks / f"{self._name}-{number:05}.mp4"
+    def _segment(self, film: str, number: int) -> Path:
+        return self._tasks / f"{self._name}-{film}-{number:05}.mp4"
 
 
 def clear_checkpoints(folder: str | PathLike[str], name: str = _PREFIX) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import FrameRow, Interval, mean_interval
+from psmt.experiments.predict_video.events import Kind
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
@@ -45,8 +47,20 @@ def verdict(result: VideoResult) -> str:
         outcome = "PSMT lost to copying the last frame on this film"
     return (
         f"{outcome}: its mean squared error over {result.horizon:,} predicted frames is {ratio(own.ratio)} times that "
-        f"of copying. {_where_not(result)}"
+        f"of copying. {_where_not(result)}{_won_by_others(result)}"
     )
+
+
+def events_told(result: VideoResult) -> str:
+    """What happened in the film, in words."""
+    counts = Counter(event.kind for event in result.events)
+    names: dict[Kind, tuple[str, str]] = {
+        "cut": ("cut", "cuts"),
+        "flash": ("flash", "flashes"),
+        "surprise": ("surprise", "surprises"),
+    }
+    told = [f"{counts[kind]} {names[kind][counts[kind] > 1]}" for kind in names if counts[kind]]
+    return f"Events: {', '.join(told)}." if told else "Events: none."
 
 
 def frame_claims(result: VideoResult) -> list[Claim]:
@@ -96,6 +110,43 @@ def _where_not(result: VideoResult) -> str:
     if near:
         text += "; " + ("one" if near == 1 else f"{near}") + f" of these {len(lost)} stretches began with a cut"
     return text + "."
+
+
+def _won_by_others(result: VideoResult) -> str:
+    """Every horizon at which another method had the least error, in a sentence; '' where there is none."""
+    winners: dict[str, list[int]] = {}
+    for step in sorted({1, *(row.step for row in result.rollouts)}):
+        # One frame ahead every frame counts, and not only those that rollouts begin at.
+        rows = result.rows if step == 1 else [row for row in result.rollouts if row.step == step]
+        best, own = summarise_frames(rows)[0], _of(summarise_frames(rows), "psmt")
+        if best.mse * (1 + TIE) < own.mse:
+            winners.setdefault(best.method, []).append(step)
+    if not winners:
+        ahead = max((row.step for row in result.rollouts), default=1)
+        return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
+    told = [f"{FRAME_METHODS[method]} at {_steps(steps)}" for method, steps in winners.items()]
+    return f" Another method was better at some horizons: {', '.join(told)} ahead."
+
+
+def _steps(steps: Sequence[int]) -> str:
+    """Numbers of frames in words, runs as ranges.
+
+    >>> _steps([1]), _steps([2, 3, 4, 7])
+    ('1 frame', '2 to 4 and 7 frames')
+    """
+    runs: list[list[int]] = []
+    for step in steps:
+        if runs and step == runs[-1][-1] + 1:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    names = [f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    text = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return f"{text} frame{'' if text == '1' else 's'}"
+
+
+def _of(summaries: Sequence[FrameSummary], method: str) -> FrameSummary:
+    return next(summary for summary in summaries if summary.method == method)
 
 
 _SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it (a tie within that cannot be told)"

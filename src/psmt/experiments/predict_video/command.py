@@ -25,7 +25,6 @@ DEFAULT_SIZE = 200
 class VideoOptions(FilmOptions):
     """Options of `psmt predict-video`."""
 
-    alpha: Annotated[float, Parameter(help="α: price of activity in layer 1, sparse coding.")] = 0.2
     size: Annotated[
         Literal["native"] | int | None,
         Parameter(
@@ -36,7 +35,12 @@ class VideoOptions(FilmOptions):
             **AUTO,
         ),
     ] = None
-    atoms: Annotated[int, Parameter(help="M: atoms in the dictionary.")] = 256
+    prior: Annotated[
+        str,
+        Parameter(
+            help="What other films have taught: default, none, or a file of psmt learn.", metavar="default|none|FILE"
+        ),
+    ] = "default"
     extrapolation: Annotated[
         Literal["phase", "gain", "linear", "hold"], Parameter(help="How PSMT continues what it has seen.")
     ] = "phase"
@@ -66,6 +70,18 @@ class VideoOptions(FilmOptions):
             show_default=False,
         ),
     ] = ()
+    false_alarms: Annotated[
+        float,
+        Parameter(help="Share of the frames of an uneventful film that may be called a surprise in events.csv."),
+    ] = 0.001
+    raw: Annotated[
+        Path | None,
+        Parameter(
+            help="One more film to write: the plain prediction of each frame, in the film's own size and colours.",
+            metavar="FILE.mp4",
+            show_default=False,
+        ),
+    ] = None
     peers: Annotated[tuple[Literal["blocks", "ridge"], ...], Parameter(show=False, negative=())] = ()
     """The old name of `baselines`."""
     out: Out = Path("psmt-predict-video")
@@ -74,9 +90,12 @@ class VideoOptions(FilmOptions):
 
     def check(self) -> None:
         """As for all commands; and a size that can be predicted, where it can be."""
-        if self.device != "cpu":
-            raise PSMTError(f"--device {self.device}: whole frames are predicted on the CPU; choices: cpu")
         super().check()
+        if self.raw is not None:
+            if not self.raw.absolute().parent.is_dir():
+                raise PSMTError(f"--raw {self.raw}: the folder {self.raw.parent} does not exist; make it first")
+            if self.raw.absolute() == (self.out / "predicted.mp4").absolute():
+                raise PSMTError(f"--raw {self.raw} is the film that shows errors too; give another name")
         self.settings()
         from psmt.video import FrameReader
 
@@ -104,11 +123,12 @@ class VideoOptions(FilmOptions):
         return VideoSettings(
             start=self.start,
             horizon=self.horizon,
-            n_atoms=self.atoms,
-            alpha=self.alpha,
             extrapolation=self.extrapolation,
-            seed=self.seed,
+            prior=None if self.prior == "none" else self.prior,
             baselines=self.baselines + self.peers,
+            false_alarms=self.false_alarms,
+            device=self.device,
+            raw=None if self.raw is None else str(self.raw.absolute()),
         )
 
 
@@ -117,8 +137,9 @@ COMMAND = Command(
     help="""Predict whole frames, each from those before it, with PSMT and all it is compared to.
 
 Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
-rollout.csv (left to itself for 10 frames, again and again) and report.html: one page that opens with whether PSMT \
-beat copying on this film, and where it did not. Ends with a table that holds every method against copying. The paper \
+rollout.csv (left to itself for 10 frames, again and again), events.csv (cuts, flashes and surprises, with times) \
+and report.html: one page that opens with whether PSMT beat copying on this film, and where it or another method did \
+better. Ends with a table that holds every method against copying. The paper \
 predicts one patch: there is no --literal for whole frames.""",
     options=VideoOptions,
     undeparted="the paper predicts one patch, and says nothing of whole frames; psmt predict takes it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -12,10 +12,11 @@ from typing import Any
 from psmt.evaluation import FrameRow, RolloutRow, Step
 from psmt.experiments.contract import Experiment
 from psmt.experiments.predict_video.checkpoint import clear_checkpoints
-from psmt.experiments.predict_video.claims import verdict
-from psmt.experiments.predict_video.figure import places_figure, scores_figure, stills_figure
-from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain
-from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table
+from psmt.experiments.predict_video.claims import events_told, verdict
+from psmt.experiments.predict_video.events import Event
+from psmt.experiments.predict_video.figure import events_figure, places_figure, scores_figure, stills_figure
+from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain, pixels
+from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, frames_table
 from psmt.experiments.predict_video.result import VideoResult, summarise_frames
 from psmt.experiments.predict_video.run import Sink, predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
@@ -26,6 +27,9 @@ from psmt.sources import Film, FrameSource
 from psmt.sources.film_writer import Picture, joining_films
 from psmt.types import Levels
 from psmt.video import ColourFrame, FrameReader
+
+_SHOWN, _RAW = "shown", "raw"
+"""Films by what their pieces are called: all side by side, and the plain prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +55,17 @@ def predict_film(
         gain = error_gain(past)
         painter = FilmPainter((past.shape[1], past.shape[2]), horizon=horizon, gain=gain, painted=painted)
 
-        def sink(step: Step, now: ColourFrame, before: ColourFrame) -> Picture:
+        def sink(step: Step, now: ColourFrame, before: ColourFrame) -> dict[str, Picture]:
             predicted = step.predicted["psmt"]
-            return painter.paint(
+            coloured = before.coloured(predicted)
+            picture = painter.paint(
                 step.rows["psmt"],
                 step.rows["copy"].psnr,
                 now.coloured(now.luma),
-                before.coloured(predicted),
+                coloured,
                 predicted - step.frame,
             )
+            return {_SHOWN: picture} | ({} if settings.raw is None else {_RAW: pixels(coloured)})
 
         return sink
 
@@ -75,14 +81,19 @@ def predict_film(
 
 @contextmanager
 def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
-    """Write predicted.mp4 together with the files that are written meanwhile; then nothing is left to go on from."""
-    with joining_films(done.result.segments, folder / "predicted.mp4"):
+    """Write films together with the files that are written meanwhile; then nothing is left to go on from."""
+    result = done.result
+    with ExitStack() as stack:
+        stack.enter_context(joining_films(result.segments[_SHOWN], folder / FILM))
+        if result.settings.raw is not None:
+            stack.enter_context(joining_films(result.segments[_RAW], result.settings.raw))
         yield
     clear_checkpoints(folder)
 
 
 def _page(done: PredictedFilm, _files: Mapping[str, bytes]) -> Page:
     pictures = {
+        "events": png(events_figure(done.result, gain=done.gain)) if done.result.event_stills else b"",
         "scores": png(scores_figure(done.result)),
         "places": png(places_figure(done.result)),
         "stills": png(stills_figure(done.result, gain=done.gain)),
@@ -100,9 +111,10 @@ EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
     files={
         "scores.csv": lambda done: to_csv(FrameRow._fields, done.result.rows),
         "rollout.csv": lambda done: to_csv(RolloutRow._fields, done.result.rollouts),
+        "events.csv": lambda done: to_csv(Event._fields, done.result.events),
     },
     meanwhile=_film,
-    shown=lambda done: [frames_table(done.result), verdict(done.result)],
+    shown=lambda done: [frames_table(done.result), verdict(done.result), events_told(done.result)],
     page=_page,
     summary=lambda done: [one._asdict() for one in summarise_frames(done.result.rows)],
 )

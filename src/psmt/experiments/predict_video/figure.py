@@ -32,8 +32,8 @@ FRAME_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.
 """Methods in the order in which they are shown. Copying is black: what all others are held against."""
 
 STILLS = {
-    "best": "where PSMT gained most on copying",
-    "worst": "where PSMT gained least on copying",
+    "best": "where PSMT gained most on copying, by the ratio of errors",
+    "worst": "where PSMT gained least on copying, by the ratio of errors",
     "last": "the last frame",
 }
 
@@ -114,30 +114,48 @@ def places_figure(result: VideoResult) -> Figure:
 def stills_figure(result: VideoResult, *, gain: float) -> Figure:
     """Figure of chosen frames: the film, the prediction, its error and that of copying, enlarged `gain` times."""
     columns = ("film", "PSMT, one frame ahead", f"error of PSMT × {gain:g}", f"error of copying × {gain:g}")
-    gap, head = 0.1, 0.32
-    across = (WIDTH - 2 * 0.12 - 3 * gap) / 4
-    tall = across * result.shape[0] / result.shape[1]
-    height = 0.35 + len(result.stills) * (tall + head + 0.05) + 0.1
-    figure = Figure(figsize=(WIDTH, height))
-    for i, (name, still) in enumerate(result.stills.items()):
-        top = height - 0.35 - i * (tall + head + 0.05) - head
-        pictures = (
-            _grey(still.frame),
-            _grey(still.predicted),
-            error_colours(still.predicted - still.frame, gain),
-            error_colours(still.last - still.frame, gain),
-        )
-        for k, picture in enumerate(pictures):
-            left = 0.12 + k * (across + gap)
-            axes = panel(figure, left, top - tall, across, tall)
-            axes.imshow(np.clip(picture, 0, 1))
-            axes.set_axis_off()
-            if i == 0:
-                figure.text(
-                    left / WIDTH, (height - 0.22) / height, columns[k], fontsize=TEXT, fontweight="bold", color=INK
-                )
+    rows = []
+    for name, still in result.stills.items():
         row = still.row
         words = f"frame {row.frame:,}: {STILLS[name]} · MSE ÷ copying {_ratio(row)} · PSNR {row.psnr:.1f} dB"
+        errors = (error_colours(shown - still.frame, gain) for shown in (still.predicted, still.last))
+        rows.append((words, (_grey(still.frame), _grey(still.predicted), *errors)))
+    return _picture_rows(columns, rows, result.shape)
+
+
+def events_figure(result: VideoResult, *, gain: float) -> Figure:
+    """Figure of the largest events: the frame before, what came, what was expected, and its error."""
+    columns = ("the frame before", "what came", "what PSMT expected", f"its error × {gain:g}")
+    rows = []
+    for still in result.event_stills:
+        event = still.event
+        time = f", {event.time:.2f} s" if np.isfinite(event.time) else ""
+        words = f"{event.kind} · frame {event.frame:,}{time} · {event.size:.3g} times the usual error"
+        shown = (*map(_grey, (still.last, still.frame, still.predicted)),)
+        rows.append((words, (*shown, error_colours(still.predicted - still.frame, gain))))
+    return _picture_rows(columns, rows, result.shape)
+
+
+def _picture_rows(
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[NDArray[np.floating]]]],
+    shape: tuple[int, int],
+) -> Figure:
+    """Rows of four pictures (height, width, 3) each, with words above each row and names above the columns."""
+    gap, head = 0.1, 0.32
+    across = (WIDTH - 2 * 0.12 - 3 * gap) / 4
+    tall = across * shape[0] / shape[1]
+    height = 0.35 + len(rows) * (tall + head + 0.05) + 0.1
+    figure = Figure(figsize=(WIDTH, height))
+    for k, name in enumerate(columns):
+        left = 0.12 + k * (across + gap)
+        figure.text(left / WIDTH, (height - 0.22) / height, name, fontsize=TEXT, fontweight="bold", color=INK)
+    for i, (words, pictures) in enumerate(rows):
+        top = height - 0.35 - i * (tall + head + 0.05) - head
+        for k, picture in enumerate(pictures):
+            axes = panel(figure, 0.12 + k * (across + gap), top - tall, across, tall)
+            axes.imshow(np.clip(picture, 0, 1))
+            axes.set_axis_off()
         figure.text(0.12 / WIDTH, (top + 0.08) / height, words, fontsize=SMALL, color=QUIET)
     return figure
 

@@ -40,6 +40,12 @@ def error_colours(error: NDArray[np.floating], gain: float) -> NDArray[np.floati
     return colours
 
 
+def pixels(colours: NDArray[np.floating]) -> Picture:
+    """Colours (height, width, 3) between 0 and 1 as bytes; those beyond are the nearest."""
+    picture: Picture = np.clip(255 * colours + 0.5, 0, 255).astype(np.uint8)
+    return picture
+
+
 class FilmPainter:
     """Paints the pictures of one film in turn.
 
@@ -124,10 +130,10 @@ class FilmPainter:
 
     def _fit(self, picture: NDArray[np.floating]) -> Picture:
         """Colours (height, width, 3) between 0 and 1 as a panel."""
-        pixels: Picture = np.clip(255 * picture + 0.5, 0, 255).astype(np.uint8)
+        shown = pixels(picture)
         if self._shrink > 1:
-            return np.asarray(Image.fromarray(pixels).reduce(self._shrink))
-        return pixels.repeat(self._enlarge, axis=0).repeat(self._enlarge, axis=1)
+            return np.asarray(Image.fromarray(shown).reduce(self._shrink))
+        return shown.repeat(self._enlarge, axis=0).repeat(self._enlarge, axis=1)
 
     def _paint_background(self) -> Image.Image:
         canvas = Image.new("RGB", self._size, GROUND)

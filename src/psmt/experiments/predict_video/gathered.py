@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
+from psmt.experiments.predict_video.events import EventWatch
 from psmt.experiments.predict_video.result import Still
 from psmt.types import Result
 
@@ -24,9 +25,11 @@ class Gathered:
         Height and width of the frames.
     methods : sequence of str
         Names of what is compared.
+    watch : EventWatch
+        What looks for events.
     """
 
-    def __init__(self, shape: tuple[int, int], methods: Sequence[str]) -> None:
+    def __init__(self, shape: tuple[int, int], methods: Sequence[str], watch: EventWatch) -> None:
         self.n = 0
         """Steps so far."""
         self.rows: list[FrameRow] = []
@@ -38,6 +41,7 @@ class Gathered:
         """Seconds that fitting took."""
         self.stills: dict[str, Still] = {}
         self.under_way: Sequence[Rollout] = ()
+        self.watch = watch
 
     def add(self, step: Step) -> None:
         """Keep what is wanted of the next step."""
@@ -48,13 +52,15 @@ class Gathered:
         for name, predicted in step.predicted.items():
             self.errors[name] += (predicted - step.frame) ** 2
             self.seconds[name] += step.seconds[name]
+        self.watch.add(step)
         row = step.rows["psmt"]
-        gain = row.copy_mse - row.mse
+        still = Still(row, step.last, step.frame, step.predicted["psmt"])
         for key, sign in (("best", 1), ("worst", -1)):
             held = self.stills.get(key)
-            if held is None or sign * gain > sign * (held.row.copy_mse - held.row.mse):
-                self.stills[key] = Still(row, step.last, step.frame, step.predicted["psmt"])
-        self.stills["last"] = Still(row, step.last, step.frame, step.predicted["psmt"])
+            # Where nothing moves there is no ratio, and nothing to gain.
+            if held is None or np.isnan(held.row.ratio) or sign * row.ratio < sign * held.row.ratio:
+                self.stills[key] = still
+        self.stills["last"] = still
 
     def of(self, method: str) -> list[FrameRow]:
         """Lines of one method, in order."""
@@ -73,7 +79,7 @@ class Gathered:
         for rollout in self.under_way:
             state[f"under_way/{rollout.start}/frame"] = rollout.frame
             state |= {f"under_way/{rollout.start}/predicted/{key}": said for key, said in rollout.predicted.items()}
-        return state
+        return state | {f"watch/{name}": value for name, value in self.watch.get_state().items()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on as the one that gave this state."""
@@ -87,6 +93,9 @@ class Gathered:
             (row,) = _rows(f"stills/{name}/row", FrameRow, state)
             pictures = (state[f"stills/{name}/{part}"] for part in ("last", "frame", "predicted"))
             self.stills[name] = Still(row, *pictures)
+        self.watch.set_state(
+            {name.removeprefix("watch/"): value for name, value in state.items() if name.startswith("watch/")}
+        )
         self.under_way = [
             Rollout(
                 start,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import psmt
-from psmt.experiments.predict_video.claims import frame_claims, verdict
+from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
@@ -14,6 +15,13 @@ from psmt.report.numbers import percent, ratio, seconds
 
 COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
 """Heads of the table of methods."""
+
+
+FILM = "predicted.mp4"
+"""Name of the film beside the page."""
+
+MOST_EVENTS = 50
+"""Events that the page lists; events.csv has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +38,7 @@ class FilmFacts:
 
 
 def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, bytes]) -> Page:
-    """Page with PNG files by name: scores, places and stills."""
+    """Page with PNG files by name: scores, places, stills and, where there are events, events."""
     first, last = result.start + 1, result.start + result.horizon
     sections = [
         Section(
@@ -38,9 +46,10 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
             text=[
                 f"Each of the frames {first:,} to {last:,} is predicted from those before it. Below 1 is better than "
                 "copying the last frame. PSNR and SSIM are taken of each frame, then averaged; higher is better. The "
-                "last column is what a frame takes, in milliseconds. The film predicted.mp4, beside this page, shows "
-                "every frame.",
+                "last column is what a frame takes, in milliseconds. The film shows every frame: what came, what was "
+                "expected, and the error.",
             ],
+            film=FILM,
             pictures=[Picture(pictures["scores"], alt="Error of each method divided by that of copying, by frame")],
             tables=[frames_table(result)],
         ),
@@ -55,6 +64,7 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
             pictures=[Picture(pictures["places"], alt="Error by steps ahead, a frame, and a map of better and worse")],
             tables=[rollout_table(result)] if result.rollouts else [],
         ),
+        _events_section(result, pictures),
         Section(
             title="Stills",
             text=["Errors are coloured: orange where the prediction is too bright, blue where it is too dark."],
@@ -67,6 +77,38 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
         claims=frame_claims(result),
         sections=sections,
         facts=_facts(result, facts),
+    )
+
+
+def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Section:
+    """What happened in the film, and when."""
+    once = f"{1 / result.settings.false_alarms:,.0f}"
+    text = [
+        "A cut is a frame that PSMT takes for the first of another scene, a flash one after which the old picture is "
+        f"back within a few frames. Any other surprise is listed only if a film that goes on as this one did would "
+        f"bring one as large in at most one of {once} frames; that takes 100 frames to know. Sizes are errors of the "
+        "prediction in units of what is usual. All are in events.csv.",
+        events_told(result),
+    ]
+    n_hidden = len(result.events) - MOST_EVENTS
+    largest = sorted(sorted(result.events, key=lambda event: -event.size)[:MOST_EVENTS])
+    rows = [
+        [
+            Cell(event.kind),
+            Cell(f"{event.frame:,}"),
+            Cell(f"{event.time:.2f}" if math.isfinite(event.time) else "–"),
+            Cell(f"{event.size:.3g}"),
+        ]
+        for event in largest
+    ]
+    caption = "Events" if n_hidden <= 0 else f"The {MOST_EVENTS} largest of {len(result.events):,} events"
+    return Section(
+        title="Events",
+        text=text,
+        pictures=[Picture(pictures["events"], alt="Frames before, at, and expected at the largest events")]
+        if result.event_stills
+        else [],
+        tables=[Table(caption, ("kind", "frame", "time, s", "size"), rows)] if rows else [],
     )
 
 
@@ -127,9 +169,7 @@ def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
             f"{result.start:,}, predicted {result.start + 1:,} to {result.start + result.horizon:,}",
         ),
         Fact("Colour", "luma is predicted and scored; the colours shown are those of the frame before"),
-        Fact(
-            "Model", f"{settings.extrapolation}, M = {settings.n_atoms:,}, α = {settings.alpha:g}, seed {settings.seed}"
-        ),
+        Fact("Model", f"{settings.extrapolation}, prior {settings.prior or 'none'}"),
         Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second of PSMT alone"),
         Fact("In all", f"{seconds(film.seconds)} for all methods, scores, and the film"),
         Fact("Version", f"psmt {psmt.__version__}"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.evaluation import FrameRow, RolloutRow
+from psmt.experiments.predict_video.events import Event, EventStill
 from psmt.experiments.predict_video.settings import VideoSettings
 
 
@@ -39,15 +40,18 @@ class VideoResult:
     rows: list[FrameRow]
     rollouts: list[RolloutRow]
     stills: dict[str, Still]
-    """The frames in which PSMT gained most ('best') and least ('worst') on copying, and the 'last' one."""
+    """The frames with the lowest ('best') and highest ('worst') ratio of PSMT's error to copying, and the 'last'."""
     error_maps: dict[str, NDArray[np.float64]]
     """Mean squared error (height, width) of each pixel, by method."""
     seconds: dict[str, float]
     """Per frame, by method: to predict it and to learn from it."""
     learning: float
     """Seconds that fitting took."""
-    segments: tuple[Path, ...] = ()
-    """Files that are the film of what was painted, one after the other."""
+    events: list[Event] = field(default_factory=list)
+    event_stills: list[EventStill] = field(default_factory=list)
+    """Of the largest events, in order."""
+    segments: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    """Files that make a film, one after the other, by the name of the film."""
 
     @property
     def horizon(self) -> int:

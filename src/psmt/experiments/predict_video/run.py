@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice
@@ -14,6 +14,7 @@ import numpy as np
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, Step, score_stream
 from psmt.experiments.predict_video.checkpoint import Checkpoint
+from psmt.experiments.predict_video.events import EventWatch
 from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
@@ -30,8 +31,8 @@ PAST_BYTES = 1 << 28
 STRETCH = 100
 """Frames from one checkpoint to the next."""
 
-Sink = Callable[[Step, ColourFrame, ColourFrame], Picture | None]
-"""Called with each step, and with the frame that came and the one before in colour; gives a picture for the film."""
+Sink = Callable[[Step, ColourFrame, ColourFrame], Mapping[str, Picture]]
+"""Called with each step, and with the frame that came and the one before in colour; gives pictures, by film."""
 
 Begin = Callable[[Levels, int | None, Sequence[FrameRow]], Sink]
 """Called with the past frames (time, height, width), with the number of frames to come, if that is known, and with
@@ -71,7 +72,7 @@ def predict_video(
     every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
     progress = silent if run is None else run.progress
     methods = settings.methods()
-    gathered = Gathered(shape, tuple(methods))
+    gathered = Gathered(shape, tuple(methods), EventWatch(film.fps, settings.false_alarms))
     with ExitStack() as stack:
         checkpoint, resumed = None, False
         if run is not None:
@@ -130,7 +131,9 @@ def predict_video(
         error_maps={name: total / gathered.n for name, total in gathered.errors.items()},
         seconds={name: total / gathered.n for name, total in gathered.seconds.items()},
         learning=gathered.learning,
-        segments=() if checkpoint is None else tuple(checkpoint.segments),
+        events=gathered.watch.events,
+        event_stills=gathered.watch.stills,
+        segments={} if checkpoint is None else {film: (*paths,) for film, paths in checkpoint.segments.items()},
     )
 
 
@@ -169,7 +172,7 @@ def _fit(methods: Collection[FrameMethod], past: Levels, progress: Progress) -> 
     return perf_counter() - began
 
 
-def _ignore(picture: Picture | None) -> None:
+def _ignore(pictures: Mapping[str, Picture]) -> None:
     """Keep no picture."""
 
 

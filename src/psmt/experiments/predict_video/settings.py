@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from numpy.typing import NDArray
 
 from psmt.errors import NotEnoughFramesError
+from psmt.surprise import SurpriseAlarm
 from psmt.types import Predictor, Result
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, each
+from psmt.validation import Constraint, allowing, check_parameters, choice, count, each, real
 from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS, FramePSMT
 
 FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
@@ -45,16 +46,21 @@ class VideoSettings:
     """K: frames that are predicted. None: as far as the film goes, but HORIZON at the most."""
     window: int = LEARN
     """Frames before the start that are learned from, at the most."""
-    n_atoms: int = 256
-    alpha: float = 0.2
     extrapolation: str = "phase"
-    seed: int = 0
+    prior: str | None = "default"
+    """What other films have taught, as in `FramePSMT`."""
     baselines: tuple[str, ...] = ()
     """Those of SLOW_BASELINES that take part."""
     rollout: int = 10
     """Frames that each method predicts by itself, now and then."""
     every: int | None = None
     """Frames from the beginning of one rollout to that of the next. None: a tenth of the horizon, but 10 to 50."""
+    false_alarms: float = 1e-3
+    """Share of the frames of a film without events that are taken for surprises."""
+    device: str = "cpu"
+    """Where PSMT makes and weighs its candidates."""
+    raw: str | None = None
+    """File for the film of plain predictions."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "start": allowing(None, count(LEAST)),
@@ -64,17 +70,17 @@ class VideoSettings:
         "every": allowing(None, count()),
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
         "baselines": each(choice(*SLOW_BASELINES)),
+        "false_alarms": real(open_bound=True),
     }
 
     def __post_init__(self) -> None:
         """Check what can be checked without a film."""
         check_parameters(self, self._parameter_constraints)
+        SurpriseAlarm(self.false_alarms)
 
     def methods(self) -> dict[str, FrameMethod]:
         """All that is compared, not yet fitted."""
-        psmt = FramePSMT(
-            n_atoms=self.n_atoms, alpha=self.alpha, extrapolation=self.extrapolation, random_state=self.seed
-        )
+        psmt = FramePSMT(extrapolation=self.extrapolation, prior=self.prior, device=self.device)
         taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.baselines or not entry.slow)
         return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 

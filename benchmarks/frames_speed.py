@@ -1,0 +1,73 @@
+"""How many frames a second does `FramePSMT` predict and learn from?
+
+    python -m benchmarks.frames_speed [--device cuda] [--sizes 200x200 640x360 1920x1080] [--frames 30]
+
+Each frame is received and the next one predicted, with two threads on a CPU. Copies of the built-in film are put side
+by side for frames larger than it. The first frames compile and warm up, and are not counted. Times are of the wall
+clock: run it on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from benchmarks.measure import THREADS, pinned
+from benchmarks.page import machine, table, write_section
+from psmt import FramePSMT, open_frames
+from psmt.types import Levels
+
+WARM = 8
+"""Frames that are fitted to, and that many more before the clock starts."""
+TARGETS = {
+    "cpu": {"200x200": 30, "640x360": 6},
+    "cuda": {"200x200": 200, "640x360": 60, "1920x1080": 15},
+}
+
+
+def film(width: int, height: int, n_frames: int) -> Levels:
+    """Frames (n_frames, height, width) of the built-in film, repeated to the size, with a little noise."""
+    side = min(max(width, height), 400)
+    frames = open_frames(f"builtin:glide?frames={n_frames}&size={side}&noise=0.05")
+    times = -(-height // side), -(-width // side)
+    return np.array([np.tile(frame, times)[:height, :width] for frame in frames])
+
+
+def rate(frames: Levels, device: str) -> float:
+    """Frames per second of a model on a device."""
+    model = FramePSMT(device=device).fit(frames[:WARM])
+    for frame in frames[WARM : 2 * WARM]:
+        model.update(frame).predict()
+    begin = time.perf_counter()
+    for frame in frames[2 * WARM :]:
+        model.update(frame).predict()  # which ends only when the prediction is on the host
+    return (len(frames) - 2 * WARM) / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    """Measure, print, and write the section of benchmarks/README.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--sizes", nargs="*", default=None)
+    parser.add_argument("--frames", type=int, default=30)
+    given = parser.parse_args()
+    targets = TARGETS.get(given.device.split(":")[0], {})
+    lines = []
+    for size in given.sizes or list(targets):
+        width, height = map(int, size.split("x"))
+        with pinned(THREADS):
+            reached = rate(film(width, height, 2 * WARM + given.frames), given.device)
+        aim = targets.get(size)
+        held = "" if aim is None else "yes" if reached >= aim else "**no**"
+        lines.append([size, f"{reached:.1f}", "" if aim is None else f"{aim}", held])
+        print(f"{given.device} {size}: {reached:.1f} frames a second", flush=True)
+    name = given.device.split(":")[0]
+    text = [f"### Frames a second, {name}", "    python -m benchmarks.frames_speed --device " + name]
+    text += [table(["size", "reached", "target", "held"], lines), machine()]
+    write_section(f"frames-speed-{name}", "\n\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

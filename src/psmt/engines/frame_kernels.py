@@ -1,0 +1,181 @@
+"""What an engine gives for whole frames: tiles and their spectra, least squares by cell, and weighted sums.
+
+All arrays are an engine's own, in float32 (or complex64): grey levels have few digits, and what is summed over a cell
+is a few dozen numbers. What must be exact, the common weights of all cells, is solved in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.types import AnyArray, Array, Ints, Levels
+
+Complex = NDArray[np.complex64]
+
+
+def hann(size: int) -> Array:
+    """Hann window (size,), sampled between its zeros so that no pixel is lost."""
+    return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Where overlapping square tiles lie in a frame that is continued by its mirror image.
+
+    Every pixel lies in the same number of tiles, and frames smaller than a tile need no other treatment. Two are equal
+    if their numbers are: engines keep what they make of them.
+
+    Parameters
+    ----------
+    shape : (height, width)
+        Of the frames.
+    size : int
+        Side of a tile, a multiple of `stride`.
+    stride : int
+        Distance between neighbouring tiles.
+    """
+
+    shape: tuple[int, int]
+    size: int
+    stride: int
+
+    def __post_init__(self) -> None:
+        if self.size % self.stride:
+            raise ValueError(
+                f"size={self.size} is not a multiple of stride={self.stride}; use a stride that divides it"
+            )
+
+    @property
+    def lead(self) -> int:
+        """Rows, and columns, of mirror image before the frame."""
+        return self.size - self.stride
+
+    @cached_property
+    def mirrored(self) -> tuple[Ints, Ints]:
+        """Rows and columns of the frame that those of the continued frame show."""
+        ends = ((self.lead, self.lead + -(length + self.lead) % self.stride) for length in self.shape)
+        down, right = (np.pad(np.arange(n), end, mode="symmetric") for n, end in zip(self.shape, ends, strict=True))
+        return down, right
+
+    @cached_property
+    def layout(self) -> tuple[int, int]:
+        """Rows and columns of tiles."""
+        down, right = ((len(indices) - self.size) // self.stride + 1 for indices in self.mirrored)
+        return down, right
+
+    @cached_property
+    def window(self) -> Levels:
+        """Hann window (size, size)."""
+        return np.outer(hann(self.size), hann(self.size)).astype(np.float32)
+
+    @cached_property
+    def weight(self) -> Levels:
+        """Sum (height, width) of the squared windows over each pixel, which overlap-add is divided by."""
+        sums = []
+        for n_tiles, length in zip(self.layout, self.shape, strict=True):
+            total = np.zeros((n_tiles - 1) * self.stride + self.size)
+            for k in range(n_tiles):
+                total[k * self.stride : k * self.stride + self.size] += hann(self.size) ** 2
+            sums.append(total[self.lead : self.lead + length])
+        return np.outer(*sums).astype(np.float32)
+
+
+class FrameKernels(Protocol):
+    """Kernels for whole frames on one kind of hardware."""
+
+    # Arrays
+
+    def levels(self, values: ArrayLike) -> AnyArray:
+        """Own array of float32 with these values, or of complex64 where they are complex."""
+
+    def numpy(self, values: AnyArray) -> AnyArray:
+        """A NumPy array with the values of an own one."""
+
+    # Short-space Fourier transform
+
+    def cut(self, frame: Levels, tiles: Tiles) -> Levels:
+        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
+
+    def join(self, parts: Levels, tiles: Tiles) -> Levels:
+        """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
+
+    def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
+        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
+
+    def next_spectra(
+        self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]
+    ) -> tuple[Complex, tuple[Complex, ...]]:
+        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
+
+    def advanced(self, old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+        """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra.
+
+        Where there is no phase, coefficients stay as they are.
+        """
+
+    def turned(self, old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
+        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+
+    # Motion
+
+    def flow(self, before: Levels, now: Levels) -> Levels:
+        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
+
+    def moved(self, frame: Levels, flow: Levels) -> Levels:
+        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
+
+    # Detail
+
+    def bands(self, changes: Levels, widths: tuple[float, ...]) -> Levels:
+        """Changes (n, height, width) in bands (n_widths + 1, n, height, width), fine first, which add up to them.
+
+        They are differences of Gaussians, each applied to what the one before has left; the frame goes on beyond its
+        edge as its mirror image.
+        """
+
+    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels) -> Levels:
+        """Levels (n, height, width) of the pixels so far (down, right) of each, less `base`; the edge goes on."""
+
+    # Cells: squares of `cell` pixels
+
+    def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> tuple[Levels, Levels]:
+        """Inner products by cell of candidates (n, height, width), with each other and with the change (height, width).
+
+        (rows, columns, n, n) and (rows, columns, n).
+        """
+
+    def add_moments(
+        self, gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: int
+    ) -> None:
+        """Scale moments by `kept` and add `cell_moments`, times the weight, to them in place."""
+
+    def cell_energy(self, change: Levels, cell: int) -> Levels:
+        """Sum of squares (rows, columns) of a change (height, width) by cell."""
+
+    def cell_weights(
+        self,
+        gram: Levels,
+        match: Levels,
+        ridge: float,
+        prior: float,
+        known: tuple[Levels, Levels] | None,
+        rows: slice = slice(None),
+    ) -> Levels:
+        """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
+
+        Pooling is by the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
+        candidate, in the cell and on average, and pulls to the common weights of all cells. These are pulled to zero by
+        `prior` times the energy. What is `known` beforehand, (n, n) and (n,) on the host, is added to their moments.
+        Only these `rows` of cells, which lie together, are solved for.
+        """
+
+    def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
+        """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
+
+        Weights hold at the centres of cells and are interpolated bilinearly between them.
+        """

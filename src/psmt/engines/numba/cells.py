@@ -1,0 +1,241 @@
+"""Least squares by cell: moments, weights pooled over neighbouring cells, and sums with interpolated weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psmt.compiled import njit
+from psmt.engines.numba.fan_out import in_threads
+from psmt.types import Array, Levels
+
+_ROWS = 3
+"""Rows of cells that one thread takes at a time."""
+
+_NONE = np.float32(1e-36)
+"""What is left of an energy up to this, next to the least that float32 holds with all its digits, is nothing."""
+
+
+def add_moments(
+    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: int
+) -> None:
+    """Scale moments (rows, columns, n, n) and (rows, columns, n) by `kept` and add those of a frame, in place."""
+    n_rows, n_columns, n = match.shape
+
+    def add(rows: slice) -> None:
+        seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell * cell), np.float32)
+        _gather(candidates, change, rows.start, cell, seen)
+        # The change is one more candidate: one product gives all moments.
+        found = seen[:, :, :n] @ seen.swapaxes(2, 3)
+        _fade_in(gram[rows], match[rows], np.float32(kept), np.float32(weight), found)
+
+    in_threads(add, n_rows, _ROWS)
+
+
+def cell_energy(change: Levels, cell: int) -> Levels:
+    """Sum of squares (rows, columns) of a change (height, width) by cell."""
+    energy: Levels = np.zeros([-(-length // cell) for length in change.shape], np.float32)
+    _add_energy(change, cell, energy)
+    return energy
+
+
+def cell_weights(
+    gram: Levels,
+    match: Levels,
+    ridge: float,
+    prior: float,
+    known: tuple[Levels, Levels] | None,
+    rows: slice = slice(None),
+) -> Levels:
+    """Ridge-regression weights (rows, columns, n), pulled to the common ones; see `FrameKernels.cell_weights`."""
+    n_rows, n_columns, n = match.shape
+    # Pooling leaves the mean as it is. Sums over a row of cells in float32, over rows in float64.
+    whole, common_match = (
+        part.sum(axis=1).astype(np.float64).sum(axis=0) / (n_rows * n_columns) for part in (gram, match)
+    )
+    if known is not None:
+        whole, common_match = whole + known[0], common_match + known[1]
+    common, usual, floor = common_weights(whole, common_match, prior)
+    weights: Levels = np.empty_like(match[rows])
+    first = rows.indices(n_rows)[0]
+    in_threads(
+        lambda part: _solve_cells(
+            gram.reshape(n_rows, n_columns, n * n),
+            match,
+            common.astype(np.float32),
+            (ridge * usual + floor).astype(np.float32),
+            np.float32(ridge),
+            first + part.start,
+            weights[part],
+        ),
+        len(weights),
+        _ROWS,
+    )
+    return weights
+
+
+def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
+    """Weights (n,) of all groups together, the usual energy (n,) of candidates, and a floor for energies.
+
+    Candidates that never moved anything have no energy: the floor leaves their weights at zero.
+    """
+    usual = np.diagonal(whole)
+    floor = 1e-6 * float(usual.mean()) + 1e-30
+    common = np.linalg.solve(whole + np.diag(prior * usual + floor), match).astype(np.float64)
+    return common, usual, floor
+
+
+def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
+    """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n), interpolated bilinearly."""
+    total: Levels = np.zeros(candidates.shape[1:], np.float32)
+    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), _ROWS * cell)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _gather(candidates: Levels, change: Levels, first: int, cell: int, seen: Levels) -> None:
+    """Fill rows of cells (rows, columns, n + 1, pixels) from candidates and, last, the change; zero beyond them."""
+    n, height, width = candidates.shape
+    rows, columns, _, _ = seen.shape
+    for r in range(rows):
+        for k in range(n + 1):
+            source = change if k == n else candidates[k]
+            for i in range(cell):
+                y = (first + r) * cell + i
+                for c in range(columns):
+                    into = seen[r, c, k, i * cell : (i + 1) * cell]
+                    inside = max(min(width - c * cell, cell), 0) if y < height else 0
+                    for j in range(inside):
+                        into[j] = source[y, c * cell + j]
+                    for j in range(inside, cell):
+                        into[j] = 0
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _fade_in(gram: Levels, match: Levels, kept: np.float32, weight: np.float32, found: Levels) -> None:
+    """Add found moments (rows, columns, n, n + 1), the last with the change, to those that have faded."""
+    rows, columns, n = match.shape
+    for r in range(rows):
+        for c in range(columns):
+            for k in range(n):
+                into, new = gram[r, c, k], found[r, c, k]
+                for j in range(n):
+                    into[j] = kept * into[j] + weight * new[j]
+                match[r, c, k] = kept * match[r, c, k] + weight * new[n]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add_energy(change: Levels, cell: int, energy: Levels) -> None:
+    height, width = change.shape
+    for y in range(height):
+        row = energy[y // cell]
+        for c in range(row.size):
+            total = np.float32(0.0)
+            for x in range(c * cell, min((c + 1) * cell, width)):
+                total += change[y, x] * change[y, x]
+            row[c] += total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None:
+    """Fill the mean (n,) of three arrays with the weights (1, 2, 1) / 4."""
+    for k in range(into.size):
+        into[k] = np.float32(0.25) * (before[k] + after[k]) + np.float32(0.5) * here[k]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _solve_cells(
+    gram: Levels, match: Levels, common: Levels, pull: Levels, ridge: np.float32, first: int, weights: Levels
+) -> None:
+    """Fill the weights (rows, columns, n) of rows of cells from moments (rows, columns, n n) and (rows, columns, n)."""
+    rows, columns, n = weights.shape
+    own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
+    # Columns pooled with those above and below: the last three are at hand.
+    grams, matches = np.empty((3, n * n), np.float32), np.empty((3, n), np.float32)
+    for r in range(rows):
+        y = first + r
+        above, below = max(y - 1, 0), min(y + 1, gram.shape[0] - 1)
+        for c in range(-1, columns):
+            if c + 1 < columns:
+                slot = (c + 1) % 3
+                _binomial(gram[above, c + 1], gram[y, c + 1], gram[below, c + 1], grams[slot])
+                _binomial(match[above, c + 1], match[y, c + 1], match[below, c + 1], matches[slot])
+            if c >= 0:
+                before, after = max(c - 1, 0) % 3, min(c + 1, columns - 1) % 3
+                _binomial(grams[before], grams[c % 3], grams[after], own)
+                _binomial(matches[before], matches[c % 3], matches[after], right)
+                for k in range(n):
+                    penalty = pull[k] + ridge * own[k * n + k]
+                    own[k * n + k] += penalty
+                    right[k] += penalty * common[k]
+                _solve_positive(own.reshape(n, n), right)
+                weights[r, c] = right
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _solve_positive(own: Levels, right: Levels) -> None:
+    """Solve a positive system, in place, by the Cholesky factor ``U' U`` of its upper triangle (n, n).
+
+    Row by row, less the share of four rows above at a time: what is read from memory is read once for four products. An
+    unknown that nothing is left of, after rounding, is zero.
+    """
+    n = right.size
+    for i in range(n):
+        into = own[i]
+        whole = i - i % 4
+        for k in range(0, whole, 4):
+            one, two, three, four = own[k], own[k + 1], own[k + 2], own[k + 3]
+            a, b, c, d = one[i], two[i], three[i], four[i]
+            for j in range(i, n):
+                into[j] -= a * one[j] + b * two[j] + c * three[j] + d * four[j]
+        for k in range(whole, i):
+            one, a = own[k], own[k, i]
+            for j in range(i, n):
+                into[j] -= a * one[j]
+        pivot = into[i]
+        inverse = np.float32(1.0) / np.sqrt(pivot) if pivot > _NONE else np.float32(0.0)
+        total = right[i]
+        for k in range(i):
+            total -= own[k, i] * right[k]
+        right[i] = total * inverse
+        for j in range(i + 1, n):
+            into[j] *= inverse
+        into[i] = inverse  # which is all that is asked of it
+    for k in range(n - 1, -1, -1):
+        row, total = own[k], right[k]
+        for j in range(k + 1, n):
+            total -= row[j] * right[j]
+        right[k] = total * row[k]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, total: Levels) -> None:
+    """Add up rows of candidates (n, height, width) from the first on, with interpolated weights, in `total`."""
+    n = candidates.shape[0]
+    tall, width = total.shape
+    rows, columns, _ = weights.shape
+    column = np.empty((n, columns), np.float32)
+    way = ((np.arange(cell) + 0.5) / cell).astype(np.float32)
+    half = cell // 2
+    for i in range(tall):
+        y = first + i
+        position = min(max((y + 0.5) / cell - 0.5, 0.0), rows - 1.0)
+        above = int(position)
+        below = min(above + 1, rows - 1)
+        down = np.float32(position - above)
+        for c in range(columns):
+            for k in range(n):
+                column[k, c] = weights[above, c, k] + down * (weights[below, c, k] - weights[above, c, k])
+        into = total[i]
+        for k in range(n):
+            seen, own = candidates[k, y], column[k]
+            # Between two centres the weight is a straight line; before the first and after the last it is level.
+            for c in range(columns + 1):
+                here = own[max(c - 1, 0)]
+                step = own[min(c, columns - 1)] - here
+                start = c * cell - half
+                if start >= 0 and start + cell <= width:
+                    for j in range(cell):
+                        into[start + j] += seen[start + j] * (here + way[j] * step)
+                else:
+                    for j in range(max(-start, 0), min(cell, width - start)):
+                        into[start + j] += seen[start + j] * (here + way[j] * step)

@@ -1,0 +1,194 @@
+"""Tiles of a frame, their spectra and the way back: a stretch of tile rows at a time, so that it stays in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.fft
+
+from psmt.compiled import njit
+from psmt.engines.frame_kernels import Complex, Tiles
+from psmt.engines.numba.fan_out import in_threads
+from psmt.types import Levels
+
+_STRETCHES = 8
+"""Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""
+
+_NONE = np.float32(1e-36)
+"""Squares up to this, next to the least that float32 holds with all its digits, are none: roots have no inverse."""
+
+
+def cut(frame: Levels, tiles: Tiles) -> Levels:
+    """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
+    padded = _continued(frame, tiles)
+    found: Levels = np.empty((*tiles.layout, tiles.size, tiles.size), np.float32)
+    in_threads(lambda rows: _cut(padded, tiles.window, tiles.stride, rows.start, found[rows]), *_shared(tiles))
+    return found
+
+
+def join(parts: Levels, tiles: Tiles) -> Levels:
+    """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
+    frame: Levels = _overlap_added(lambda _, rows: parts[rows], 1, tiles)[0]
+    return frame
+
+
+def next_spectra(
+    frame: Levels, tiles: Tiles, before: Complex | None, cross: tuple[Complex, ...], kept: tuple[float, ...]
+) -> tuple[Complex, tuple[Complex, ...]]:
+    """Spectra of a frame, and the faded cross-spectra with those `before`."""
+    padded = _continued(frame, tiles)
+    now = np.empty((*tiles.layout, tiles.size, tiles.size // 2 + 1), np.complex64)
+    faded = tuple(np.empty_like(now) for _ in cross)
+
+    def transform(rows: slice) -> None:
+        part: Levels = np.empty((rows.stop - rows.start, tiles.layout[1], tiles.size, tiles.size), np.float32)
+        _cut(padded, tiles.window, tiles.stride, rows.start, part)
+        now[rows] = scipy.fft.rfft2(part, workers=1)
+        for memory, old, new in zip(kept, cross, faded, strict=True):
+            assert before is not None
+            _faded_sum(np.float32(memory), _flat(old[rows]), _flat(now[rows]), _flat(before[rows]), _flat(new[rows]))
+
+    in_threads(transform, *_shared(tiles))
+    return now, faded
+
+
+def advanced(old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+    """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
+
+    def turned_back(which: int, rows: slice) -> Levels:
+        change = np.empty_like(now[rows])
+        _phase_advance(_flat(old[which][rows]), _flat(now[rows]), _flat(cross[which][rows]), _flat(change))
+        back: Levels = scipy.fft.irfft2(change, s=(tiles.size, tiles.size), workers=1, overwrite_x=True)
+        return back
+
+    return _overlap_added(turned_back, len(cross), tiles)
+
+
+def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
+    """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+    mixed = np.empty_like(now)
+
+    def mix(rows: slice) -> None:
+        parts = (_flat(spectra[rows]) for spectra in (old, now, cross, mixed))
+        _turn(np.float32(kept), *parts)
+
+    in_threads(mix, len(now), -(-len(now) // _STRETCHES))
+    return mixed
+
+
+def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:
+    """Weighted overlap-add (n, height, width) of n sets of tiles, of which `part_of` gives some rows."""
+    n_rows, chunk = _shared(tiles)
+    n_chunks = -(-n_rows // chunk)
+    sums: list[Levels] = [np.empty((0, 0), np.float32)] * (n * n_chunks)
+
+    def add(item: slice) -> None:
+        which, k = divmod(item.start, n_chunks)
+        rows = slice(k * chunk, min((k + 1) * chunk, n_rows))
+        tall = (rows.stop - rows.start - 1) * tiles.stride + tiles.size
+        total: Levels = np.zeros((tall, len(tiles.mirrored[1])), np.float32)
+        _add(part_of(which, rows), tiles.window, tiles.stride, total)
+        sums[item.start] = total
+
+    in_threads(add, n * n_chunks, 1)
+    frames: Levels = np.empty((n, *tiles.shape), np.float32)
+    across = slice(tiles.lead, tiles.lead + tiles.shape[1])
+    for which in range(n):
+        whole: Levels = np.zeros((len(tiles.mirrored[0]), tiles.shape[1]), np.float32)
+        for k in range(n_chunks):
+            part = sums[which * n_chunks + k]
+            top = k * chunk * tiles.stride
+            whole[top : top + len(part)] += part[:, across]
+        np.divide(whole[tiles.lead : tiles.lead + tiles.shape[0]], tiles.weight, out=frames[which])
+    return frames
+
+
+def _continued(frame: Levels, tiles: Tiles) -> Levels:
+    """The frame with its mirror images around it."""
+    down, right = tiles.mirrored
+    continued: Levels = frame[np.ix_(down, right)]
+    return continued
+
+
+def _shared(tiles: Tiles) -> tuple[int, int]:
+    """Tile rows, and how many of them make a stretch."""
+    return tiles.layout[0], -(-tiles.layout[0] // _STRETCHES)
+
+
+def _flat(spectra: Complex) -> Levels:
+    """Real and imaginary parts in turn (2 n,) of contiguous spectra, without a copy."""
+    flat: Levels = spectra.reshape(-1).view(np.float32)
+    return flat
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
+    """Fill tiles (rows, columns, size, size), of which the first row is that of number `first`, from a padded frame."""
+    rows, columns, size, _ = tiles.shape
+    whole = window.sum()
+    for r in range(rows):
+        top = (first + r) * stride
+        for c in range(columns):
+            left = c * stride
+            mean = np.float32(0.0)
+            for i in range(size):
+                seen = padded[top + i, left : left + size]
+                for j in range(size):
+                    mean += window[i, j] * seen[j]
+            mean /= whole
+            for i in range(size):
+                seen = padded[top + i, left : left + size]
+                for j in range(size):
+                    tiles[r, c, i, j] = window[i, j] * (seen[j] - mean)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
+    """Add tiles (rows, columns, size, size), seen through the window once more, where they were cut."""
+    rows, columns, size, _ = tiles.shape
+    for r in range(rows):
+        for c in range(columns):
+            for i in range(size):
+                row = total[r * stride + i, c * stride : c * stride + size]
+                for j in range(size):
+                    row[j] += window[i, j] * tiles[r, c, i, j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
+    """Fill ``cross = kept * old + now * conj(before)``; complex numbers as pairs."""
+    for k in range(now.size // 2):
+        i = 2 * k
+        cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
+        cross[i + 1] = kept * old[i + 1] + now[i + 1] * before[i] - now[i] * before[i + 1]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _phase_advance(old: Levels, now: Levels, cross: Levels, change: Levels) -> None:
+    """Fill ``turn * old - now`` with the turn of `cross`, none where that is zero; pairs."""
+    one = np.float32(1.0)
+    for k in range(now.size // 2):
+        i = 2 * k
+        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
+        seen = square > _NONE
+        inverse = one / np.sqrt(square if seen else one)
+        cosine = cross[i] * inverse if seen else one
+        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        change[i] = old[i] * cosine - old[i + 1] * sine - now[i]
+        change[i + 1] = old[i] * sine + old[i + 1] * cosine - now[i + 1]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _turn(kept: np.float32, old: Levels, now: Levels, cross: Levels, mixed: Levels) -> None:
+    """Fill ``now + kept * (turn * old - now)`` with the turn of `cross`, none where that is zero; pairs."""
+    one = np.float32(1.0)
+    for k in range(now.size // 2):
+        i = 2 * k
+        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
+        seen = square > _NONE
+        inverse = one / np.sqrt(square if seen else one)
+        cosine = cross[i] * inverse if seen else one
+        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        mixed[i] = now[i] + kept * (old[i] * cosine - old[i + 1] * sine - now[i])
+        mixed[i + 1] = now[i + 1] + kept * (old[i] * sine + old[i + 1] * cosine - now[i + 1])

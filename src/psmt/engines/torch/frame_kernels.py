@@ -1,0 +1,202 @@
+"""Kernels for whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
+
+Each is a handful of launches, whatever the number of tiles and cells, and none looks at a result on the host.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter1d
+from torch import Tensor
+
+from psmt.engines.frame_kernels import Tiles
+from psmt.engines.torch.flow import flow_between, moved
+from psmt.types import AnyArray
+
+
+class TorchFrameKernels:
+    """Kernels whose arrays are tensors of float32 and complex64 on the device.
+
+    What depends on the size of frames alone (windows, places of pixels, filters) is made once and kept there.
+    """
+
+    def __init__(self, place: torch.device) -> None:
+        self._place = place
+        self._window = lru_cache(8)(lambda tiles: self.levels(tiles.window))
+        self._weight = lru_cache(8)(lambda tiles: self.levels(tiles.weight))
+        self._mirrored = lru_cache(8)(lambda tiles: tuple(map(self._indices, tiles.mirrored)))
+        self._gaussian = lru_cache(8)(
+            lambda n, width: self.levels(gaussian_filter1d(np.eye(n), width, axis=0, mode="reflect"))
+        )
+        self._shifted = lru_cache(8)(self._places_of_neighbours)
+
+    def __reduce__(self) -> tuple[type[TorchFrameKernels], tuple[torch.device]]:
+        # What is kept on the device is made again where it is needed.
+        return TorchFrameKernels, (self._place,)
+
+    def levels(self, values: ArrayLike) -> Tensor:
+        """Own tensor of float32 with these values, or of complex64 where they are complex."""
+        if isinstance(values, Tensor):
+            return values
+        given = np.asarray(values)
+        dtype = np.complex64 if np.iscomplexobj(given) else np.float32
+        return torch.from_numpy(np.require(given, dtype, ["C", "W"])).to(self._place)
+
+    def numpy(self, values: Tensor) -> AnyArray:
+        """A NumPy array with the values of an own tensor."""
+        return np.asarray(values.cpu().numpy())
+
+    def cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
+        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
+        down, right = self._mirrored(tiles)
+        window = self._window(tiles)
+        padded = frame.index_select(0, down).index_select(1, right)
+        raw = padded.unfold(0, tiles.size, tiles.stride).unfold(1, tiles.size, tiles.stride)
+        means = torch.einsum("rcij,ij->rc", raw, window / window.sum())
+        return (raw - means[:, :, None, None]) * window
+
+    def join(self, parts: Tensor, tiles: Tiles) -> Tensor:
+        """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
+        return self._joined(parts[None], tiles)[0]
+
+    def spectra(self, frame: Tensor, tiles: Tiles) -> Tensor:
+        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
+        return torch.fft.rfft2(self.cut(frame, tiles))
+
+    def next_spectra(
+        self, frame: Tensor, tiles: Tiles, before: Tensor, cross: tuple[Tensor, ...], kept: tuple[float, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
+        now = self.spectra(frame, tiles)
+        turn = now * before.conj()
+        return now, tuple(torch.add(turn, old, alpha=memory) for memory, old in zip(kept, cross, strict=True))
+
+    def advanced(self, old: tuple[Tensor, ...], now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
+        """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
+        change = torch.stack([one * _turn(by) - now for one, by in zip(old, cross, strict=True)])
+        return self._joined(torch.fft.irfft2(change, s=(tiles.size, tiles.size)), tiles)
+
+    def turned(self, old: Tensor, now: Tensor, cross: Tensor, kept: float) -> Tensor:
+        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
+        return torch.lerp(now, old * _turn(cross), kept)
+
+    def flow(self, before: Tensor, now: Tensor) -> Tensor:
+        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
+        return flow_between(before, now)
+
+    def moved(self, frame: Tensor, flow: Tensor) -> Tensor:
+        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
+        return moved(frame, flow)
+
+    def bands(self, changes: Tensor, widths: tuple[float, ...]) -> Tensor:
+        """Changes (n, height, width) in bands (n_widths + 1, n, height, width), fine first, which add up to them."""
+        # Products with matrices that mirror at the edge, not convolutions, which may round to ten bits.
+        parts = []
+        for width in widths:
+            down, right = (self._gaussian(length, width) for length in changes.shape[1:])
+            smooth = down @ changes @ right.mT
+            parts.append(changes - smooth)
+            changes = smooth
+        return torch.stack([*parts, changes])
+
+    def neighbours(self, frame: Tensor, offsets: tuple[tuple[int, int], ...], base: Tensor) -> Tensor:
+        """Levels (n, height, width) of the pixels so far (down, right) of each, less `base`; the edge goes on."""
+        places = self._shifted(tuple(frame.shape), offsets)
+        return frame.reshape(-1).index_select(0, places).reshape(len(offsets), *frame.shape) - base
+
+    def cell_moments(self, candidates: Tensor, change: Tensor, cell: int) -> tuple[Tensor, Tensor]:
+        """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""
+        n = len(candidates)
+        seen = self._split(torch.cat([candidates, change[None]]), cell)
+        found = seen[:, :, :n] @ seen.mT
+        return found[..., :n], found[..., n]
+
+    def add_moments(
+        self, gram: Tensor, match: Tensor, kept: float, candidates: Tensor, change: Tensor, weight: float, cell: int
+    ) -> None:
+        """Scale moments by `kept` and add `cell_moments`, times the weight, to them in place."""
+        new_gram, new_match = self.cell_moments(candidates, change, cell)
+        gram.mul_(kept).add_(new_gram, alpha=weight)
+        match.mul_(kept).add_(new_match, alpha=weight)
+
+    def cell_energy(self, change: Tensor, cell: int) -> Tensor:
+        """Sum of squares (rows, columns) of a change (height, width) by cell."""
+        return self._split(change[None], cell).square().sum(dim=(2, 3))
+
+    def cell_weights(
+        self,
+        gram: Tensor,
+        match: Tensor,
+        ridge: float,
+        prior: float,
+        known: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+        rows: slice = slice(None),
+    ) -> Tensor:
+        """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around."""
+        # Pooling leaves the mean as it is.
+        whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in (gram, match))
+        if known is not None:
+            whole, right = whole + self.levels(known[0]), right + self.levels(known[1])
+        usual = whole.diagonal()
+        floor = 1e-6 * usual.mean() + 1e-30
+        common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
+        own, own_match = _pooled(gram)[rows], _pooled(match)[rows]
+        pull = (ridge * usual + floor).float() + ridge * own.diagonal(dim1=2, dim2=3)
+        own.diagonal(dim1=2, dim2=3).add_(pull)
+        factor = torch.linalg.cholesky_ex(own)[0]
+        return torch.cholesky_solve((own_match + pull * common)[..., None], factor)[..., 0]
+
+    def weighted(self, candidates: Tensor, weights: Tensor, cell: int) -> Tensor:
+        """Sum (height, width) of candidates with weights (rows, columns, n), interpolated bilinearly."""
+        height, width = candidates.shape[1:]
+        fields = torch.nn.functional.interpolate(
+            weights.permute(2, 0, 1)[None], scale_factor=float(cell), mode="bilinear", align_corners=False
+        )[0, :, :height, :width]
+        return torch.einsum("nyx,nyx->yx", candidates, fields)
+
+    def _joined(self, parts: Tensor, tiles: Tiles) -> Tensor:
+        """Weighted overlap-add (n, height, width) of n sets of tiles (n, rows, columns, size, size)."""
+        n, rows, columns, size, _ = parts.shape
+        columns_of_tiles = (parts * self._window(tiles)).reshape(n, rows * columns, size * size).mT
+        extent = [(count - 1) * tiles.stride + size for count in (rows, columns)]
+        total = torch.nn.functional.fold(columns_of_tiles, extent, size, stride=tiles.stride)[:, 0]
+        down, right = (slice(tiles.lead, tiles.lead + length) for length in tiles.shape)
+        return total[:, down, right] / self._weight(tiles)
+
+    def _split(self, maps: Tensor, cell: int) -> Tensor:
+        """Maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
+        n, height, width = maps.shape
+        padded = torch.nn.functional.pad(maps, (0, -width % cell, 0, -height % cell))
+        rows, columns = padded.shape[1] // cell, padded.shape[2] // cell
+        by_cell = padded.reshape(n, rows, cell, columns, cell).permute(1, 3, 0, 2, 4)
+        return by_cell.reshape(rows, columns, n, cell * cell)
+
+    def _indices(self, values: AnyArray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self._place)
+
+    def _places_of_neighbours(self, shape: tuple[int, int], offsets: tuple[tuple[int, int], ...]) -> Tensor:
+        """Where in a frame, row after row, the neighbours of all pixels are: (n_offsets height width,)."""
+        y, x = np.mgrid[: shape[0], : shape[1]]
+        near = [
+            np.clip(y + down, 0, shape[0] - 1) * shape[1] + np.clip(x + right, 0, shape[1] - 1)
+            for down, right in offsets
+        ]
+        return self._indices(np.array(near).reshape(-1))
+
+
+def _pooled(moments: Tensor) -> Tensor:
+    """Moments (rows, columns, ..) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes, contiguous."""
+    for _ in range(2):
+        padded = torch.cat([moments[:1], moments, moments[-1:]])
+        moments = torch.add(0.25 * (padded[2:] + padded[:-2]), moments, alpha=0.5).transpose(0, 1)
+    return moments.contiguous()
+
+
+def _turn(cross: Tensor) -> Tensor:
+    """Phase factors of cross-spectra, 1 where there is none: sgn is x / |x|, and zero at zero."""
+    turn = cross.sgn()
+    return turn + (1 - turn.abs().sign())

@@ -1,0 +1,1 @@
+"""A prior for `FramePSMT` from other films: `psmt learn`."""

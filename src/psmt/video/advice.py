@@ -1,0 +1,63 @@
+"""Prediction with expert advice: which of several predictions of the whole frame to follow, by how they have fared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.schema import Field
+from psmt.types import Array
+
+
+class Advice:
+    """Exponentially weighted average of experts (Vovk; Littlestone and Warmuth), with losses that fade.
+
+    The squared error of a mean of predictions is at most the mean of their errors: so the average is never much worse
+    than the best expert of the last few frames, whatever the film does, and never waits for a verdict.
+
+    Parameters
+    ----------
+    n_experts : int
+    """
+
+    _MEMORY = 4.0
+    """Frames after which old losses have faded to 1/e."""
+
+    _RATE = 12.0
+    """How sharply the weight falls with the loss, which is in units of the energy of the change."""
+
+    _CAP = 6.0
+    """Largest loss of one frame: it is enough to change the order of the experts, and fades within a few frames."""
+
+    def __init__(self, n_experts: int) -> None:
+        self.losses: Array = np.zeros(n_experts)
+
+    def weights(self) -> Array:
+        """Weights (n_experts,) of the experts, which sum to 1."""
+        weights = np.exp(-self._RATE * (self.losses - self.losses.min()))
+        normalised: Array = weights / weights.sum()
+        return normalised
+
+    def learn(self, losses: Array) -> None:
+        """Take in the squared errors (n_experts,) of one frame, relative to the energy of its change."""
+        self.losses = np.exp(-1.0 / self._MEMORY) * self.losses + np.minimum(losses, self._CAP)
+
+    def clear(self) -> None:
+        """Start a new record."""
+        self.losses = np.zeros_like(self.losses)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the record."""
+        return {"losses": self.losses.copy()}
+
+    @classmethod
+    def schema(cls, n_experts: int) -> dict[str, Field]:
+        """What `get_state` gives. Losses that fade are bounded by a geometric series."""
+        return {"losses": Field((n_experts,), low=0.0, high=cls._CAP / (1.0 - float(np.exp(-1.0 / cls._MEMORY))))}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from the record that `get_state` gave."""
+        self.losses = state["losses"].copy()

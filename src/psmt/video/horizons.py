@@ -1,0 +1,166 @@
+"""How far rollouts are believed, and how large their errors will be, frame by frame ahead: from the own record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.numerics.namespace import array_namespace
+from psmt.schema import LARGEST_SINGLE, MOMENT, Field
+from psmt.types import Array, Levels
+from psmt.video.blending import PULL
+from psmt.video.checks import FRAME_FIELD
+from psmt.video.grid import CELL, Grid
+
+LEADS = 10
+"""Frames ahead that are kept a record of."""
+
+EVERY = 20
+"""Frames from one rollout on record to the next."""
+
+
+class Horizons:
+    """Least squares of what came k frames ahead on what the rollout said, and on the running means; errors of both.
+
+    A rollout goes astray by and by, and where it does, the mean of the past is the better guess. Each cell has weights
+    for every lead, shrunk to those of the frame, and these to copying; they are scored before they learn, so that the
+    expected error is that of predictions whose truth was not known yet.
+
+    Parameters
+    ----------
+    grid : Grid
+    n_means : int
+        Running means of the past that a rollout is mixed with.
+    """
+
+    _MEMORY = 8.0
+    """Rollouts after which old ones have faded to 1/e."""
+
+    _RIDGE = 0.3
+    """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
+
+    _CAUTION = 0.1
+    """Rollouts in which nothing moved that are counted beside those on record."""
+
+    _LEVEL = 10.0
+    """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
+
+    def __init__(self, grid: Grid, n_means: int) -> None:
+        self.grid = grid
+        n = 1 + n_means
+        own = grid.kernels.levels
+        self.gram: Levels = own(np.zeros((LEADS, *grid.layout, n, n)))
+        self.match: Levels = own(np.zeros((LEADS, *grid.layout, n)))
+        self.errors: Array = np.zeros((LEADS, 2))
+        self.level = np.zeros(2)
+        self.since = LEADS
+        self.pending: Levels = own(np.zeros((LEADS + 1 + n_means, *grid.shape)))
+        self.unit = 0.0
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the record."""
+        figures = np.array([self.since, self.unit, *self.level])
+        record = {name: self.grid.kernels.numpy(getattr(self, name)).copy() for name in _RECORD}
+        return record | {"errors": self.errors.copy(), "figures": figures}
+
+    @staticmethod
+    def schema(grid: Grid, n_means: int) -> dict[str, Field]:
+        """What `get_state` gives."""
+        n = 1 + n_means
+        match = Field((LEADS, *grid.layout, n), "float32")
+        return {
+            "gram": match._replace(shape=(*match.shape, n), check=MOMENT),
+            "match": match,
+            "pending": FRAME_FIELD._replace(shape=(LEADS + n, *grid.shape)),
+            "errors": Field((LEADS, 2), low=0.0, check=_COUNTED),
+            "figures": Field((4,), low=0.0, high=(LEADS, *3 * (LARGEST_SINGLE,)), check=_COUNTED),
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from the record that `get_state` gave."""
+        for name in _RECORD:
+            setattr(self, name, self.grid.kernels.levels(state[name].copy()))
+        self.errors = state["errors"].copy()
+        since, self.unit, *level = state["figures"].tolist()
+        self.since, self.level = int(since), np.array(level)
+        begun = self.pending - self.pending[LEADS]
+        if self.since < LEADS and self.unit and not float((begun * begun).mean()) < LARGEST_SINGLE * self.unit:
+            raise ValueError("horizons.pending is a rollout beyond all measure of horizons.figures")
+
+    @property
+    def usual(self) -> float:
+        """Usual energy of a change from frame to frame, of late."""
+        return float(self.level[0] / self.level[1]) if self.level[1] else 0.0
+
+    def watch(self, energy: float) -> None:
+        """Take in the energy of the change that came."""
+        self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
+
+    def begin(self, rollout: list[Levels], current: Levels, means: Levels) -> None:
+        """Put a rollout of LEADS frames on record, with the frame it began at and the running means (n, ..) there."""
+        self.pending = array_namespace(current).stack([*rollout, current, *means])
+        self.since, self.unit = 0, self.usual
+
+    def drop(self) -> None:
+        """Leave the present rollout: what came has nothing to do with it."""
+        self.since = LEADS
+
+    def learn(self, frame: Levels) -> None:
+        """Score the rollout on record, where there is one, with the frame (height, width) that came, and learn."""
+        if self.since >= LEADS or self.unit == 0:
+            return
+        lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
+        error = float(((self._mixed(lead, self.pending[lead], current, means) - frame) ** 2).mean())
+        kept = np.exp(-1.0 / self._MEMORY)
+        self.errors[lead] = kept * self.errors[lead] + [error / self.unit, 1.0]
+        seen = array_namespace(means).concat([self.pending[lead : lead + 1], means]) - current
+        weight = 1 / self.unit
+        self.grid.kernels.add_moments(
+            self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, CELL
+        )
+        self.since += 1
+
+    def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
+        """Return the frames of a rollout as far as they are believed; the first one stays as it is."""
+        later = (self._mixed(min(k, LEADS - 1), rollout[k], current, means) for k in range(1, len(rollout)))
+        return [*rollout[:1], *later]
+
+    def weights(self) -> list[Levels]:
+        """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
+        return [self._weights(lead) for lead in range(1, LEADS) if self.errors[lead, 1]]
+
+    def _mixed(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
+        if not lead or not self.errors[lead, 1]:
+            return rolled
+        seen = array_namespace(means).concat([rolled[None], means]) - current
+        return current + self.grid.weighted(seen, self._weights(lead))
+
+    def _weights(self, lead: int) -> Levels:
+        # A part of one more rollout in which nothing moved: what has hardly been tried is not quite believed.
+        usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
+        caution = (self._CAUTION / self.errors[lead, 1] * usual).astype(np.float32), np.zeros(len(usual), np.float32)
+        ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
+        return self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
+
+    def expected(self, n_steps: int) -> Array:
+        """Expected mean squared error (n_steps,) of the frames ahead; NaN where no rollout has been scored yet.
+
+        Beyond the leads on record it is that of the last one.
+        """
+        sums, counts = self.errors.T
+        known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
+        expected: Array = self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        return expected
+
+
+_COUNTED = (
+    lambda record: bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all()),
+    "counts a part of one frame, which no record does",
+)
+"""A check of sums that are followed by their count: one that fades is at least 1 after each frame that enters."""
+
+_RECORD = ("gram", "match", "pending")
+"""Arrays that are kept as they are."""

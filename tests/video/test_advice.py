@@ -1,0 +1,99 @@
+"""Experts, rollouts on record, and what other films teach."""
+
+import numpy as np
+import pytest
+
+from psmt.errors import ModelFileError
+from psmt.video import Prior, learn_prior
+from psmt.video.advice import Advice
+from psmt.video.candidates import PLANES, Candidates
+from psmt.video.grid import Grid
+from psmt.video.horizons import LEADS, Horizons
+
+
+def test_the_average_follows_the_best_expert_soon_after_it_changes():
+    """Regret: the loss of the average is within 2% of that of the best expert in each half."""
+    rng = np.random.default_rng(0)
+    advice, losses = Advice(3), []
+    for t in range(200):
+        truth = rng.standard_normal(500)
+        noise = np.array([0.3, 1.0, 1.5] if t < 100 else [1.0, 0.3, 1.5])[:, None]
+        experts = truth + noise * rng.standard_normal((3, 500))
+        losses.append([np.mean((advice.weights() @ experts - truth) ** 2), *np.mean((experts - truth) ** 2, axis=1)])
+        advice.learn(np.array(losses[-1][1:]))
+    own, *single = np.array(losses).T
+    assert own[10:100].sum() < 1.02 * single[0][10:100].sum()
+    assert own[110:].sum() < 1.02 * single[1][110:].sum()
+    # Over both halves no single expert is half as good: none can follow the change.
+    assert own.sum() < 0.5 * np.sum(single, axis=1).min()
+
+
+def test_experts_that_know_nothing_of_each_other_start_equal():
+    advice = Advice(4)
+    assert np.allclose(advice.weights(), 0.25)
+    advice.learn(np.array([0.0, 1.0, 1.0, 1.0]))
+    assert advice.weights()[0] > 0.99
+    advice.clear()
+    assert np.allclose(advice.weights(), 0.25)
+
+
+def rollouts(quality, n=60, seed=0):
+    """Horizons after rollouts whose share `quality` of the change k frames ahead is true, the rest noise."""
+    rng = np.random.default_rng(seed)
+    horizons, current = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
+    scores = []
+    for _ in range(n):
+        truth = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
+        noise = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
+        rolled = list(quality * truth + (1 - quality) * noise)
+        horizons.watch(1.0)
+        expected = horizons.expected(LEADS)
+        mixed = horizons.mixed(rolled, current, current[None])
+        scores.append((np.mean((np.array(mixed) - truth) ** 2, axis=(1, 2)), expected))
+        horizons.begin(rolled, current, current[None])
+        for frame in truth:
+            horizons.learn(frame)
+    return np.array(scores)[20:].mean(axis=0)
+
+
+def test_a_rollout_that_is_worth_nothing_is_not_believed():
+    error, _ = rollouts(0.0)
+    assert error[0] == pytest.approx(2, rel=0.05)  # one frame ahead is the business of the gains
+    assert np.all(error[1:] < 1.1)
+
+
+def test_a_rollout_that_is_right_is_believed_and_its_error_foretold():
+    error, expected = rollouts(0.8)
+    assert np.all(error[1:] < 0.1)
+    assert np.allclose(expected, error, rtol=0.2)
+
+
+@pytest.fixture(scope="module")
+def taught():
+    rng = np.random.default_rng(0)
+    film = np.cumsum(rng.standard_normal((20, 24, 24)), axis=0).astype(np.float32)
+    return learn_prior([film])
+
+
+def test_a_prior_is_kept_as_it_is(tmp_path, taught):
+    taught.save(tmp_path / "p.psmt")
+    loaded = Prior.load(tmp_path / "p.psmt")
+    assert loaded.names == taught.names == Candidates((24, 24), PLANES).names
+    assert np.array_equal(loaded.gram, taught.gram)
+    assert np.array_equal(loaded.match, taught.match)
+
+
+def test_a_damaged_prior_is_refused(tmp_path, taught):
+    path = tmp_path / "p.psmt"
+    taught.save(path)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    with path.open("wb") as file:
+        np.savez(file, **parts | {"match": np.zeros((2, 2), np.float32)})
+    with pytest.raises(ModelFileError, match=r"p.psmt is damaged.*match is float32 \(2, 2\), not float32 \(6,"):
+        Prior.load(path)
+
+
+def test_there_must_be_a_film():
+    with pytest.raises(ValueError, match="no films to learn from"):
+        learn_prior([])
