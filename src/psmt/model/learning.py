@@ -57,6 +57,8 @@ class Learning(State):
             Ignored.
         lengths : sequence of int, optional
             Frames of each series in X; left out, X is one.
+        progress : callable, optional
+            Called with the stage, how much of it is done, and how much there is.
 
         Returns
         -------

@@ -76,8 +76,8 @@ class FramePSMT(FrameForecaster):
     """Whole-frame predictor: candidate changes, blended by recursive least squares; grey levels in, grey levels out.
 
     It shares the loop that predicts, receives and learns with the model of the paper, `PSMT`, and neither of its
-    layers: sparse codes were tried as a source of the weights, and left, because they gave nothing (docs/explanation/frames.md).
-    The next frame is the last one plus a blend of candidate changes:
+    layers: sparse codes were tried as a source of the weights, and left, because they gave nothing
+    (docs/explanation/frames.md). The next frame is the last one plus a blend of candidate changes:
 
     - motion: local Fourier planes (tiles of two sizes, whose coefficients turn on by the phase step of the last
       frames), the same with a memory of the coefficients, optical flow, and the last change;
@@ -318,6 +318,8 @@ class FramePSMT(FrameForecaster):
         ----------
         path : path
             Where the file is.
+        device : str
+            As in the class.
 
         Returns
         -------
