@@ -87,10 +87,9 @@ def test_a_square_number_of_features_is_no_picture(series_model):
         plot.atoms(series_model, shape=(5, 5))
 
 
-def test_atoms_of_whole_frames_and_of_arrays():
+def test_predictions_of_whole_frames_and_atoms_of_arrays():
     frames = np.stack(list(MovingShapes(n_frames=40, size=32)))
-    fitted = FramePSMT(random_state=0).fit(frames[:38])
-    drawn(plot.atoms(fitted, n=16))
+    fitted = FramePSMT().fit(frames[:38])
     ax = drawn(plot.prediction(fitted, frames[38:]))
     assert shown(ax).shape[0] > 3 * 32  # what came, predictions, differences
     assert plot.atoms(np.eye(5)).get_title("left") == "5 atoms, 5 features as bars"

@@ -18,7 +18,7 @@ frames = np.stack(list(film))
 # %%
 # It predicts each frame before it receives it. Copying is what it must beat, from the first frames on.
 
-model = FramePSMT(random_state=0).fit(frames[:60])
+model = FramePSMT().fit(frames[:60])
 errors, copying = [], []
 for t in range(60, 120):
     errors.append(np.mean((model.predict() - frames[t]) ** 2))

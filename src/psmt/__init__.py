@@ -6,6 +6,7 @@
 - `FramePSMT`: whole frames (time, height, width), predicted as the last one plus a change.
 - `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`; each works alone.
 - `read_patches`, `open_frames`: films, images, arrays, cameras and streams, as patches or as frames.
+- `datasets`: the built-in films, simulated brains, and your own files; `plot`: pictures of models and results.
 - `live`: the prediction beside the world, in a notebook; `psmt live` on the command line.
 
     >>> from psmt import PSMT, read_patches

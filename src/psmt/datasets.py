@@ -1,11 +1,11 @@
 """Data to try things on, with its truth where it is known; and how to bring one's own.
 
-====================  ============================================================  ===========================
-`load_glide`          a camera gliding over fallen leaves: patches of natural looks  the camera's motion
-`load_shapes`         discs, squares and bars that move straight on and turn         centres and angles
-`load_bold`           a simulated scan of a resting brain, in scanner units          the state of each volume
-`load`                films, folders, arrays, tables: **your own**                   none
-====================  ============================================================  ===========================
+=============  =============================================================  ========================
+`load_glide`   a camera gliding over fallen leaves: patches of natural looks  the camera's motion
+`load_shapes`  discs, squares and bars that move straight on and turn         centres and angles
+`load_bold`    a simulated scan of a resting brain, in scanner units          the state of each volume
+`load`         films, folders, arrays, tables: **your own**                   none
+=============  =============================================================  ========================
 
 Each gives a `Dataset`: ``X`` (time, features), what a model is fitted to. Nothing is downloaded.
 

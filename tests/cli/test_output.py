@@ -92,8 +92,8 @@ def test_nothing_of_the_future_is_in_a_prediction():
 
 
 def test_features_of_a_series_are_no_pixels():
-    assert as_picture(np.ones(16)).shape == (4, 4)
-    assert as_picture(np.ones(16), series=True).shape == (32, 16)
+    assert as_picture(np.ones(16), (4, 4)).shape == (4, 4)
+    assert as_picture(np.ones(16), None).shape == (32, 16)
 
 
 def test_the_extrapolation_that_was_asked_for_predicts():

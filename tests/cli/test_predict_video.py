@@ -117,13 +117,13 @@ def test_a_film_smaller_than_the_default_is_taken_as_it_is(tmp_path, light):
 @pytest.mark.parametrize(
     ("film", "options", "message"),
     [
-        (FILM, ["--size", "400"], "size=400 is larger than the frames of"),
-        (FILM, ["--size", "0"], "size=0 is too small; use size >= 16"),
+        (FILM, ["--size", "400"], "--size 400 is larger than the frames of"),
+        (FILM, ["--size", "0"], "--size 0 is too small; use --size >= 16"),
         (FILM, ["--size", "small"], "--size"),
-        (FILM, ["--start", "69"], "the film has 70 frames, but start=69 and horizon=1 need 71"),
-        (FILM, ["--start", "1"], "start=1 is too small; use start >= 4"),
+        (FILM, ["--start", "69"], "the film has 70 frames, but --start 69 and --horizon 1 need 71"),
+        (FILM, ["--start", "1"], "--start 1 is too small; use --start >= 4"),
         (FILM, ["--horizon", "70"], "need 106; use an earlier start"),
-        (FILM, ["--horizon", "0"], "horizon=0"),
+        (FILM, ["--horizon", "0"], "--horizon 0"),
         (FILM, ["--frames", "4"], "give a film of at least 6 frames"),
         (FILM, ["--baselines", "dmd"], "--baselines"),
         (FILM, ["--device", "abacus"], "abacus"),

@@ -12,7 +12,7 @@ from psmt.files import clear_stale, temporary_name, writing
 
 CALL = "import sys; from psmt.cli import main; sys.exit(main())"
 FILM = "builtin:glide?frames=70&size=32"
-SMALL = ["--size", "32", "--atoms", "16", "--start", "40", "--horizon", "12"]
+SMALL = ["--size", "32", "--start", "40", "--horizon", "12"]
 PRELUDE = """
 import os, signal, sys
 from psmt.experiments.predict_video import run

@@ -86,7 +86,7 @@ def test_all_files_are_written_and_the_last_line_is_the_report(unbroken):
     assert {path.name for path in unbroken.out.iterdir()} == FILES | {"tasks", "timings.json"}
     assert unbroken.stdout.splitlines()[-1] == str(unbroken.out / "report.html")
     for claim in unbroken.summary["claims"].values():
-        assert re.search(rf"^  {claim['verdict']} +{re.escape(claim['claim'])}$", unbroken.stdout, re.MULTILINE)
+        assert re.search(rf"^  {claim['verdict']} +{re.escape(claim['claim'])}", unbroken.stdout, re.MULTILINE)
 
 
 def test_a_log_line_per_stage(unbroken):
@@ -215,8 +215,8 @@ def test_sweep_on_a_cluster_gives_the_same_files(unbroken, tmp_path):
     for name in ("sweep.csv", "sweep.png"):
         assert (tmp_path / name).read_bytes() == (unbroken.out / name).read_bytes()
     mean = unbroken.summary["sweep"][0]["trimmed_mean"]
-    assert f"{mean:.4f} ± " in outcome.stdout
-    assert outcome.stdout.splitlines()[-1] == str(tmp_path)
+    assert f"{mean:.3f} ± " in outcome.stdout
+    assert outcome.stdout.splitlines()[-1] == str(tmp_path / "report.html")
 
 
 def test_one_window_of_one_size(tmp_path):

@@ -258,7 +258,7 @@ class Dynamics(Extrapolation):
         n = (len(self._frame_mean) if self._axes is None else len(self._axes)) + len(self._point_mean)
         if self._weights.shape != (PARTS * n, n) or self._state.shape != (PARTS * n,):
             raise ValueError(f"rows of {n} numbers, but a matrix of shape {self._weights.shape}")
-        if self._frames.shape != (len(self._begins), len(self._frame_mean)):
+        if len(self._begins) and self._frames.shape != (len(self._begins), len(self._frame_mean)):
             raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
 
     @classmethod

@@ -65,4 +65,4 @@ def test_a_second_run_computes_nothing_and_writes_the_same(folder):
 def test_a_short_series_is_one_line(tmp_path, capsys):
     np.savez(tmp_path / "short.npz", series=np.random.default_rng(0).standard_normal((100, 5)), tr=2.0)
     assert main(["brain", str(tmp_path / "short.npz"), "--workers", "1", "--out", str(tmp_path / "out")]) == 2
-    assert "short has 100 volumes, but two windows of window=96 need 108" in capsys.readouterr().err
+    assert "short has 100 volumes, but two windows of --window 96 need 108" in capsys.readouterr().err
