@@ -54,6 +54,7 @@ def assert_moments_of(moments, codes, tol):
     assert not moments.total[dead].any()
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_slides_leave_no_trace(engine):
     """On the CPU; a torch device without a GPU is too slow for so many."""
     codes = changing_scene((100_000 if engine.device == "cpu" else 4_000) + 60, 6)

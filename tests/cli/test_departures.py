@@ -91,6 +91,7 @@ def test_models_of_changes_get_them(flags):
 
 
 @pytest.mark.parametrize("flags", [[], ["--literal"]])
+@pytest.mark.slow
 def test_models_get_them(tmp_path, monkeypatch, flags):
     fitted, fit = [], PSMT.fit
     monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None: (fitted.append(self), fit(self, X, y))[1])

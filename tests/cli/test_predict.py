@@ -362,6 +362,7 @@ def test_help_loads_nothing_that_only_the_work_needs():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_progress_is_drawn_on_a_terminal_only(tmp_path, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):

@@ -112,6 +112,7 @@ def begin(out: Path, until: str, count: int = 1) -> None:
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_and_ends_the_same(unbroken, tmp_path):
     for until, count in (("sweep", 2), ("topology", 5), ("prediction-calm", 1)):
         begin(tmp_path, until, count)
@@ -268,6 +269,7 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch):
     for tiny in (
         SweepSettings(n_atoms=(8,), ratios=(3.0,), max_epochs=1),

@@ -32,6 +32,7 @@ def sensors(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_errors_are_in_standard_deviations_of_the_past(sensors, tmp_path):
     options = ["--start", 100, "--horizon", 4, *TINY, "--out", tmp_path]
     assert run("predict", sensors / "sensors.csv", *options).code == 0
@@ -42,6 +43,7 @@ def test_errors_are_in_standard_deviations_of_the_past(sensors, tmp_path):
     np.testing.assert_allclose(found, np.mean(np.diff(values[100:105], axis=0) ** 2, axis=1), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_whole_paper_on_a_series(sensors, tmp_path):
     outcome = run("reproduce", sensors / "sensors.npy", *TINY, "--horizon", 4, "--out", tmp_path)
     assert outcome.code == 0, outcome.stderr

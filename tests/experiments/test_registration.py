@@ -81,6 +81,7 @@ def series_done(tmp_path_factory):
     return reproduce(wave(600, 31), asked, Run(folder=tmp_path_factory.mktemp("series")))
 
 
+@pytest.mark.slow
 def test_every_figure_and_section_bears_a_series(series_done):
     assert set(series_done.results) == set(chapters())
     files = {}

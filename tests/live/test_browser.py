@@ -149,8 +149,8 @@ def test_a_film_fills_the_panels_and_the_controls_work(serve_film, visit, film, 
 
     # Forgetting begins anew.
     page.click("#reset")
+    eventually(page, lambda: server.session.snapshot.state["epoch"] == 1)
     reads(page, "lead", "Watching the first frames|too early|looks")
-    assert server.session.snapshot.state["epoch"] == 1
 
 
 def test_the_camera_of_the_browser(serve_film, visit):
@@ -171,6 +171,7 @@ def test_the_camera_of_the_browser(serve_film, visit):
     reads(page, "camera", "Use this camera")
 
 
+@pytest.mark.slow
 def test_the_page_fits_on_every_screen_in_both_schemes(serve_film, visit, film):
     server = serve_film(film)
     for width, scheme in ((1440, "light"), (1440, "dark"), (820, "light"), (360, "light"), (360, "dark")):

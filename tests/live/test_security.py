@@ -305,6 +305,8 @@ def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address
         while len(session.listeners) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
     assert len(session.listeners) <= 1
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert threading.active_count() <= before
 
 

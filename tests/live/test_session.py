@@ -245,6 +245,7 @@ def test_waiting_for_the_slot():
 # A whole session
 
 
+@pytest.mark.slow
 def test_a_session_learns_marks_the_cut_and_beats_copying(begin, film):
     session = begin(film)
     session.submit(Control("pause"))

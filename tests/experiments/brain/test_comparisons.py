@@ -59,6 +59,7 @@ def test_state_patterns_leave_out_what_all_volumes_share():
     assert np.abs(own).max() < 0.15
 
 
+@pytest.mark.slow
 def test_halves_agree_where_people_do_and_not_where_nothing_is_shared():
     from psmt.experiments.brain.group import cleaned
     from psmt.sources import BoldSimulation

@@ -212,6 +212,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(tmp_path):
     def call(out, *more):
         options = ["--size", "32", "--start", "40", "--horizon", "24", "--out", str(out)]

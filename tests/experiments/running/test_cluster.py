@@ -31,6 +31,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, cluster):
     patches = read_patches("builtin:glide?frames=60&noise=0.2&size=48", frame_size=48, patch_size=4).values
     settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3)

@@ -350,6 +350,7 @@ def temporary(folder):
     return [path.name for path in folder.rglob(".*.tmp")]
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_like_an_unbroken_one(tmp_path, patches, unbroken, start):
     folder = tmp_path / "out"
 
