@@ -99,7 +99,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         What renews the embedding; its `error_` tells how exactly.
     choice_ : Choice
         The walk-forward table behind 'auto'; empty where nothing was to be chosen.
-    n_features_in_, feature_names_in_ : int, (n_features_in_,) array
+    n_features_in_, feature_names_in_ : int, array of str
         Features of a frame; their names only where `fit` was given a table that has them. Tables whose columns are
         others, or in another order, are refused from then on.
     score_ : float or None
