@@ -449,7 +449,7 @@ def estimate_error(
     comes from. Mixtures say what the errors of all directions add up to, which the largest angle does not exceed.
     """
     xp, wanted = array_namespace(directions), len(mixing)
-    errors = real_parts(inverses.times(-1, _residuals(pencil, directions, eigenvalues, mixing)).T).T
+    errors = xp.real(inverses.times(-1, _residuals(pencil, directions, eigenvalues, mixing)))
     mixed, n = directions[:, :wanted] @ mixing, errors.shape[1]
     images = pencil.covariance_times(xp.concat([errors, mixed], axis=1))
     outside = xp.sum(errors * images[:, :n]) - xp.sum((directions.T @ images[:, :n]) ** 2)
