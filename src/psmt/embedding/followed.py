@@ -20,7 +20,6 @@ from the residuals; where these do not help, the closed form is solved, and foll
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -58,9 +57,6 @@ _FEWEST = 128
 
 _MOST = 0.6
 """Fraction of all directions beyond which following takes as long as the closed form."""
-
-_SMALL = 1024
-"""Atoms below which the closed form, too, takes one thread: more wait for each other, on a busy machine for long."""
 
 _STALE = 1e-8
 """Error of the resolvent's changes, after their refinement, from which on it is made afresh: then it is not good enough
@@ -191,14 +187,13 @@ class FollowedEmbedding:
     def _solve(self, moments: WindowMoments, n_components: int | None) -> Embedding:
         self.n_solved_ += 1
         self.error_ = 0.0
-        with moments.engine.small_work() if moments.n_features < _SMALL else nullcontext():
-            return embed_window(
-                moments,
-                n_components,
-                centred=self.centred,
-                half_stencils=self.half_stencils,
-                rank_tol=self.rank_tol,
-            )
+        return embed_window(
+            moments,
+            n_components,
+            centred=self.centred,
+            half_stencils=self.half_stencils,
+            rank_tol=self.rank_tol,
+        )
 
     def _followed_directions(self, n_features: int) -> int:
         """How many directions to follow, guards included; 0 where the closed form takes no longer."""

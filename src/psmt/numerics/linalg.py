@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_array
 from psmt.types import Array, Ints, Mask
 
-_FEW = 2
+FEW = 2
 """Columns up to which a product by each of them takes less time than one by all, which is made for many."""
 
 
@@ -147,7 +147,7 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 def few_times(matrix: Array, vectors: Array) -> Array:
     """The matrix (n, m) times the columns of `vectors` (m, k), which may be few: BLAS takes two of them one by one."""
-    if is_numpy_array(matrix) and vectors.shape[1] <= _FEW:
+    if is_numpy_array(matrix) and vectors.shape[1] <= FEW:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 

@@ -6,14 +6,11 @@ import numpy as np
 import scipy.linalg
 
 from psmt.engines.contract import Change
-from psmt.numerics.linalg import inverse_symmetric
+from psmt.numerics.linalg import FEW, inverse_symmetric
 from psmt.types import Array, Mask
 
 _WAITING = 24
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
-
-_FEW = 2
-"""Vectors up to which a product by each of them takes less time than one by all."""
 
 _ROWS = 8
 """BLAS takes less time for so many vectors than for six."""
@@ -91,7 +88,7 @@ def _times_rows(vectors: Array, matrices: Array) -> Array:
     """Real vectors (n, n_features) times matrices (.., n_features, n_features), real or complex."""
     # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
     dense = matrices.view(np.float64)
-    if len(vectors) <= _FEW:
+    if len(vectors) <= FEW:
         images = np.stack([vector @ dense for vector in vectors], axis=-2)
     else:
         rows = np.zeros((-len(vectors) // _ROWS * -_ROWS, vectors.shape[1]))

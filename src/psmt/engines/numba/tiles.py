@@ -165,16 +165,21 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _direction(real: np.float32, imaginary: np.float32) -> tuple[np.float32, np.float32]:
+    """Cosine and sine of a complex number's phase; those of no turn where it is zero."""
+    one = np.float32(1.0)
+    square = real * real + imaginary * imaginary
+    seen = square > _NONE
+    inverse = one / np.sqrt(square if seen else one)
+    return real * inverse if seen else one, imaginary * inverse if seen else np.float32(0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _phase_advance(old: Levels, now: Levels, cross: Levels, change: Levels) -> None:
     """Fill ``turn * old - now`` with the turn of `cross`, none where that is zero; pairs."""
-    one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
-        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
-        seen = square > _NONE
-        inverse = one / np.sqrt(square if seen else one)
-        cosine = cross[i] * inverse if seen else one
-        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        cosine, sine = _direction(cross[i], cross[i + 1])
         change[i] = old[i] * cosine - old[i + 1] * sine - now[i]
         change[i + 1] = old[i] * sine + old[i + 1] * cosine - now[i + 1]
 
@@ -182,13 +187,8 @@ def _phase_advance(old: Levels, now: Levels, cross: Levels, change: Levels) -> N
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _turn(kept: np.float32, old: Levels, now: Levels, cross: Levels, mixed: Levels) -> None:
     """Fill ``now + kept * (turn * old - now)`` with the turn of `cross`, none where that is zero; pairs."""
-    one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
-        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
-        seen = square > _NONE
-        inverse = one / np.sqrt(square if seen else one)
-        cosine = cross[i] * inverse if seen else one
-        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        cosine, sine = _direction(cross[i], cross[i + 1])
         mixed[i] = now[i] + kept * (old[i] * cosine - old[i + 1] * sine - now[i])
         mixed[i + 1] = now[i + 1] + kept * (old[i] * sine + old[i + 1] * cosine - now[i + 1])
