@@ -50,7 +50,8 @@ def rollouts(quality, n=60, seed=0):
         expected = horizons.expected(LEADS)
         mixed = horizons.mixed(rolled, current, current[None])
         scores.append((np.mean((np.array(mixed) - truth) ** 2, axis=(1, 2)), expected))
-        horizons.begin(rolled, current, current[None])
+        horizons.begin(rolled[0], current, current[None])
+        assert [horizons.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
         for frame in truth:
             horizons.learn(frame)
     return np.array(scores)[20:].mean(axis=0)

@@ -6,9 +6,10 @@ is a few dozen numbers. What must be exact, the common weights of all cells, is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.types import AnyArray, Array, Ints, Levels
 
 Complex = NDArray[np.complex64]
+
+Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def hann(size: int) -> Array:
@@ -95,6 +98,9 @@ class FrameKernels(Protocol):
 
     def numpy(self, values: AnyArray) -> AnyArray:
         """A NumPy array with the values of an own one."""
+
+    def capture(self, work: Work) -> Work:
+        """Work on own arrays, and tuples of them, that never looks at a result: on a GPU all of it is one launch."""
 
     # Short-space Fourier transform
 

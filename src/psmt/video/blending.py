@@ -100,6 +100,8 @@ class PlaceBlend:
             return
         middle = self.grid.layout[0] // 2
         rows = slice(middle, None) if self._lower else slice(middle)
+        # Predictions that are under way go on by the weights they began with.
+        self.weights = 1 * self.weights
         self.weights[rows] = self.solved(prior, rows)
         self._lower = not self._lower
 

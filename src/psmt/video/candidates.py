@@ -77,9 +77,9 @@ class Candidates:
     Attributes
     ----------
     moving_names : tuple of str
-        What `moving` gives.
+        The first that `look_ahead` gives.
     names : tuple of str
-        What `all_of` gives.
+        The second.
     """
 
     def __init__(
@@ -90,6 +90,8 @@ class Candidates:
     ) -> None:
         self._kernels = kernels or engine_for("cpu").frames
         self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
+        self._kept = self._kernels.levels(MEANS)[:, None, None]
+        self._updated, self._all_of = self._kernels.capture(self._update), self._kernels.capture(self._look_ahead)
         self.rich = bool(planes)
         moving = ["last change"]
         for size, memories in planes:
@@ -117,16 +119,19 @@ class Candidates:
         current = scene.current
         if not self.rich:
             return scene._replace(previous=current, current=frame, age=scene.age + 1)
+        flow = self._kernels.flow(current, frame) if flow is None else flow
+        # The age is left out of what is captured: it is another one each time.
+        return self._updated(scene._replace(age=0), frame, flow)._replace(age=scene.age + 1)
+
+    def _update(self, scene: Scene, frame: Levels, flow: Levels) -> Scene:
         spectra = tuple(planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
         filtered = tuple(
             filtered_update(self._kernels, old, now) for old, now in zip(scene.filtered, spectra, strict=True)
         )
-        kept = self._kernels.levels(MEANS)[:, None, None]
-        means = frame + kept * (scene.means - frame)
-        flow = self._kernels.flow(current, frame) if flow is None else flow
+        means = frame + self._kept * (scene.means - frame)
         tracked = frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
         flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
-        return Scene(current, frame, scene.age + 1, spectra, filtered, means, flows, tracked)
+        return Scene(scene.current, frame, scene.age, spectra, filtered, means, flows, tracked)
 
     def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
         """Return the scene as arrays. What follows from them is left out."""
@@ -166,8 +171,21 @@ class Candidates:
             filtered=tuple(own(state[f"filtered{k}"].copy()) for k in range(len(start.spectra))),
         )
 
-    def moving(self, scene: Scene) -> Levels:
-        """Return changes (len(moving_names), height, width) that are predictions by themselves."""
+    def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
+        """Return changes that are predictions by themselves, and all that is weighed by place.
+
+        (len(moving_names), height, width) and (len(names), height, width). The latter are the former, each in bands of
+        detail (differences of Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in
+        the last frames, and the neighbouring pixels of the last two frames.
+        """
+        moving, candidates = self._all_of(scene._replace(age=0))
+        return moving, candidates
+
+    def _look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
+        moving = self._moving(scene)
+        return moving, self._candidates(scene, moving)
+
+    def _moving(self, scene: Scene) -> Levels:
         changes = [(scene.current - scene.previous)[None]]
         changes += [
             planes.changes(known, (old,))
@@ -180,13 +198,7 @@ class Candidates:
             changes.append(array_namespace(scene.current).stack(carried))
         return array_namespace(scene.current).concat(changes)
 
-    def all_of(self, scene: Scene, moving: Levels) -> Levels:
-        """All that is weighed by place (len(names), height, width).
-
-        They are the given changes (len(moving_names), height, width), each in bands of detail (differences of
-        Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in the last frames, and
-        the neighbouring pixels of the last two frames.
-        """
+    def _candidates(self, scene: Scene, moving: Levels) -> Levels:
         kernels, concat = self._kernels, array_namespace(moving).concat
         bands = kernels.bands(moving, _BANDS)
         if not self.rich:

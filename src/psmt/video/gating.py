@@ -47,6 +47,7 @@ class LocalGain:
 
     def __init__(self, grid: Grid, head_start: float = 0.0) -> None:
         self.grid, self._head_start = grid, head_start
+        self._learned, self._gains = grid.kernels.capture(self._learn), grid.kernels.capture(self._regressed)
         self.clear()
 
     def clear(self) -> None:
@@ -75,20 +76,25 @@ class LocalGain:
 
     def learn(self, predicted: Levels, change: Levels) -> None:
         """Take in a predicted change (height, width) and the one that came."""
-        energy, match = self.grid.moments(predicted[None], change)
-        kept = float(np.exp(-1.0 / self._MEMORY))
-        self.energy = kept * self.energy + energy[..., 0, 0]
-        self.match = kept * self.match + match[..., 0]
+        self.energy, self.match = self._learned(self.energy, self.match, predicted, change)
         self.length += 1
+
+    def _learn(self, energy: Levels, match: Levels, predicted: Levels, change: Levels) -> tuple[Levels, Levels]:
+        new_energy, new_match = self.grid.moments(predicted[None], change)
+        kept = float(np.exp(-1.0 / self._MEMORY))
+        return kept * energy + new_energy[..., 0, 0], kept * match + new_match[..., 0]
 
     def gains(self) -> Levels:
         """Gains (rows, columns, 1)."""
+        gains: Levels = min(self.length / self._PROBATION, 1.0) * self._gains(self.energy, self.match)
+        return gains
+
+    def _regressed(self, energy: Levels, match: Levels) -> Levels:
         # Where nothing was ever predicted, the floor leaves the gains at zero.
-        usual = self.energy.mean() + _TINY
-        pull = usual + self._OWN * self.energy
-        whole = (self.match.mean() / usual).clip(0, 1)
-        own = ((self.match + pull * whole) / (self.energy + pull)).clip(0, 1)
-        gains: Levels = (min(self.length / self._PROBATION, 1.0) * own)[..., None]
+        usual = energy.mean() + _TINY
+        pull = usual + self._OWN * energy
+        whole = (match.mean() / usual).clip(0, 1)
+        gains: Levels = ((match + pull * whole) / (energy + pull)).clip(0, 1)[..., None]
         return gains
 
 

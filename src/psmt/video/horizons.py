@@ -56,7 +56,7 @@ class Horizons:
         self.match: Levels = own(np.zeros((LEADS, *grid.layout, n)))
         self.errors: Array = np.zeros((LEADS, 2))
         self.level = np.zeros(2)
-        self.since = LEADS
+        self.since = self._added = LEADS
         self.pending: Levels = own(np.zeros((LEADS + 1 + n_means, *grid.shape)))
         self.unit = 0.0
 
@@ -99,10 +99,16 @@ class Horizons:
         """Take in the energy of the change that came."""
         self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
 
-    def begin(self, rollout: list[Levels], current: Levels, means: Levels) -> None:
-        """Put a rollout of LEADS frames on record, with the frame it began at and the running means (n, ..) there."""
-        self.pending = array_namespace(current).stack([*rollout, current, *means])
-        self.since, self.unit = 0, self.usual
+    def begin(self, first: Levels, current: Levels, means: Levels) -> None:
+        """Put a rollout on record: its first frame, the one it began at, and the running means (n, ..) there."""
+        self.pending = array_namespace(current).stack([*[first] * LEADS, current, *means])
+        self.since, self.unit, self._added = 0, self.usual, 1
+
+    def add(self, frame: Levels) -> bool:
+        """Put the next frame of the rollout on record, before it is scored; whether it is the last."""
+        self.pending[self._added] = frame
+        self._added += 1
+        return self._added == LEADS
 
     def drop(self) -> None:
         """Leave the present rollout: what came has nothing to do with it."""

@@ -26,7 +26,8 @@ from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
 from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
 from psmt.video.estimator import FrameForecaster
-from psmt.video.gating import LocalGain, restrained, unexplained
+from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
+from psmt.video.gating import LocalGain, unexplained
 from psmt.video.grid import Grid
 from psmt.video.horizons import EVERY, LEADS, Horizons
 from psmt.video.prior import Prior, check_prior, default_prior
@@ -59,17 +60,6 @@ _JOLT = 6.0
 
 _HEAD_START = 1.0
 """Frames of full belief that the gain begins with where there is a prior."""
-
-
-class _Outlook(NamedTuple):
-    """What a scene may turn into."""
-
-    moving: Levels
-    """Changes (n_moving, height, width), each a prediction by itself."""
-    candidates: Levels
-    """All that is weighed by place (n_candidates, height, width)."""
-    experts: Levels
-    """Predictions of the change (n_experts, height, width) that advice chooses among."""
 
 
 class FramePSMT(FrameForecaster):
@@ -139,7 +129,7 @@ class FramePSMT(FrameForecaster):
     }
 
     _scene: Scene
-    _outlook: _Outlook | None
+    _outlook: Outlook | None
     """None where nothing is learned, or nothing is known of the scene's motion."""
 
     def __init__(
@@ -259,21 +249,14 @@ class FramePSMT(FrameForecaster):
 
     def _rolled(self, n_steps: int) -> list[Levels]:
         """Return the next frames by what was learned, each from those before it."""
-        frames, scene = [self._predicted], self._scene
         if self._outlook is None:
-            return frames * n_steps
-        believed = gains = self._local_gain.gains()
+            return [self._predicted] * n_steps
+        rollout = Rollout(self._predicted, self._scene, self._course.gains, self._course)
+        frames = [rollout.frame]
         while len(frames) < n_steps:
-            scene = self._candidates.update(scene, frames[-1])
-            # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
-            believed = believed * gains
-            frames.append(self._following(scene, self._look_ahead(scene), believed))
+            rollout = self._foresight.go_on(rollout)
+            frames.append(rollout.frame)
         return frames
-
-    def _following(self, scene: Scene, outlook: _Outlook, gains: Levels) -> Levels:
-        """Return the frame (height, width) after a scene; the blend is believed by its gains."""
-        change = restrained(self._grid, self._advised(outlook, gains), scene.current - scene.previous)
-        return (scene.current + change).clip(self._low, self._high)
 
     # What it has learned
 
@@ -349,6 +332,8 @@ class FramePSMT(FrameForecaster):
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
         check_is_fitted(self, "shape_")
+        with one_blas_thread():
+            self._roll_on(LEADS)
         prior = {} if self._prior is None else {"gram": self._prior.gram, "match": self._prior.match}
         return {
             "levels": np.array([self._low, self._high]),
@@ -459,11 +444,14 @@ class FramePSMT(FrameForecaster):
         self._low, self._high = float(frame.min()), float(frame.max())
         self._candidates = Candidates(grid.shape, rule.planes, grid.kernels)
         self._by_place = PlaceBlend(grid, len(self._candidates.names))
+        self._foresight = Foresight(grid, self._candidates, prior)
         self._local_gain = LocalGain(grid, 0.0 if prior is None else _HEAD_START)
-        self._advice = Advice(2 + self._candidates.rich + (prior is not None))
+        self._advice = Advice(self._foresight.n_experts)
         self._horizons = Horizons(grid, len(MEANS))
         self._cut_detector = CutDetector()
         self._since_rollout = 0
+        self._rollout: Rollout | None = None
+        self._compared = grid.kernels.capture(_compare)
         self.candidate_errors_: dict[str, float] = {}
         self._begin(grid.kernels.levels(frame))
 
@@ -477,23 +465,25 @@ class FramePSMT(FrameForecaster):
         """Score what was predicted, learn from what came, and look ahead."""
         kernels = self._grid.kernels
         now, last = kernels.levels(frame), self._scene.current
-        contrast = max(_mean_square(shown - shown.mean()) for shown in (last, now))
-        copy_error = _mean_square(now - last)
+        predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
+        # All figures at once: on a GPU each question to it takes longer than its answer.
+        figures = kernels.numpy(self._compared(now, last, predicted)).tolist()
+        copy_error, error, low, high = figures[2:]
+        contrast = max(figures[:2])
         flow = kernels.flow(last, now) if self._candidates.rich else None
         left = np.inf
         # Only a frame that is unlike the last one can be a cut, and only then is it worth asking what motion explains.
         if flow is not None and copy_error > self._cut_detector.unlike * contrast:
             left = unexplained(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
-        predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
-        error = _mean_square(predicted - now)
         self._cut_detector.observe(error, copy_error, contrast, left)
-        self._low, self._high = min(self._low, float(now.min())), max(self._high, float(now.max()))
+        self._low, self._high = min(self._low, low), max(self._high, high)
         self.candidate_errors_ = {}
         if self.cut_:
             self._by_place.forget(_KEPT)
             self._local_gain.clear()
             self._advice.clear()
             self._horizons.drop()
+            self._rollout = None
             self._begin(now)
             return
         if self._share is None:
@@ -515,15 +505,12 @@ class FramePSMT(FrameForecaster):
         self._horizons.watch(copy_error)
         # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
         # frame is calmer than the one before may be a stutter, which says little.
-        energy = max(_mean_square(last - scene.previous), copy_error, _FLOOR * contrast)
+        energy = max(float(mean_square(last - scene.previous)), copy_error, _FLOOR * contrast)
         if outlook is None or energy == 0:
             return
         change = frame - last
-        own = self._grid.weighted(outlook.experts[:1], self._local_gain.gains())
-        stack = array_namespace(change).stack
-        # All errors at once: on a GPU each question to it takes longer than its answer.
-        tried = array_namespace(change).concat([outlook.moving, own[None], outlook.experts[1:]])
-        errors = self._grid.kernels.numpy(stack([(one * one).mean() for one in tried - change])).astype(np.float64)
+        scores = self._foresight.errors(outlook, self._course.gains, change)
+        errors = self._grid.kernels.numpy(scores).astype(np.float64)
         moving, experts = np.split(errors, [len(outlook.moving)])
         self.candidate_errors_ = dict(zip(self._candidates.moving_names, moving.tolist(), strict=True))
         # In units of the change that came: when motion stops at once, those who foretold more of it lose at once.
@@ -534,41 +521,33 @@ class FramePSMT(FrameForecaster):
 
     def _prepare(self) -> None:
         """Find what the scene may turn into, and weigh it."""
-        self._outlook = self._look_ahead(self._scene)
-        self._predicted = self._following(self._scene, self._outlook, self._local_gain.gains())
+        own = self._grid.kernels.levels
+        shares, limits = own(self._advice.weights()), own([self._low, self._high])
+        self._course = Course(self._by_place.weights, self._local_gain.gains(), shares, limits)
+        self._outlook = self._foresight.look_ahead(self._scene, self._course.weights)
+        self._predicted = self._foresight.begin(self._scene, self._outlook, self._course).frame
 
     def _put_on_record(self) -> None:
-        """Every so often make a rollout whose errors will be known."""
+        """Every so often begin a rollout whose errors will be known; it is a frame ahead of what comes."""
         self._since_rollout += 1
         if self._since_rollout >= EVERY:
             self._since_rollout = 0
-            self._horizons.begin(self._rolled(LEADS), self._scene.current, self._scene.means)
+            self._horizons.begin(self._predicted, self._scene.current, self._scene.means)
+            self._rollout = Rollout(self._predicted, self._scene, self._course.gains, self._course)
+        else:
+            self._roll_on(1)
 
-    def _look_ahead(self, scene: Scene) -> _Outlook:
-        """All that the scene may turn into, where anything is learned.
-
-        The experts are the blend, which a gain is applied to later, copying, optical flow and the prior's blend.
-        """
-        moving = self._candidates.moving(scene)
-        candidates = self._candidates.all_of(scene, moving)
-        experts = [self._grid.weighted(candidates, self._by_place.weights), 0 * scene.current]
-        if self._candidates.rich:
-            experts.append(moving[self._candidates.moving_names.index("flow")])
-        if self._prior is not None:
-            known = self._grid.kernels.levels(self._prior.weights_at(scene.age))
-            experts.append((known @ candidates.reshape(len(candidates), -1)).reshape(self.shape_))
-        return _Outlook(moving, candidates, array_namespace(moving).stack(experts))
-
-    def _advised(self, outlook: _Outlook, gains: Levels) -> Levels:
-        """Return the change (height, width) that the experts amount to; the blend is believed by its gains."""
-        own = self._grid.weighted(outlook.experts[:1], gains)
-        first, *others = self._advice.weights().tolist()
-        advised: Levels = first * own
-        for weight, expert in zip(others, outlook.experts[1:], strict=True):
-            advised = advised + weight * expert
-        return advised
+    def _roll_on(self, n_steps: int) -> None:
+        """Go on with the rollout on record, where there is one, by so many frames or to its end."""
+        while self._rollout is not None and n_steps:
+            self._rollout = self._foresight.go_on(self._rollout)
+            if self._horizons.add(self._rollout.frame):
+                self._rollout = None
+            n_steps -= 1
 
 
-def _mean_square(values: Levels) -> float:
-    """Mean of the squares of a map, on any device."""
-    return float((values * values).mean())
+def _compare(frame: Levels, last: Levels, predicted: Levels) -> Levels:
+    """Contrasts of the last frame and of the one that came, errors of copying and of the prediction, and the range."""
+    contrasts = (mean_square(shown - shown.mean()) for shown in (last, frame))
+    errors = (mean_square(frame - guess) for guess in (last, predicted))
+    return array_namespace(frame).stack([*contrasts, *errors, frame.min(), frame.max()])

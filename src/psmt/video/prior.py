@@ -146,7 +146,7 @@ def learn_prior(films: Iterable[Levels]) -> Prior:
                 if energy == 0:
                     continue
                 unit = np.float32(energy**-0.5)
-                seen = candidates.all_of(scene, candidates.moving(scene))
+                _, seen = candidates.look_ahead(scene)
                 one, other = grid.moments(unit * seen, unit * (after - now))
                 stage = _stage(scene.age)
                 gram[stage] += one.mean(axis=(0, 1))

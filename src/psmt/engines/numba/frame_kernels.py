@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.engines.frame_kernels import Complex, Tiles
+from psmt.engines.frame_kernels import Complex, Tiles, Work
 from psmt.engines.numba import cells, detail
 from psmt.engines.numba import flow as flow_kernels
 from psmt.engines.numba import tiles as tile_kernels
@@ -40,6 +40,10 @@ class NumbaFrameKernels:
     def numpy(self, values: AnyArray) -> AnyArray:
         """The values themselves."""
         return values
+
+    def capture(self, work: Work) -> Work:
+        """The work itself."""
+        return work
 
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
         """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""

@@ -3,7 +3,7 @@
 //     minimise over a >= 0    1/2 ||x - D a||^2 + penalty'a,    where wanted with  total'a <= activity
 //
 // All that is known of x and D are inner products: `gram` of the columns, `corr` of the columns with x, `square` of x.
-// REAL is double or float. Compiled at first use by `torch_kernels.py`.
+// REAL is double or float. Compiled at first use by `nvrtc.py`.
 //
 // The support has n members. Their Gram matrix G is inverted by W (n, n) with W G W' = I: a member more is a row more, as
 // in Gram-Schmidt, and a member less is a reflection that leaves one row to all others. Both are products that the whole

@@ -33,7 +33,7 @@ def moved(frame: Tensor, flow: Tensor) -> Tensor:
     rows = (i.long() + steps).clip(0, height - 1)
     columns = (j.long() + steps).clip(0, width - 1)
     seen = frame[rows[:, None], columns[None]]
-    return torch.einsum("iyx,jyx,ijyx->yx", down, right, seen)
+    return ((seen * right).sum(dim=1) * down).sum(dim=0)
 
 
 def _catmull_rom(t: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ Each is a handful of launches, whatever the number of tiles and cells, and none 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
 
-from psmt.engines.frame_kernels import Tiles
+from psmt.engines.frame_kernels import Tiles, Work
 from psmt.engines.torch.flow import flow_between, moved
+from psmt.engines.torch.graphs import Captured
+from psmt.engines.torch.nvrtc import kernel
 from psmt.types import AnyArray
 
 
@@ -33,6 +36,7 @@ class TorchFrameKernels:
             lambda n, width: self.levels(gaussian_filter1d(np.eye(n), width, axis=0, mode="reflect"))
         )
         self._shifted = lru_cache(8)(self._places_of_neighbours)
+        self._flow, self._cell_weights = Captured(flow_between), Captured(_cell_weights)
 
     def __reduce__(self) -> tuple[type[TorchFrameKernels], tuple[torch.device]]:
         # What is kept on the device is made again where it is needed.
@@ -49,6 +53,10 @@ class TorchFrameKernels:
     def numpy(self, values: Tensor) -> AnyArray:
         """A NumPy array with the values of an own tensor."""
         return np.asarray(values.cpu().numpy())
+
+    def capture(self, work: Work) -> Work:
+        """The work as one launch on a GPU."""
+        return cast(Work, Captured(work))
 
     def cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
         """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
@@ -86,7 +94,7 @@ class TorchFrameKernels:
 
     def flow(self, before: Tensor, now: Tensor) -> Tensor:
         """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
-        return flow_between(before, now)
+        return cast(Tensor, self._flow(before, now))
 
     def moved(self, frame: Tensor, flow: Tensor) -> Tensor:
         """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
@@ -111,7 +119,7 @@ class TorchFrameKernels:
     def cell_moments(self, candidates: Tensor, change: Tensor, cell: int) -> tuple[Tensor, Tensor]:
         """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""
         n = len(candidates)
-        seen = self._split(torch.cat([candidates, change[None]]), cell)
+        seen = _split(torch.cat([candidates, change[None]]), cell)
         found = seen[:, :, :n] @ seen.mT
         return found[..., :n], found[..., n]
 
@@ -125,7 +133,7 @@ class TorchFrameKernels:
 
     def cell_energy(self, change: Tensor, cell: int) -> Tensor:
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
-        return self._split(change[None], cell).square().sum(dim=(2, 3))
+        return _split(change[None], cell).square().sum(dim=(2, 3))
 
     def cell_weights(
         self,
@@ -137,18 +145,10 @@ class TorchFrameKernels:
         rows: slice = slice(None),
     ) -> Tensor:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around."""
-        # Pooling leaves the mean as it is.
-        whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in (gram, match))
-        if known is not None:
-            whole, right = whole + self.levels(known[0]), right + self.levels(known[1])
-        usual = whole.diagonal()
-        floor = 1e-6 * usual.mean() + 1e-30
-        common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
-        own, own_match = _pooled(gram)[rows], _pooled(match)[rows]
-        pull = (ridge * usual + floor).float() + ridge * own.diagonal(dim1=2, dim2=3)
-        own.diagonal(dim1=2, dim2=3).add_(pull)
-        factor = torch.linalg.cholesky_ex(own)[0]
-        return torch.cholesky_solve((own_match + pull * common)[..., None], factor)[..., 0]
+        first, last, _ = rows.indices(len(gram))
+        given = () if known is None else (self.levels(known[0]), self.levels(known[1]))
+        found = self._cell_weights((gram, match), self.levels(ridge), given, prior=prior, first=first, last=last)
+        return cast(Tensor, found)
 
     def weighted(self, candidates: Tensor, weights: Tensor, cell: int) -> Tensor:
         """Sum (height, width) of candidates with weights (rows, columns, n), interpolated bilinearly."""
@@ -156,7 +156,7 @@ class TorchFrameKernels:
         fields = torch.nn.functional.interpolate(
             weights.permute(2, 0, 1)[None], scale_factor=float(cell), mode="bilinear", align_corners=False
         )[0, :, :height, :width]
-        return torch.einsum("nyx,nyx->yx", candidates, fields)
+        return (candidates * fields).sum(dim=0)
 
     def _joined(self, parts: Tensor, tiles: Tiles) -> Tensor:
         """Weighted overlap-add (n, height, width) of n sets of tiles (n, rows, columns, size, size)."""
@@ -166,14 +166,6 @@ class TorchFrameKernels:
         total = torch.nn.functional.fold(columns_of_tiles, extent, size, stride=tiles.stride)[:, 0]
         down, right = (slice(tiles.lead, tiles.lead + length) for length in tiles.shape)
         return total[:, down, right] / self._weight(tiles)
-
-    def _split(self, maps: Tensor, cell: int) -> Tensor:
-        """Maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
-        n, height, width = maps.shape
-        padded = torch.nn.functional.pad(maps, (0, -width % cell, 0, -height % cell))
-        rows, columns = padded.shape[1] // cell, padded.shape[2] // cell
-        by_cell = padded.reshape(n, rows, cell, columns, cell).permute(1, 3, 0, 2, 4)
-        return by_cell.reshape(rows, columns, n, cell * cell)
 
     def _indices(self, values: AnyArray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self._place)
@@ -186,6 +178,47 @@ class TorchFrameKernels:
             for down, right in offsets
         ]
         return self._indices(np.array(near).reshape(-1))
+
+
+def _split(maps: Tensor, cell: int) -> Tensor:
+    """Maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
+    n, height, width = maps.shape
+    padded = torch.nn.functional.pad(maps, (0, -width % cell, 0, -height % cell))
+    rows, columns = padded.shape[1] // cell, padded.shape[2] // cell
+    by_cell = padded.reshape(n, rows, cell, columns, cell).permute(1, 3, 0, 2, 4)
+    return by_cell.reshape(rows, columns, n, cell * cell)
+
+
+def _cell_weights(
+    moments: tuple[Tensor, ...], ridge: Tensor, known: tuple[Tensor, ...], *, prior: float, first: int, last: int
+) -> Tensor:
+    """See `FrameKernels.cell_weights`."""
+    # Pooling leaves the mean as it is.
+    whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in moments)
+    if known:
+        whole, right = whole + known[0], right + known[1]
+    usual = whole.diagonal()
+    floor = 1e-6 * usual.mean() + 1e-30
+    common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
+    # Pooling looks one row beyond, where there is one.
+    above = max(first - 1, 0)
+    own, own_match = (_pooled(part[above : last + 1])[first - above :][: last - first] for part in moments)
+    pull = (ridge * usual + floor).float() + ridge * own.diagonal(dim1=2, dim2=3)
+    own.diagonal(dim1=2, dim2=3).add_(pull)
+    return _solved(own, own_match + pull * common)
+
+
+def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
+    """Solutions (.., n) of symmetric positive systems (.., n, n)."""
+    n = sides.shape[-1]
+    threads, shared = -(-n // 32) * 32, 4 * n * (n + 2)
+    compiled = kernel("cells.cu", "solve", sides.dtype, sides.device, threads) if threads <= 1024 else None
+    if compiled is None or shared > compiled.shared_bytes:
+        # Slower, and with torch's libraries no work that a graph can hold.
+        return torch.cholesky_solve(sides[..., None], torch.linalg.cholesky_ex(matrices)[0])[..., 0]
+    solved = sides.contiguous().clone()
+    compiled(sides.numel() // n, threads, shared, matrices.contiguous(), solved, n)
+    return solved
 
 
 def _pooled(moments: Tensor) -> Tensor:

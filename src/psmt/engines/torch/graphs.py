@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ _KEPT = 16
 _CAPTURING = Lock()
 """One at a time."""
 
-Argument: TypeAlias = Tensor | Resident | tuple[Tensor, ...]
+A = TypeVar("A")
 
 
 class _Capture(NamedTuple):
@@ -26,7 +26,8 @@ class _Capture(NamedTuple):
     """None for work that torch cannot capture: it is just done."""
     copied: list[Tensor]
     resident: list[Tensor]
-    found: list[Tensor]
+    found: Any
+    """What the work returns: its tensors are the graph's own."""
 
 
 class Captured:
@@ -35,20 +36,20 @@ class Captured:
     Parameters
     ----------
     work : callable
-        Called with tensors, tuples of them or `Resident` objects, and settings, it returns a tuple of tensors. It may
-        change in place what is resident, and nothing else.
+        Called with tensors, `Resident` objects, constants or tuples of all these, and settings, it returns a tensor or
+        a tuple of such. It may change in place what is resident, and nothing else.
     """
 
-    def __init__(self, work: Callable[..., tuple[Tensor, ...]]) -> None:
+    def __init__(self, work: Callable[..., Any]) -> None:
         self._work = work
         self._kept: dict[tuple[object, ...], _Capture] = {}
         self._busy = Lock()
 
-    def __reduce__(self) -> tuple[type[Captured], tuple[Callable[..., tuple[Tensor, ...]]]]:
+    def __reduce__(self) -> tuple[type[Captured], tuple[Callable[..., Any]]]:
         # A graph can be neither copied nor written down.
         return Captured, (self._work,)
 
-    def __call__(self, *arguments: Argument, **settings: Hashable) -> tuple[Tensor, ...]:
+    def __call__(self, *arguments: Any, **settings: Hashable) -> Any:
         """What the work makes of the arguments; their tensors are copied in, but for those that are resident."""
         copied, resident, constants = _parts(arguments)
         if not copied[0].is_cuda:
@@ -67,13 +68,15 @@ class Captured:
                 return self._work(*arguments, **settings)
             torch._foreach_copy_(capture.copied, copied)
             capture.graph.replay()
-            copies = [torch.empty_like(tensor) for tensor in capture.found]
-            torch._foreach_copy_(copies, capture.found)
-            return tuple(copies)
+            found, _, _ = _parts(capture.found)
+            copies = [torch.empty_like(tensor) for tensor in found]
+            if copies:
+                torch._foreach_copy_(copies, found)
+            return _rebuilt(capture.found, copies, [])
 
     def _capture(
         self,
-        arguments: tuple[Argument, ...],
+        arguments: tuple[Any, ...],
         copied: list[Tensor],
         resident: list[Tensor],
         settings: dict[str, Hashable],
@@ -88,44 +91,52 @@ class Captured:
             try:
                 graph.capture_begin(capture_error_mode="thread_local")  # other threads may go on
                 try:
-                    found = list(self._work(*_rebuilt(arguments, own, resident), **settings))
+                    found = self._work(*_rebuilt(arguments, own, resident), **settings)
                 finally:
                     graph.capture_end()
             except RuntimeError as error:
                 name = self._work.__name__
                 warnings.warn(f"{name} cannot be captured and is launched piece by piece: {error}", stacklevel=3)
-                return _Capture(None, [], resident, [])
+                return _Capture(None, [], resident, ())
         torch.cuda.current_stream().wait_stream(aside)
         return _Capture(graph, own, resident, found)
 
 
-def _parts(arguments: tuple[Argument, ...]) -> tuple[list[Tensor], list[Tensor], list[Hashable]]:
+def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable]]:
     """All tensors to copy, all that are resident, and all constants of the arguments, in order."""
     copied: list[Tensor] = []
     resident: list[Tensor] = []
     constants: list[Hashable] = []
-    for argument in arguments:
+
+    def collect(argument: object) -> None:
         if isinstance(argument, Tensor):
             copied.append(argument)
         elif isinstance(argument, Resident):
             for whole, own in zip((copied, resident, constants), argument.parts(), strict=True):
                 whole += own
+        elif isinstance(argument, tuple):
+            for one in argument:
+                collect(one)
         else:
-            copied += argument
+            constants.append(argument)
+
+    collect(arguments)
     return copied, resident, constants
 
 
-def _rebuilt(arguments: tuple[Argument, ...], copied: list[Tensor], resident: list[Tensor]) -> list[Argument]:
+def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
     """The arguments, made of other tensors."""
     inputs, stay = iter(copied), iter(resident)
-    rebuilt: list[Argument] = []
-    for argument in arguments:
+
+    def rebuild(argument: Any) -> Any:
         if isinstance(argument, Tensor):
-            rebuilt.append(next(inputs))
-        elif isinstance(argument, Resident):
+            return next(inputs)
+        if isinstance(argument, Resident):
             shown, kept, _ = argument.parts()
-            tensors = tuple(next(inputs) for _ in shown), tuple(next(stay) for _ in kept)
-            rebuilt.append(argument.with_arrays(*tensors))
-        else:
-            rebuilt.append(type(argument)(*(next(inputs) for _ in argument)))
-    return rebuilt
+            return argument.with_arrays(tuple(next(inputs) for _ in shown), tuple(next(stay) for _ in kept))
+        if isinstance(argument, tuple):
+            parts = [rebuild(one) for one in argument]
+            return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
+        return argument
+
+    return cast(A, rebuild(arguments))

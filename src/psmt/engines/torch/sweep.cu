@@ -1,5 +1,5 @@
 // One block of the sweep over the atoms of a dictionary: each atom in turn becomes the best of unit norm, given the
-// others. REAL is double or float, BLOCK the number of atoms. Compiled at first use by `torch_kernels.py`.
+// others. REAL is double or float, BLOCK the number of atoms. Compiled at first use by `nvrtc.py`.
 //
 // A thread holds one feature of all atoms of the block. What the atoms before it changed, an atom takes into account
 // when its turn comes; the threads meet for its norm only.
