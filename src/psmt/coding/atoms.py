@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
@@ -56,9 +57,21 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`."""
+        """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`.
+
+        Raises `ValueError` where values are no finite numbers. A GPU codes one batch while the next one is read,
+        checked and moved to it.
+        """
+        codes = None
         for first in range(0, len(samples), BATCH):
-            yield self.code(self._engine.array(np.asarray(samples[first : first + BATCH])), alpha, tol=tol)
+            batch = np.asarray(samples[first : first + BATCH])
+            assert_all_finite(batch, input_name="X")
+            moved = self._engine.array(batch)
+            if codes is not None:
+                yield codes
+            codes = self.code(moved, alpha, tol=tol)
+        if codes is not None:
+            yield codes
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
         """Code (n_atoms,) of a sample (n_features,), sought from the last code (n_atoms,) on."""

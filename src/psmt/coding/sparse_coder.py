@@ -281,7 +281,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Where X has other features, or values that are no finite numbers.
         """
         check_is_fitted(self)
-        samples = self._samples(X, reset=False)
+        samples = self._samples(X, reset=False, finite=False)  # batch by batch
         engine = self._engine
         batches = self._atoms.code_batches(samples, self.alpha_, tol=self.gap_tol)
         if sparse_output:
@@ -413,13 +413,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.objective_ = []
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
-    def _samples(self, X: ArrayLike, *, reset: bool) -> Array:
-        """The samples (n_samples, n_features), checked; what is stored on disk stays there."""
+    def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
+        """The samples (n_samples, n_features), checked, values too where `finite`; what is stored stays on disk."""
         if isinstance(X, StoredSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]
             return check_series(X, n_features=self.n_features_in_)
-        samples: Array = validate_data(self, X, dtype=np.float64, reset=reset)
+        samples: Array = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=finite)
         return samples
 
     def _learn(self, X: Array, order: Ints) -> None:

@@ -23,6 +23,10 @@ from psmt.engines.window import CodeWindow
 from psmt.types import Mask
 
 
+_STAGED = (1 << 20, 1 << 26)
+"""Bytes of arrays that go to the device through pinned memory: less is not worth it, more takes too much of it."""
+
+
 class TorchEngine:
     """See `psmt.engines.contract.Engine`; its own arrays are tensors of float64 on the device."""
 
@@ -41,7 +45,11 @@ class TorchEngine:
         if isinstance(values, Tensor):
             return values
         # torch warns of arrays that it may not write to.
-        return torch.from_numpy(np.require(values, np.float64, ["C", "W"])).to(self._place)
+        given = torch.from_numpy(np.require(values, np.float64, ["C", "W"]))
+        if self._place.type == "cuda" and _STAGED[0] <= given.nbytes <= _STAGED[1]:
+            # From memory that the device can read by itself, so that nobody waits for it.
+            return given.pin_memory().to(self._place, non_blocking=True)
+        return given.to(self._place)
 
     def numpy(self, values: Tensor) -> NDArray[np.float64]:
         """A NumPy array with the values of an own one."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, grid_sample, pad
@@ -50,39 +52,47 @@ def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
     return (rows + flow[0]).clip(0, height - 1), (columns + flow[1]).clip(0, width - 1)
 
 
-def _between(frame: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """Grey levels (n, ..) of frames (n, height, width) between pixels, by bilinear interpolation; the edge goes on."""
-    height, width = frame.shape[1:]
-    scaled = (2 * column / max(width - 1, 1) - 1, 2 * row / max(height - 1, 1) - 1)
-    grid = torch.stack(scaled, dim=-1)[None]
-    return grid_sample(frame[None], grid, mode="bilinear", padding_mode="border", align_corners=True)[0]
+def _between(frames: Tensor, grid: Tensor) -> Tensor:
+    """Grey levels (n, ..) of frames (n, height, width) at a grid (.., 2) of places, by bilinear interpolation.
+
+    Places are columns and rows, from -1 at one edge to 1 at the other; the edge goes on beyond.
+    """
+    return grid_sample(frames[None], grid[None], mode="bilinear", padding_mode="border", align_corners=True)[0]
 
 
 def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
     """The flow (2, height, width) from `before` to `now`, improved by Gauss-Newton steps."""
-    height, width = now.shape
     ahead = pad(now[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
-    down, right = 0.5 * (ahead[2:, 1:-1] - ahead[:-2, 1:-1]), 0.5 * (ahead[1:-1, 2:] - ahead[1:-1, :-2])
-    tensor = torch.stack([down * down, down * right, right * right])
+    slopes = 0.5 * torch.stack([ahead[2:, 1:-1] - ahead[:-2, 1:-1], ahead[1:-1, 2:] - ahead[1:-1, :-2]])
+    tensor = torch.stack([slopes[0] * slopes[0], slopes[0] * slopes[1], slopes[1] * slopes[1]])
     damping = DAMPING * (tensor[0].mean() + tensor[2].mean()) + 1e-12
     a, b, c = _blurred(tensor)
     a, c = a + damping, c + damping
-    over = 1 / (a * c - b * b)
+    inverse = torch.stack([c, -b, -b, a]).div_(a * c - b * b).reshape(2, 2, *now.shape)
+    still, scale = _grid(now.shape, now.dtype, now.device)
 
     def gap(along: Tensor) -> Tensor:
-        return _between(before[None], *_places(height, width, along))[0] - now
+        return _between(before[None], torch.addcmul(still, along.flip(0).permute(1, 2, 0), scale))[0] - now
 
     refined = flow
     for _ in range(STEPS):
-        left = gap(refined)
-        pull = _blurred(torch.stack([down * left, right * left]))
-        step = torch.stack([b * pull[1] - c * pull[0], b * pull[0] - a * pull[1]]) * over
-        refined = refined + step.clip(-1, 1)
+        pull = _blurred(slopes * gap(refined))
+        refined = refined - (inverse * pull).sum(dim=1).clip_(-1, 1)
     # What explains less is taken back, and standing still wins a tie.
-    misfits = _blurred(torch.stack([gap(flow), gap(refined), before - now]).square())
+    misfits = _blurred(torch.stack([gap(flow), gap(refined), before - now]).square_())
     back = misfits[0] < misfits[1]
     chosen, error = torch.where(back, flow, refined), torch.where(back, misfits[0], misfits[1])
     return _blurred(torch.where(misfits[2] <= error, 0.0, chosen))
+
+
+@lru_cache(32)
+def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Places (height, width, 2) of all pixels as `_between` takes them, and how far one pixel is there, (2,)."""
+    height, width = shape
+    scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
+    columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")
+    still = torch.stack([columns, rows], dim=-1) * scale - 1
+    return still.to(device), scale.to(device)
 
 
 def _blurred(values: Tensor) -> Tensor:
@@ -103,8 +113,8 @@ def _halved(frame: Tensor) -> Tensor:
 
 def _doubled(flow: Tensor, height: int, width: int) -> Tensor:
     """The flow (2, ..) of a frame of half the size, for one of (height, width)."""
-    rows = 0.5 * torch.arange(height, device=flow.device, dtype=flow.dtype)[:, None] - 0.25
-    columns = 0.5 * torch.arange(width, device=flow.device, dtype=flow.dtype) - 0.25
     tall, wide = flow.shape[1:]
-    row, column = rows.clip(0, tall - 1).expand(height, width), columns.clip(0, wide - 1).expand(height, width)
-    return 2 * _between(flow, row, column)
+    rows = 0.5 * torch.arange(height, device=flow.device, dtype=flow.dtype) - 0.25
+    columns = 0.5 * torch.arange(width, device=flow.device, dtype=flow.dtype) - 0.25
+    places = (2 * columns / max(wide - 1, 1) - 1).expand(height, width), 2 * rows[:, None] / max(tall - 1, 1) - 1
+    return 2 * _between(flow, torch.stack([places[0], places[1].expand(height, width)], dim=-1))
