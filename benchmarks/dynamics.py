@@ -16,6 +16,7 @@ import numpy as np
 
 from psmt import PSMT, read_patches
 from psmt.baselines import CopyLast, LinearTrend, MeanFrame
+from psmt.experiments.brain.ridge import DirectRidge
 from psmt.sources import open_series
 
 HORIZONS = (1, 3, 5)
@@ -45,32 +46,10 @@ def scored(foretold, values, start, horizon):
 
 
 def ridge_ahead(values, start):
-    """Error / variance of a ridge regression for each horizon; order 1 or 2 and price are chosen on the past."""
-    mean, scale = values[:start].mean(axis=0), values[:start].std(axis=0)
+    """Error / variance of the ridge autoregression that `psmt brain` compares with; it takes deviations."""
+    scale = values[:start].std(axis=0)
     scale[scale == 0] = 1.0
-    rows, errors = (values - mean) / scale, []
-    for h in HORIZONS:
-        best = (np.inf, None)
-        for order in (1, 2):
-            inputs = np.hstack([rows[1 - k : len(rows) - k] for k in range(order)])  # row i is of time i + 1
-            known = start - 1 - h
-            split = known - known // 8
-            for price in 10.0 ** np.arange(-3.0, 2.6, 0.5):
-                weights = solved(inputs[: split - h], rows[1 + h :][: split - h], price)
-                wrong = np.mean((rows[1 + h + split : start] - inputs[split:known] @ weights) ** 2)
-                best = min(best, (wrong, (order, price)), key=lambda pair: pair[0])
-        order, price = best[1]
-        inputs = np.hstack([rows[1 - k : len(rows) - k] for k in range(order)])
-        weights = solved(inputs[:known], rows[1 + h : start], price)
-        foretold = inputs[known : len(inputs) - h] @ weights * scale + mean
-        errors.append(scored(foretold, values, start, h))
-    return errors
-
-
-def solved(inputs, targets, price):
-    """Ridge weights; the price is relative to the mean square of the inputs."""
-    gram = inputs.T @ inputs
-    return np.linalg.solve(gram + price * np.trace(gram) / len(gram) * np.eye(len(gram)), inputs.T @ targets)
+    return errors_ahead(DirectRidge(horizon=max(HORIZONS)), (values - values[:start].mean(axis=0)) / scale, start)
 
 
 def film_table(path):
