@@ -104,14 +104,11 @@ class FrameKernels(Protocol):
 
     # Short-space Fourier transform
 
-    def cut(self, frame: Levels, tiles: Tiles) -> Levels:
-        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
-
-    def join(self, parts: Levels, tiles: Tiles) -> Levels:
-        """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
-
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
-        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
+        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame under the window.
+
+        Each tile is taken less its weighted mean, so that only what varies in it is seen through the window.
+        """
 
     def next_spectra(
         self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]

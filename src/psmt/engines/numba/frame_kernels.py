@@ -19,8 +19,6 @@ class NumbaFrameKernels:
     BLAS should be held to one thread meanwhile (`psmt.threads.one_blas_thread`).
     """
 
-    cut = staticmethod(tile_kernels.cut)
-    join = staticmethod(tile_kernels.join)
     next_spectra = staticmethod(tile_kernels.next_spectra)
     advanced = staticmethod(tile_kernels.advanced)
     turned = staticmethod(tile_kernels.turned)

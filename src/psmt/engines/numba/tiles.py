@@ -19,20 +19,6 @@ _NONE = np.float32(1e-36)
 """Squares up to this, next to the least that float32 holds with all its digits, are none: roots have no inverse."""
 
 
-def cut(frame: Levels, tiles: Tiles) -> Levels:
-    """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
-    padded = _continued(frame, tiles)
-    found: Levels = np.empty((*tiles.layout, tiles.size, tiles.size), np.float32)
-    in_threads(lambda rows: _cut(padded, tiles.window, tiles.stride, rows.start, found[rows]), *_shared(tiles))
-    return found
-
-
-def join(parts: Levels, tiles: Tiles) -> Levels:
-    """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
-    frame: Levels = _overlap_added(lambda _, rows: parts[rows], 1, tiles)[0]
-    return frame
-
-
 def next_spectra(
     frame: Levels, tiles: Tiles, before: Complex | None, cross: tuple[Complex, ...], kept: tuple[float, ...]
 ) -> tuple[Complex, tuple[Complex, ...]]:

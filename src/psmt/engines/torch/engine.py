@@ -22,7 +22,6 @@ from psmt.engines.torch.shift_invert import DenseShiftInvert
 from psmt.engines.window import CodeWindow
 from psmt.types import Mask
 
-
 _STAGED = (1 << 20, 1 << 26)
 """Bytes of arrays that go to the device through pinned memory: less is not worth it, more takes too much of it."""
 

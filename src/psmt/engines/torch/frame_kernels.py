@@ -58,22 +58,9 @@ class TorchFrameKernels:
         """The work as one launch on a GPU."""
         return cast(Work, Captured(work))
 
-    def cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
-        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
-        down, right = self._mirrored(tiles)
-        window = self._window(tiles)
-        padded = frame.index_select(0, down).index_select(1, right)
-        raw = padded.unfold(0, tiles.size, tiles.stride).unfold(1, tiles.size, tiles.stride)
-        means = torch.einsum("rcij,ij->rc", raw, window / window.sum())
-        return (raw - means[:, :, None, None]) * window
-
-    def join(self, parts: Tensor, tiles: Tiles) -> Tensor:
-        """The least-squares frame (height, width) of windowed tiles (rows, columns, size, size)."""
-        return self._joined(parts[None], tiles)[0]
-
     def spectra(self, frame: Tensor, tiles: Tiles) -> Tensor:
         """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
-        return torch.fft.rfft2(self.cut(frame, tiles))
+        return torch.fft.rfft2(self._cut(frame, tiles))
 
     def next_spectra(
         self, frame: Tensor, tiles: Tiles, before: Tensor, cross: tuple[Tensor, ...], kept: tuple[float, ...]
@@ -157,6 +144,15 @@ class TorchFrameKernels:
             weights.permute(2, 0, 1)[None], scale_factor=float(cell), mode="bilinear", align_corners=False
         )[0, :, :height, :width]
         return (candidates * fields).sum(dim=0)
+
+    def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
+        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
+        down, right = self._mirrored(tiles)
+        window = self._window(tiles)
+        padded = frame.index_select(0, down).index_select(1, right)
+        raw = padded.unfold(0, tiles.size, tiles.stride).unfold(1, tiles.size, tiles.stride)
+        means = torch.einsum("rcij,ij->rc", raw, window / window.sum())
+        return (raw - means[:, :, None, None]) * window
 
     def _joined(self, parts: Tensor, tiles: Tiles) -> Tensor:
         """Weighted overlap-add (n, height, width) of n sets of tiles (n, rows, columns, size, size)."""

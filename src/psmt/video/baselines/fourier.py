@@ -6,9 +6,9 @@ import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
+from psmt.engines.frame_kernels import hann
 from psmt.types import Levels
 from psmt.video.baselines.base import FrameBaseline
-from psmt.video.tiling import hann
 
 WINDOW, STRIDE = 16, 4
 """Side of a window, and the distance from one to the next, in pixels."""
