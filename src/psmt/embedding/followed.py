@@ -12,8 +12,8 @@ method). A Rayleigh-Ritz step on the known directions and those handful of other
 digits, however far a single direction has turned. The operators at the shifts change by the same outer products
 (Woodbury's formula). Their shifts are complex, beside the eigenvalues: an eigenvalue that passed by a real shift would
 leave an operator that is next to singular, and rounding that grows tenfold from slide to slide. They are refactorised,
-one at a time, when the eigenvalues have moved away from their shifts. They only propose where to look: the step itself
-works with V and S as they are, and the error that it leaves is measured. Where it is too large, further steps go on
+one at a time and beside the slides that follow, when the eigenvalues have moved away from their shifts. They only
+propose where to look: the step itself works with V and S as they are, and the error that it leaves is measured. Where it is too large, further steps go on
 from the residuals; where these do not help, the closed form is solved, and following goes on from there.
 """
 
@@ -295,7 +295,7 @@ class Track:
                 self._measure_error(pencil)
                 suspicious, self._suspicious = self._suspicious, self.error > tol
                 if suspicious and not self._suspicious:  # at a slide that leaves time for it
-                    self._refactorise_worst(pencil)
+                    self._refactorise_worst(pencil, later=True)
                 for attempt in range(_CORRECTIONS):
                     if self.error <= tol or self.error == np.inf:
                         break
@@ -366,8 +366,8 @@ class Track:
         images = xp.permute_dims(real_parts(self._inverses.times_each(mixed)), (1, 0, 2))
         return xp.reshape(images, (len(self.directions), -1))
 
-    def _refactorise_worst(self, pencil: Pencil) -> None:
-        """Make that operator afresh, at a new shift, that serves worst, if it serves badly.
+    def _refactorise_worst(self, pencil: Pencil, *, later: bool = False) -> None:
+        """Make that operator afresh, at a new shift, that serves worst, if it serves badly; `later` if need be.
 
         It is full of rounding, or its shift is far from where it should be.
         """
@@ -384,7 +384,7 @@ class Track:
         worst = xp.argmax(xp.where(badness >= 0, badness, xp.inf), axis=0)
         if not bool(badness[worst] <= 1.0):
             which = xp.arange(len(shifts), device=shifts.device) == worst
-            self._inverses.refactorise(which, fresh, pencil.shifted(fresh[which]))
+            self._inverses.refactorise(which, fresh, pencil.shifted(fresh[which]), later=later)
 
     def _rayleigh_ritz(self, pencil: Pencil, proposed: Array, known: Known) -> None:
         """Take the best directions in the span of the known and the proposed ones."""

@@ -116,8 +116,11 @@ class ShiftInvert(Protocol):
     def times_each(self, vectors: Array) -> Array:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /, *, later: bool = False) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts.
+
+        With `later` an engine may let the operators serve on as they are meanwhile, and set them after some changes.
+        """
 
     def dense(self) -> Array:
         """The operators as matrices (n_shifts, n_features, n_features), not to be changed."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import TypeVar
 
 from numba import get_num_threads
 
 from psmt.threads import one_blas_thread
+
+T = TypeVar("T")
 
 
 def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
@@ -53,6 +56,16 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
             # One that has not begun finds nothing left to do: to wait for it could be to wait for oneself.
             if not other.cancel():
                 other.result()
+
+
+def in_background(work: Callable[[], T]) -> Future[T]:
+    """What the work will return, done in another thread meanwhile, with one thread of BLAS."""
+
+    def limited() -> T:
+        with one_blas_thread():
+            return work()
+
+    return _pool(os.getpid()).submit(limited)
 
 
 @cache

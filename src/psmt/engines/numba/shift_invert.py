@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
 import numpy as np
 import scipy.linalg
 
 from psmt.engines.contract import Change
+from psmt.engines.numba.fan_out import in_background
 from psmt.numerics.linalg import FEW, inverse_symmetric
 from psmt.types import Array, Mask
 
@@ -14,6 +19,23 @@ _WAITING = 24
 
 _ROWS = 8
 """BLAS takes less time for so many vectors than for six."""
+
+
+_AHEAD = 4
+"""Changes that an operator is prepared ahead by: they take longer than to invert a matrix. The number is fixed, and not
+that after which the inverse happens to be there, so that results do not depend on other work of the machine."""
+
+
+class _Renewal(NamedTuple):
+    """An operator that is being made afresh in another thread."""
+
+    which: int
+    shift: complex
+    inverse: Future[Array]
+    changes: list[Change]
+    """What has happened to the window meanwhile."""
+    process: int
+    """A fork has no other threads, and would wait for ever."""
 
 
 class LazyShiftInvert:
@@ -26,6 +48,11 @@ class LazyShiftInvert:
         self._left = np.empty((len(shifts), _WAITING, self._matrices.shape[-1]), dtype=self._matrices.dtype)
         self._right = np.empty_like(self._left)
         self._waiting = 0
+        self._renewal: _Renewal | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._take_over()  # what another thread does can be neither copied nor written down
+        return self.__dict__
 
     def dense(self) -> Array:
         """The operators as matrices (n_shifts, n_features, n_features)."""
@@ -43,12 +70,45 @@ class LazyShiftInvert:
         own = np.broadcast_to(vectors, (len(self.shifts), *vectors.shape[1:]))
         return np.stack([self.times(i, own[i]) for i in range(len(own))])
 
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
-        self.shifts = np.where(which, shifts, self.shifts)
-        for i, matrix in zip(np.flatnonzero(which), shifted, strict=True):
-            self._matrices[i] = inverse_symmetric(matrix)
+    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /, *, later: bool = False) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts.
+
+        To invert a matrix takes longer than a whole slide. So the first of them is prepared in another thread, where
+        that may be; one at a time.
+        """
+        wanted = np.flatnonzero(which).tolist()
+        if later:
+            if self._renewal is None:
+                # NumPy's inverse lets other threads run; those of SciPy do not.
+                inverse = in_background(lambda: np.linalg.inv(shifted[0]))
+                self._renewal = _Renewal(wanted[0], shifts[wanted[0]], inverse, [], os.getpid())
+            return
+        for i, matrix in zip(wanted, shifted, strict=True):
+            self._set(i, shifts[i], inverse_symmetric(matrix))
+
+    def _set(self, which: int, shift: complex, inverse: Array) -> None:
+        self.shifts = np.where(np.arange(len(self.shifts)) == which, shift, self.shifts)
+        self._matrices[which] = inverse
         self._left[which] = self._right[which] = 0.0
+        if self._renewal is not None and self._renewal.which == which:
+            self._renewal = None
+
+    def _take_over(self) -> None:
+        """Set the operator that was prepared, where there is one, after the changes since."""
+        if self._renewal is None:
+            return
+        which, shift, coming, changes, process = self._renewal
+        self._renewal = None
+        if process != os.getpid():
+            return
+        try:
+            inverse: Array = coming.result()
+        except np.linalg.LinAlgError:
+            return
+        for change in changes:
+            images = _times_rows(change.vectors, inverse)
+            inverse -= images.T @ (_core(images, change, shift) @ images)
+        self._set(which, shift, inverse)
 
     def images(self, vectors: Array) -> Array:
         """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
@@ -69,11 +129,11 @@ class LazyShiftInvert:
     def update(self, change: Change) -> Array:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it."""
         images = self.images(change.vectors)
-        weights: Array = change.curvature - self.shifts[:, None] * change.covariance
-        inner = np.eye(len(change.vectors)) + weights[..., None] * (images @ change.vectors.T).mT
-        core = np.linalg.solve(inner, weights[..., None] * np.eye(len(change.vectors)))
-        # The operators stay symmetric: what is not would grow from slide to slide.
-        self.subtract(images, (0.5 * (core + core.mT)) @ images)
+        self.subtract(images, _core(images, change, self.shifts[:, None]) @ images)
+        if self._renewal is not None:
+            self._renewal.changes.append(change)
+            if len(self._renewal.changes) == _AHEAD:
+                self._take_over()
         return images
 
     def _flush(self) -> None:
@@ -82,6 +142,16 @@ class LazyShiftInvert:
             waiting = slice(self._waiting)
             gemm(-1.0, right[waiting].T, left[waiting].T, beta=1.0, c=matrix.T, trans_b=True, overwrite_c=True)
         self._waiting = 0
+
+
+def _core(images: Array, change: Change, shifts: Array | complex) -> Array:
+    """What Woodbury's formula has between the images (.., n, n_features) of the vectors of a change, (.., n, n)."""
+    weights = change.curvature - shifts * change.covariance
+    inner = np.eye(len(change.vectors)) + weights[..., None] * (images @ change.vectors.T).mT
+    core = np.linalg.solve(inner, weights[..., None] * np.eye(len(change.vectors)))
+    # The operators stay symmetric: what is not would grow from slide to slide.
+    symmetric: Array = 0.5 * (core + core.mT)
+    return symmetric
 
 
 def _times_rows(vectors: Array, matrices: Array) -> Array:

@@ -31,8 +31,16 @@ class DenseShiftInvert(Resident):
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
         return _times_rows(vectors.mT, self.matrices).mT
 
-    def refactorise(self, which: Tensor, shifts: Tensor, shifted: Tensor, /) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts."""
+    def refactorise(
+        self,
+        which: Tensor,
+        shifts: Tensor,
+        shifted: Tensor,
+        /,
+        *,
+        later: bool = False,  # noqa: ARG002  a GPU inverts a matrix in no time
+    ) -> None:
+        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts; at once in any case."""
         self.shifts = torch.where(which, shifts, self.shifts)
         self.matrices[which] = torch.linalg.inv(shifted)
 
