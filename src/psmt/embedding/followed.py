@@ -13,8 +13,9 @@ digits, however far a single direction has turned. The operators at the shifts c
 (Woodbury's formula). Their shifts are complex, beside the eigenvalues: an eigenvalue that passed by a real shift would
 leave an operator that is next to singular, and rounding that grows tenfold from slide to slide. They are refactorised,
 one at a time and beside the slides that follow, when the eigenvalues have moved away from their shifts. They only
-propose where to look: the step itself works with V and S as they are, and the error that it leaves is measured. Where it is too large, further steps go on
-from the residuals; where these do not help, the closed form is solved, and following goes on from there.
+propose where to look: the step itself works with V and S as they are, and the error that it leaves is measured. Where
+it is too large, further steps go on from the residuals; where these do not help, the closed form is solved, and
+following goes on from there.
 """
 
 from __future__ import annotations

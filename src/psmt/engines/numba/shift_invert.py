@@ -11,14 +11,12 @@ import scipy.linalg
 
 from psmt.engines.contract import Change
 from psmt.engines.numba.fan_out import in_background
-from psmt.numerics.linalg import FEW, inverse_symmetric
+from psmt.numerics.few_rows import FEW, few_rows_times
+from psmt.numerics.linalg import inverse_symmetric
 from psmt.types import Array, Mask
 
 _WAITING = 24
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
-
-_ROWS = 8
-"""BLAS takes less time for so many vectors than for six."""
 
 
 _AHEAD = 4
@@ -158,10 +156,10 @@ def _times_rows(vectors: Array, matrices: Array) -> Array:
     """Real vectors (n, n_features) times matrices (.., n_features, n_features), real or complex."""
     # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
     dense = matrices.view(np.float64)
-    if len(vectors) <= FEW:
-        images = np.stack([vector @ dense for vector in vectors], axis=-2)
+    if len(vectors) > FEW:
+        images = vectors @ dense
+    elif dense.ndim == 2:
+        images = few_rows_times(vectors, dense)
     else:
-        rows = np.zeros((-len(vectors) // _ROWS * -_ROWS, vectors.shape[1]))
-        rows[: len(vectors)] = vectors
-        images = (rows @ dense)[..., : len(vectors), :]
+        images = np.stack([few_rows_times(vectors, one) for one in dense])
     return images.view(matrices.dtype)
