@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from psmt import PSMT, SparseCoder, threads
-from psmt.engines.numba.lasso import _in_threads
+from psmt.engines.numba.fan_out import in_threads
 from psmt.threads import one_blas_thread, one_thread
 
 
@@ -144,7 +144,7 @@ def test_who_sets_another_number_meanwhile_keeps_it():
 
 def test_the_threads_of_the_solver_have_one_each():
     seen = []
-    _in_threads(lambda part: seen.append(blas_threads()), 1000)
+    in_threads(lambda part: seen.append(blas_threads()), 1000, 100)
     assert seen == [{1}] * len(seen) != []
     assert blas_threads() == {3}
 

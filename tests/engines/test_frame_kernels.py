@@ -77,7 +77,7 @@ def test_tiles_do_not_see_the_level(kernels):
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (1, 1)])
-@pytest.mark.parametrize("size", [8, 16, 32])
+@pytest.mark.parametrize("size", [8, 12, 16, 32])
 def test_tiles_and_spectra(kernels, shape, size):
     tiles = Tiles(shape, size, size // 4)
     first, second = maps(2, shape)
@@ -147,7 +147,9 @@ def test_frames_are_moved_along_a_flow(kernels, shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bands_are_differences_of_gaussians(kernels, shape):
     changes = maps(3, shape)
-    parts = kernels.numpy(kernels.bands(kernels.levels(changes), (0.8, 2.0)))
+    parts = kernels.levels(np.full((3, *changes.shape), np.nan))
+    kernels.bands(kernels.levels(changes), (0.8, 2.0), parts)
+    parts = kernels.numpy(parts)
     smooth = gaussian_filter(changes.astype(float), (0, 0.8, 0.8))
     smoother = gaussian_filter(smooth, (0, 2.0, 2.0))
     assert np.allclose(parts, [changes - smooth, smooth - smoother, smoother], atol=1e-5)
@@ -157,7 +159,9 @@ def test_bands_are_differences_of_gaussians(kernels, shape):
 def test_neighbours_are_shifted_frames_whose_edge_goes_on(kernels, shape):
     frame, base = maps(2, shape)
     offsets = ((-2, 0), (0, 1), (1, -1))
-    found = kernels.numpy(kernels.neighbours(kernels.levels(frame), offsets, kernels.levels(base)))
+    found = kernels.levels(np.full((3, *shape), np.nan))
+    kernels.neighbours(kernels.levels(frame), offsets, kernels.levels(base), found)
+    found = kernels.numpy(found)
     y, x = np.mgrid[: shape[0], : shape[1]]
     for k, (down, right) in enumerate(offsets):
         shifted = frame[np.clip(y + down, 0, shape[0] - 1), np.clip(x + right, 0, shape[1] - 1)]
@@ -247,8 +251,10 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
         spectra, cross = kernels.next_spectra(candidates[1], tiles, known, (known,), (0.5,))
         moments = kernels.cell_moments(candidates, candidates[0], CELL)
         weights = kernels.cell_weights(*moments, 0.01, 1e-3, None)
-        parts = (kernels.advanced((spectra,), spectra, cross, tiles), kernels.bands(candidates, (0.8, 2.0)))
-        return (*parts, kernels.weighted(candidates, weights, CELL))
+        parts = np.empty((3, *candidates.shape), np.float32)
+        kernels.bands(candidates, (0.8, 2.0), parts)
+        turned = kernels.advanced((spectra,), spectra, cross, tiles)
+        return (turned, parts, kernels.weighted(candidates, weights, CELL))
 
     alone = everything()
     monkeypatch.setattr(fan_out, "get_num_threads", lambda: 3)

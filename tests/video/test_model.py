@@ -289,6 +289,21 @@ def test_saving_and_giving_the_state_change_nothing(tmp_path, glide):
     assert all(np.array_equal(state[key], kept[key]) for key in kept)
 
 
+def test_nothing_depends_on_the_number_of_threads_nor_on_who_comes_first(glide, monkeypatch):
+    from psmt.engines.numba import fan_out
+
+    def outcome(n_threads):
+        monkeypatch.setattr(fan_out, "get_num_threads", lambda: n_threads)
+        model = small().fit(glide[:26])
+        assert model._rollout is not None  # one is under way
+        return {"ahead": model.predict(horizon=3), **model.get_state()}
+
+    alone = outcome(1)
+    for _ in range(2):
+        together = outcome(3)
+        assert all(np.array_equal(alone[name], together[name]) for name in alone)
+
+
 def test_what_is_no_saved_model_is_refused(tmp_path, fitted):
     path = tmp_path / "m.psmt"
     fitted.save(path)

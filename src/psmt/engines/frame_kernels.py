@@ -102,6 +102,13 @@ class FrameKernels(Protocol):
     def capture(self, work: Work) -> Work:
         """Work on own arrays, and tuples of them, that never looks at a result: on a GPU all of it is one launch."""
 
+    def together(self, *works: Callable[[], Any]) -> list[Any]:
+        """What each of several independent pieces of work returns, done side by side; the longest should come first.
+
+        None may change what another one reads: nothing depends on who comes first. A GPU is busy as it is, so there
+        they are done in turn.
+        """
+
     # Short-space Fourier transform
 
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
@@ -134,15 +141,18 @@ class FrameKernels(Protocol):
 
     # Detail
 
-    def bands(self, changes: Levels, widths: tuple[float, ...]) -> Levels:
-        """Changes (n, height, width) in bands (n_widths + 1, n, height, width), fine first, which add up to them.
+    def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
+        """Fill the bands (n_widths + 1, n, height, width), fine first, of changes (n, height, width).
 
-        They are differences of Gaussians, each applied to what the one before has left; the frame goes on beyond its
-        edge as its mirror image.
+        They add up to the changes: differences of Gaussians, each applied to what the one before has left. The frame
+        goes on beyond its edge as its mirror image.
         """
 
-    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels) -> Levels:
-        """Levels (n, height, width) of the pixels so far (down, right) of each, less `base`; the edge goes on."""
+    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels, found: Levels) -> None:
+        """Fill the levels (n, height, width) of the pixels so far (down, right) of each, less `base`.
+
+        The edge goes on.
+        """
 
     # Cells: squares of `cell` pixels
 

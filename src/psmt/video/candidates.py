@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,14 +125,23 @@ class Candidates:
         return self._updated(scene._replace(age=0), frame, flow)._replace(age=scene.age + 1)
 
     def _update(self, scene: Scene, frame: Levels, flow: Levels) -> Scene:
-        spectra = tuple(planes.update(old, frame) for planes, old in zip(self._planes, scene.spectra, strict=True))
-        filtered = tuple(
-            filtered_update(self._kernels, old, now) for old, now in zip(scene.filtered, spectra, strict=True)
+        *known, (means, tracked) = self._kernels.together(
+            *(partial(self._transform, k, scene, frame) for k in range(len(self._planes))),
+            partial(self._average, scene, frame, flow),
         )
-        means = frame + self._kept * (scene.means - frame)
-        tracked = frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
+        spectra, filtered = zip(*known, strict=True)
         flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
         return Scene(scene.current, frame, scene.age, spectra, filtered, means, flows, tracked)
+
+    def _transform(self, k: int, scene: Scene, frame: Levels) -> tuple[LocalSpectra, Complex]:
+        """Spectra and filtered coefficients of the planes of one size of tiles, after one more frame."""
+        spectra = self._planes[k].update(scene.spectra[k], frame)
+        return spectra, filtered_update(self._kernels, scene.filtered[k], spectra)
+
+    def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
+        """Running means, standing still and along the flow, after one more frame."""
+        means = frame + self._kept * (scene.means - frame)
+        return means, frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
     def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
         """Return the scene as arrays. What follows from them is left out."""
@@ -182,35 +192,60 @@ class Candidates:
         return moving, candidates
 
     def _look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        moving = self._moving(scene)
-        return moving, self._candidates(scene, moving)
-
-    def _moving(self, scene: Scene) -> Levels:
-        changes = [(scene.current - scene.previous)[None]]
-        changes += [
-            planes.changes(known, (old,))
-            for planes, known, old in zip(self._planes, scene.spectra, scene.filtered, strict=True)
+        current = scene.current
+        moving, candidates = (_room(current, len(names)) for names in (self.moving_names, self.names))
+        moving[0] = current - scene.previous
+        n_bands = len(_BANDS) + 1
+        parts: list[Callable[[], None]] = [
+            partial(self._turn_on, k, scene, moving) for k in reversed(range(len(self._planes)))
         ]
         if self.rich:
-            carried = [
-                self._kernels.moved(frame, scene.flows[0]) - scene.current for frame in (scene.current, scene.tracked)
-            ]
-            changes.append(array_namespace(scene.current).stack(carried))
-        return array_namespace(scene.current).concat(changes)
+            carried = ((current, moving[-2]), (scene.tracked, moving[-1]))
+            parts += [partial(self._carry, frame, scene.flows[0], current, change) for frame, change in carried]
+            parts += self._others(scene, candidates[n_bands * len(moving) :])
+        self._kernels.together(*parts)
+        bands = candidates[: n_bands * len(moving)].reshape(n_bands, *moving.shape)
+        self._kernels.bands(moving, _BANDS, bands)
+        return moving, candidates
 
-    def _candidates(self, scene: Scene, moving: Levels) -> Levels:
-        kernels, concat = self._kernels, array_namespace(moving).concat
-        bands = kernels.bands(moving, _BANDS)
-        if not self.rich:
-            return concat([*bands])
+    def _turn_on(self, k: int, scene: Scene, moving: Levels) -> None:
+        """Fill the changes that the planes of one size of tiles give."""
+        changes = self._planes[k].changes(scene.spectra[k], (scene.filtered[k],))
+        first = 1 + sum(1 + len(planes.memories) for planes in self._planes[:k])
+        moving[first : first + len(changes)] = changes
+
+    def _carry(self, frame: Levels, flow: Levels, current: Levels, change: Levels) -> None:
+        """Fill the change (height, width) to a frame that is moved along a flow."""
+        change[...] = self._kernels.moved(frame, flow) - current
+
+    def _others(self, scene: Scene, found: Levels) -> list[Callable[[], None]]:
+        """Work that fills all that comes in no bands: running means, motions of the past, neighbouring pixels."""
+        current, flows = scene.current, scene.flows
+        ends = np.cumsum([len(MEANS), FLOWS - 1, FLOWS, len(NEIGHBOURS), len(NEIGHBOURS)]).tolist()
+        means, older, swayed, *near = (found[first:last] for first, last in zip([0, *ends], ends, strict=False))
+        work = [
+            partial(self._carry, current, flow, current, change) for flow, change in zip(flows[1:], older, strict=True)
+        ]
+        work += [
+            partial(self._kernels.neighbours, frame, NEIGHBOURS, current, pixels)
+            for frame, pixels in zip((current, scene.previous), near, strict=True)
+        ]
+        return [*work, partial(self._remember, scene, means, swayed)]
+
+    def _remember(self, scene: Scene, means: Levels, swayed: Levels) -> None:
+        """Fill the changes to the running means, and the picture as the mean motion of the last frames shifts it."""
         current = scene.current
+        means[...] = scene.means - current
         # Each pixel's neighbours below and to the right, less those above and to the left.
-        sides = kernels.neighbours(current, ((1, 0), (0, 1), (-1, 0), (0, -1)), current)
+        sides = _room(current, 4)
+        self._kernels.neighbours(current, ((1, 0), (0, 1), (-1, 0), (0, -1)), current, sides)
         slopes = (sides[:2] - sides[2:]).reshape(2, -1)
-        swayed = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(-1, *current.shape)
-        older = [(kernels.moved(current, flow) - current)[None] for flow in scene.flows[1:]]
-        near = [kernels.neighbours(frame, NEIGHBOURS, current) for frame in (current, scene.previous)]
-        return concat([*bands, scene.means - current, *older, swayed, *near])
+        swayed[...] = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(swayed.shape)
+
+
+def _room(frame: Levels, n: int) -> Levels:
+    """An array for n maps as large as a frame: what is written where it is needed is not copied there."""
+    return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 
 
 _SAVED = ("previous", "current", "means", "flows", "tracked")

@@ -71,7 +71,10 @@ class Foresight:
 
     def look_ahead(self, scene: Scene, weights: Levels) -> Outlook:
         """All that the scene may turn into, with the weights (rows, columns, n_candidates) of the blend."""
-        moving, candidates = self._candidates.look_ahead(scene)
+        return self.weigh(scene, *self._candidates.look_ahead(scene), weights)
+
+    def weigh(self, scene: Scene, moving: Levels, candidates: Levels, weights: Levels) -> Outlook:
+        """The same, where it is known already what `Candidates.look_ahead` gives."""
         experts = [self._grid.weighted(candidates, weights), 0 * scene.current]
         if self._candidates.rich:
             experts.append(moving[self._candidates.moving_names.index("flow")])

@@ -29,7 +29,7 @@ from psmt.video.estimator import FrameForecaster
 from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
 from psmt.video.gating import LocalGain, unexplained
 from psmt.video.grid import Grid
-from psmt.video.horizons import EVERY, LEADS, Horizons
+from psmt.video.horizons import EVERY, Horizons
 from psmt.video.prior import Prior, check_prior, default_prior
 
 
@@ -333,7 +333,8 @@ class FramePSMT(FrameForecaster):
         """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
         check_is_fitted(self, "shape_")
         with one_blas_thread():
-            self._roll_on(LEADS)
+            while self._rollout is not None:
+                self._add_to_record(self._foresight.go_on(self._rollout))
         prior = {} if self._prior is None else {"gram": self._prior.gram, "match": self._prior.match}
         return {
             "levels": np.array([self._low, self._high]),
@@ -403,7 +404,7 @@ class FramePSMT(FrameForecaster):
         self._check_weights()
         if state["looks_ahead"]:
             with one_blas_thread():
-                self._prepare()
+                self._prepare(*self._candidates.look_ahead(self._scene))
         return self
 
     @property
@@ -470,10 +471,10 @@ class FramePSMT(FrameForecaster):
         figures = kernels.numpy(self._compared(now, last, predicted)).tolist()
         copy_error, error, low, high = figures[2:]
         contrast = max(figures[:2])
-        flow = kernels.flow(last, now) if self._candidates.rich else None
-        left = np.inf
+        flow, left = None, np.inf
         # Only a frame that is unlike the last one can be a cut, and only then is it worth asking what motion explains.
-        if flow is not None and copy_error > self._cut_detector.unlike * contrast:
+        if self._candidates.rich and copy_error > self._cut_detector.unlike * contrast:
+            flow = kernels.flow(last, now)
             left = unexplained(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
         self._cut_detector.observe(error, copy_error, contrast, left)
         self._low, self._high = min(self._low, low), max(self._high, high)
@@ -486,17 +487,31 @@ class FramePSMT(FrameForecaster):
             self._rollout = None
             self._begin(now)
             return
-        if self._share is None:
-            self._learn(now, copy_error, contrast)
-            nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
-            if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
-                # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
-                self._advice.clear()
-        self._scene = self._candidates.update(self._scene, now, flow)
-        if self._share is None:
-            self._by_place.solve(None if self._prior is None else self._prior.at(self._scene.age))
-            self._prepare()
-            self._put_on_record()
+        if self._share is not None:
+            self._scene = self._candidates.update(self._scene, now, flow)
+            return
+        # None of these needs another one: learning reads the scene before this frame, and a rollout its own scenes.
+        (self._scene, seen), *further, _ = kernels.together(
+            partial(self._see, self._scene, now, flow),
+            *([] if self._rollout is None else [partial(self._foresight.go_on, self._rollout)]),
+            partial(self._learn_and_solve, now, copy_error, contrast, left),
+        )
+        self._prepare(*seen)
+        self._put_on_record(*further)
+
+    def _see(self, scene: Scene, frame: Levels, flow: Levels | None) -> tuple[Scene, tuple[Levels, Levels]]:
+        """Return the scene after one more frame (height, width), and what it may turn into."""
+        after = self._candidates.update(scene, frame, flow)
+        return after, self._candidates.look_ahead(after)
+
+    def _learn_and_solve(self, frame: Levels, copy_error: float, contrast: float, left: float) -> None:
+        """Learn from the frame (height, width) that came, of which motion has `left` so much unexplained."""
+        self._learn(frame, copy_error, contrast)
+        nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
+        if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
+            # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
+            self._advice.clear()
+        self._by_place.solve(None if self._prior is None else self._prior.at(self._scene.age + 1))
 
     def _learn(self, frame: Levels, copy_error: float, contrast: float) -> None:
         """Learn from the frame (height, width) that came, before the scene knows of it."""
@@ -519,31 +534,30 @@ class FramePSMT(FrameForecaster):
         self._local_gain.learn(unit * outlook.experts[0], unit * change)
         self._by_place.learn(outlook.candidates, change, 1 / energy)
 
-    def _prepare(self) -> None:
-        """Find what the scene may turn into, and weigh it."""
+    def _prepare(self, moving: Levels, candidates: Levels) -> None:
+        """Weigh what the scene may turn into, as `Candidates.look_ahead` gives it."""
         own = self._grid.kernels.levels
         shares, limits = own(self._advice.weights()), own([self._low, self._high])
         self._course = Course(self._by_place.weights, self._local_gain.gains(), shares, limits)
-        self._outlook = self._foresight.look_ahead(self._scene, self._course.weights)
+        self._outlook = self._foresight.weigh(self._scene, moving, candidates, self._course.weights)
         self._predicted = self._foresight.begin(self._scene, self._outlook, self._course).frame
 
-    def _put_on_record(self) -> None:
-        """Every so often begin a rollout whose errors will be known; it is a frame ahead of what comes."""
+    def _put_on_record(self, further: Rollout | None = None) -> None:
+        """Every so often begin a rollout whose errors will be known, or take it a step `further`.
+
+        It is a frame ahead of what comes.
+        """
+        if further is not None:
+            self._add_to_record(further)
         self._since_rollout += 1
         if self._since_rollout >= EVERY:
             self._since_rollout = 0
             self._horizons.begin(self._predicted, self._scene.current, self._scene.means)
             self._rollout = Rollout(self._predicted, self._scene, self._course.gains, self._course)
-        else:
-            self._roll_on(1)
 
-    def _roll_on(self, n_steps: int) -> None:
-        """Go on with the rollout on record, where there is one, by so many frames or to its end."""
-        while self._rollout is not None and n_steps:
-            self._rollout = self._foresight.go_on(self._rollout)
-            if self._horizons.add(self._rollout.frame):
-                self._rollout = None
-            n_steps -= 1
+    def _add_to_record(self, rollout: Rollout) -> None:
+        """Take the rollout on record for as far as it has come, and leave it at its end."""
+        self._rollout = None if self._horizons.add(rollout.frame) else rollout
 
 
 def _compare(frame: Levels, last: Levels, predicted: Levels) -> Levels:

@@ -180,31 +180,32 @@ def _solve_positive(own: Levels, right: Levels) -> None:
     """
     n = right.size
     for i in range(n):
-        into = own[i]
+        # Slices, from zero on: numba tests other indices for being negative, one by one.
+        into, rest, after = own[i, i:], right[i:], n - i
         whole = i - i % 4
         for k in range(0, whole, 4):
-            one, two, three, four = own[k], own[k + 1], own[k + 2], own[k + 3]
-            a, b, c, d = one[i], two[i], three[i], four[i]
-            for j in range(i, n):
+            one, two, three, four = own[k, i:], own[k + 1, i:], own[k + 2, i:], own[k + 3, i:]
+            a, b, c, d = one[0], two[0], three[0], four[0]
+            for j in range(after):
                 into[j] -= a * one[j] + b * two[j] + c * three[j] + d * four[j]
         for k in range(whole, i):
-            one, a = own[k], own[k, i]
-            for j in range(i, n):
+            one = own[k, i:]
+            a = one[0]
+            for j in range(after):
                 into[j] -= a * one[j]
-        pivot = into[i]
+        pivot = into[0]
         inverse = np.float32(1.0) / np.sqrt(pivot) if pivot > _NONE else np.float32(0.0)
-        total = right[i]
-        for k in range(i):
-            total -= own[k, i] * right[k]
-        right[i] = total * inverse
-        for j in range(i + 1, n):
+        solved = rest[0] * inverse
+        for j in range(after):
             into[j] *= inverse
-        into[i] = inverse  # which is all that is asked of it
+        for j in range(after):
+            rest[j] -= solved * into[j]
+        rest[0], into[0] = solved, inverse  # the inverse is all that is asked of the diagonal
     for k in range(n - 1, -1, -1):
-        row, total = own[k], right[k]
-        for j in range(k + 1, n):
-            total -= row[j] * right[j]
-        right[k] = total * row[k]
+        row, solutions, total = own[k, k + 1 :], right[k + 1 :], right[k]
+        for j in range(n - k - 1):
+            total -= row[j] * solutions[j]
+        right[k] = total * own[k, k]
 
 
 @njit(cache=True, nogil=True, fastmath=True)

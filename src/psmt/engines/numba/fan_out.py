@@ -7,11 +7,12 @@ from two threads at once, as two models in one process do.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numba import get_num_threads
 
@@ -20,12 +21,22 @@ from psmt.threads import one_blas_thread
 T = TypeVar("T")
 
 
+class _Here(threading.local):
+    """What a thread knows of those it shares its work with."""
+
+    idle: deque[None] | None = None
+    """One entry for each thread that may still be taken; None where nothing is shared out."""
+
+
+_here = _Here()
+
+
 def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
     """Call `work` with each chunk of `size` things, in this thread and, as far as numba may have them, others.
 
     Chunks do not depend on the number of threads, nor does, so, any result. Whoever comes first takes the next: a
-    thread that is held up by other programs holds up nobody else. BLAS has one thread in each: its own would compete
-    with ours for the cores.
+    thread that is held up by other programs holds up nobody else. Work may share out in turn what it does: it gets the
+    threads that are idle by then. BLAS has one thread in each: its own would compete with ours for the cores.
 
     Parameters
     ----------
@@ -37,7 +48,8 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
         Of what is done in one call.
     """
     chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
-    helpers = min(get_num_threads(), len(chunks)) - 1
+    outermost = _here.idle is None
+    idle = deque([None] * (get_num_threads() - 1)) if _here.idle is None else _here.idle
 
     def take() -> None:
         with one_blas_thread():
@@ -48,14 +60,48 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
                     return
                 work(part)
 
-    others = [_pool(os.getpid()).submit(take) for _ in range(helpers)]
+    def help_out() -> None:
+        _here.idle = idle
+        try:
+            take()
+        finally:
+            _here.idle = None
+            idle.append(None)
+
+    others: list[Future[None]] = []
+    _here.idle = idle
     try:
+        for _ in range(len(chunks) - 1):
+            try:
+                idle.pop()
+            except IndexError:
+                break
+            others.append(_pool(os.getpid()).submit(help_out))
         take()
     finally:
+        if outermost:
+            _here.idle = None
+        failures = []
         for other in others:
             # One that has not begun finds nothing left to do: to wait for it could be to wait for oneself.
-            if not other.cancel():
-                other.result()
+            if other.cancel():
+                idle.append(None)
+            else:
+                failures.append(other.exception())
+        # Nobody is at work any more when an error is raised.
+        for failure in filter(None, failures):
+            raise failure
+
+
+def together(*works: Callable[[], Any]) -> list[Any]:
+    """What each of several independent pieces of work returns, done side by side; the longest should come first."""
+    results: list[Any] = [None] * len(works)
+
+    def do(which: slice) -> None:
+        results[which.start] = works[which.start]()
+
+    in_threads(do, len(works), 1)
+    return results
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:

@@ -44,34 +44,53 @@ def flow_between(before: Levels, now: Levels) -> Levels:
 def moved(frame: Levels, flow: Levels) -> Levels:
     """Return the frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation."""
     height, width = frame.shape
+    wide = width + 3
+    # The edge goes on by one pixel before the frame and two after it.
+    around = np.empty((height + 3, wide), np.float32)
+    for y in range(height + 3):
+        into, row = around[y], frame[min(max(y - 1, 0), height - 1)]
+        into[0], into[1 : width + 1], into[width + 1 :] = row[0], row, row[width - 1]
+    seen = around.reshape(-1)
     result = np.empty_like(frame)
-    down, right = np.empty(4, np.float32), np.empty(4, np.float32)
+    # Places and weights of a whole row first: that is done several pixels at a time, reading is not.
+    place = np.empty(width, np.int32)
+    down, right = np.empty((4, width), np.float32), np.empty((4, width), np.float32)
+    e, f, g, h = down[0], down[1], down[2], down[3]
+    a, b, c, d = right[0], right[1], right[2], right[3]
+    # Numba tests signed indices for being negative.
+    one, two, three, below = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(wide)
     for y in range(height):
+        rows, columns, into = flow[0, y], flow[1, y], result[y]
         for x in range(width):
-            row = min(max(y + flow[0, y, x], np.float32(0)), np.float32(height - 1))
-            column = min(max(x + flow[1, y, x], np.float32(0)), np.float32(width - 1))
-            i, j = int(row), int(column)
-            _catmull_rom(np.float32(row - i), down)
-            _catmull_rom(np.float32(column - j), right)
-            total = np.float32(0)
-            for k in range(4):
-                one = min(max(i + k - 1, 0), height - 1)
-                part = np.float32(0)
-                for m in range(4):
-                    part += right[m] * frame[one, min(max(j + m - 1, 0), width - 1)]
-                total += down[k] * part
-            result[y, x] = total
+            row = min(max(np.float32(y) + rows[x], np.float32(0)), np.float32(height - 1))
+            i = np.int32(row)
+            place[x] = i * np.int32(wide)
+            e[x], f[x], g[x], h[x] = _catmull_rom(row - np.float32(i))
+        for x in range(width):
+            column = min(max(np.float32(x) + columns[x], np.float32(0)), np.float32(width - 1))
+            j = np.int32(column)
+            place[x] += j
+            a[x], b[x], c[x], d[x] = _catmull_rom(column - np.float32(j))
+        for x in range(width):
+            p, q, r, s = a[x], b[x], c[x], d[x]
+            k = np.uint64(place[x])
+            total = e[x] * (p * seen[k] + q * seen[k + one] + r * seen[k + two] + s * seen[k + three])
+            k += below
+            total += f[x] * (p * seen[k] + q * seen[k + one] + r * seen[k + two] + s * seen[k + three])
+            k += below
+            total += g[x] * (p * seen[k] + q * seen[k + one] + r * seen[k + two] + s * seen[k + three])
+            k += below
+            total += h[x] * (p * seen[k] + q * seen[k + one] + r * seen[k + two] + s * seen[k + three])
+            into[x] = total
     return result
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _catmull_rom(t: np.float32, weights: Levels) -> None:
-    """Fill the weights (4,) of the pixels around a position a fraction `t` after the second of them."""
+def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.float32]:
+    """Weights of the four pixels around a position a fraction `t` after the second of them."""
     half = np.float32(0.5)
-    weights[0] = half * t * (t * (2 - t) - 1)
-    weights[1] = half * (t * t * (3 * t - 5) + 2)
-    weights[2] = half * t * (t * (4 - 3 * t) + 1)
-    weights[3] = half * t * t * (t - 1)
+    first, second = half * t * (t * (2 - t) - 1), half * (t * t * (3 * t - 5) + 2)
+    return first, second, half * t * (t * (4 - 3 * t) + 1), half * t * t * (t - 1)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -80,27 +99,28 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
     height, width = now.shape
     room = np.empty_like(now)
     slopes = np.empty((2, height, width), np.float32)
-    for y in range(height):
-        for x in range(width):
-            slopes[0, y, x] = np.float32(0.5) * (now[min(y + 1, height - 1), x] - now[max(y - 1, 0), x])
-            slopes[1, y, x] = np.float32(0.5) * (now[y, min(x + 1, width - 1)] - now[y, max(x - 1, 0)])
     tensor = np.empty((3, height, width), np.float32)
     for y in range(height):
+        above, here, below = now[max(y - 1, 0)], now[y], now[min(y + 1, height - 1)]
+        for x in range(width):
+            slopes[0, y, x] = np.float32(0.5) * (below[x] - above[x])
+        for x in range(1, width - 1):
+            slopes[1, y, x] = np.float32(0.5) * (here[x + 1] - here[x - 1])
+        for x in (0, width - 1):
+            slopes[1, y, x] = np.float32(0.5) * (here[min(x + 1, width - 1)] - here[max(x - 1, 0)])
         for x in range(width):
             a, b = slopes[0, y, x], slopes[1, y, x]
             tensor[0, y, x], tensor[1, y, x], tensor[2, y, x] = a * a, a * b, b * b
     damping = np.float32(_DAMPING) * (tensor[0].mean() + tensor[2].mean()) + np.float32(1e-12)
     for k in range(3):
         _blur(tensor[k], room)
-    pull = np.empty((2, height, width), np.float32)
-    given, kept = flow.copy(), np.empty_like(now)
-    _misfit(before, now, flow, kept)
-    _blur(kept, room)
-    for _ in range(_STEPS):
-        for y in range(height):
-            for x in range(width):
-                gap = _between(before, y + flow[0, y, x], x + flow[1, y, x]) - now[y, x]
-                pull[0, y, x], pull[1, y, x] = slopes[0, y, x] * gap, slopes[1, y, x] * gap
+    given, gap = flow.copy(), np.empty_like(now)
+    kept, pull = np.empty_like(now), np.empty((2, height, width), np.float32)
+    for step in range(_STEPS):
+        _misfit(before, now, flow, gap)
+        if step == 0:
+            kept[:] = gap * gap
+        pull[0], pull[1] = slopes[0] * gap, slopes[1] * gap
         _blur(pull[0], room)
         _blur(pull[1], room)
         for y in range(height):
@@ -113,9 +133,10 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
                 flow[1, y, x] += min(max(right, np.float32(-1)), np.float32(1))
     # A step may lead astray where the picture repeats itself or leaves the frame: what explains less is taken back.
     # Standing still explains most of most films, and wins a tie.
+    _misfit(before, now, flow, gap)
     refined, still = pull[0], pull[1]
-    _misfit(before, now, flow, refined)
-    _misfit(before, now, np.zeros_like(flow), still)
+    refined[:], still[:] = gap * gap, (before - now) ** 2
+    _blur(kept, room)
     _blur(refined, room)
     _blur(still, room)
     for y in range(height):
@@ -129,73 +150,101 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _misfit(before: Levels, now: Levels, flow: Levels, errors: Levels) -> None:
-    """Fill the squared errors (height, width) of explaining `now` by `before` and the flow."""
+def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
+    """Fill what is left (height, width) of `before`, read along the flow, once `now` is taken away.
+
+    It is read between four pixels, by bilinear interpolation; the edge goes on outside.
+    """
     height, width = now.shape
+    wide = width + 1
+    around = np.empty((height + 1, wide), np.float32)
+    for y in range(height + 1):
+        row = before[min(y, height - 1)]
+        around[y, :width], around[y, width] = row, row[width - 1]
+    seen = around.reshape(-1)
+    # As in `moved`: places of a whole row first, and indices that cannot be negative.
+    place, down, right = np.empty(width, np.int32), np.empty(width, np.float32), np.empty(width, np.float32)
+    one, below = np.uint64(1), np.uint64(wide)
     for y in range(height):
+        rows, columns, into, target = flow[0, y], flow[1, y], gap[y], now[y]
         for x in range(width):
-            gap = _between(before, y + flow[0, y, x], x + flow[1, y, x]) - now[y, x]
-            errors[y, x] = gap * gap
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _between(frame: Levels, row: np.float32, column: np.float32) -> np.float32:
-    """Grey level between four pixels, by bilinear interpolation; the edge goes on outside."""
-    height, width = frame.shape
-    row = min(max(row, np.float32(0)), np.float32(height - 1))
-    column = min(max(column, np.float32(0)), np.float32(width - 1))
-    i, j = min(int(row), max(height - 2, 0)), min(int(column), max(width - 2, 0))
-    a, b = np.float32(row - i), np.float32(column - j)
-    below, right = min(i + 1, height - 1), min(j + 1, width - 1)
-    upper = frame[i, j] + b * (frame[i, right] - frame[i, j])
-    lower = frame[below, j] + b * (frame[below, right] - frame[below, j])
-    return np.float32(upper + a * (lower - upper))
+            row = min(max(np.float32(y) + rows[x], np.float32(0)), np.float32(height - 1))
+            column = min(max(np.float32(x) + columns[x], np.float32(0)), np.float32(width - 1))
+            i, j = np.int32(row), np.int32(column)
+            place[x] = i * np.int32(wide) + j
+            down[x], right[x] = row - np.float32(i), column - np.float32(j)
+        for x in range(width):
+            k = np.uint64(place[x])
+            m = k + below
+            upper = seen[k] + right[x] * (seen[k + one] - seen[k])
+            lower = seen[m] + right[x] * (seen[m + one] - seen[m])
+            into[x] = upper + down[x] * (lower - upper) - target[x]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _blur(values: Levels, room: Levels) -> None:
-    """Smooth values (height, width) in place by a box along both axes, twice; `room` is as large."""
+    """Smooth values (height, width) in place by a box along both axes, twice; `room` is as large.
+
+    Down the frame by running sums, each of a whole row; along a row these would go pixel by pixel.
+    """
     height, width = values.shape
-    size = np.float32(1.0 / (2 * _RADIUS + 1))
-    line = np.empty(width, np.float32)
+    part = np.float32(1.0 / (2 * _RADIUS + 1) ** 2)
+    line, around = np.empty(width, np.float32), np.empty(width + 2 * _RADIUS, np.float32)
     for _ in range(2):
         for y in range(height):
-            total = np.float32(0)
-            for k in range(-_RADIUS, _RADIUS + 1):
-                total += values[y, min(max(k, 0), width - 1)]
+            row, into = values[y], room[y]
+            around[:_RADIUS], around[_RADIUS : _RADIUS + width], around[_RADIUS + width :] = row[0], row, row[width - 1]
             for x in range(width):
-                room[y, x] = size * total
-                total += values[y, min(x + _RADIUS + 1, width - 1)] - values[y, max(x - _RADIUS, 0)]
+                total = np.float32(0)
+                for k in range(2 * _RADIUS + 1):
+                    total += around[x + k]
+                into[x] = total
         line[:] = 0
         for k in range(-_RADIUS, _RADIUS + 1):
             line += room[min(max(k, 0), height - 1)]
         for y in range(height):
+            into = values[y]
+            gone, came = room[max(y - _RADIUS, 0)], room[min(y + _RADIUS + 1, height - 1)]
             for x in range(width):
-                values[y, x] = size * line[x]
-            gone, came = max(y - _RADIUS, 0), min(y + _RADIUS + 1, height - 1)
-            for x in range(width):
-                line[x] += room[came, x] - room[gone, x]
+                into[x] = part * line[x]
+                line[x] += came[x] - gone[x]
 
 
+@njit(cache=True, nogil=True, fastmath=True)
 def _halved(frame: Levels) -> Levels:
     """Return the frame (height, width) at half its size; an odd row or column at its edge is left out."""
-    height, width = (length // 2 * 2 for length in frame.shape)
-    padded = np.pad(frame[:height, :width], 1, mode="edge")
+    tall, wide = frame.shape[0] // 2, frame.shape[1] // 2
+    height, width = 2 * tall, 2 * wide
+    small, line = np.empty((tall, wide), np.float32), np.empty(width + 2, np.float32)
     # Binomial weights (1, 3, 3, 1) / 8: two pixels and their outer neighbours.
     inner, outer = np.float32(0.375), np.float32(0.125)
-    rows = outer * (padded[0:-2:2] + padded[3::2]) + inner * (padded[1:-2:2] + padded[2:-1:2])
-    small = outer * (rows[:, 0:-2:2] + rows[:, 3::2]) + inner * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
-    halved: Levels = small.astype(np.float32, copy=False)
-    return halved
+    for y in range(tall):
+        above, upper = frame[max(2 * y - 1, 0)], frame[2 * y]
+        lower, below = frame[2 * y + 1], frame[min(2 * y + 2, height - 1)]
+        for x in range(width):
+            line[x + 1] = outer * (above[x] + below[x]) + inner * (upper[x] + lower[x])
+        line[0], line[width + 1] = line[1], line[width]
+        for x in range(wide):
+            k = 2 * x
+            small[y, x] = outer * (line[k] + line[k + 3]) + inner * (line[k + 1] + line[k + 2])
+    return small
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _doubled(flow: Levels, height: int, width: int) -> Levels:
-    """Return the flow (2, ..) of a frame of half the size, for one of (height, width)."""
-    result = np.empty((2, height, width), np.float32)
+    """Return the flow (2, ..) of a frame of half the size, for one of (height, width).
+
+    Each pixel is read a quarter of the way from one that it lies in to the next, by bilinear interpolation.
+    """
+    _, tall, wide = flow.shape
+    result, line = np.empty((2, height, width), np.float32), np.empty(wide, np.float32)
+    most, least = np.float32(1.5), np.float32(0.5)
     for k in range(2):
         for y in range(height):
+            own, other = flow[k, min(y // 2, tall - 1)], flow[k, min(max((y - 1) // 2 + y % 2, 0), tall - 1)]
+            for x in range(wide):
+                line[x] = np.float32(0.75) * own[x] + np.float32(0.25) * other[x]
+            into = result[k, y]
             for x in range(width):
-                row, column = np.float32(0.5 * y - 0.25), np.float32(0.5 * x - 0.25)
-                result[k, y, x] = np.float32(2) * _between(flow[k], row, column)
+                into[x] = most * line[min(x // 2, wide - 1)] + least * line[min(max((x - 1) // 2 + x % 2, 0), wide - 1)]
     return result

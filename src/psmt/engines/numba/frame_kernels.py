@@ -9,7 +9,7 @@ from psmt.engines.frame_kernels import Complex, Tiles, Work
 from psmt.engines.numba import cells, detail
 from psmt.engines.numba import flow as flow_kernels
 from psmt.engines.numba import tiles as tile_kernels
-from psmt.engines.numba.fan_out import in_threads
+from psmt.engines.numba.fan_out import together
 from psmt.types import AnyArray, Levels
 
 
@@ -19,12 +19,14 @@ class NumbaFrameKernels:
     BLAS should be held to one thread meanwhile (`psmt.threads.one_blas_thread`).
     """
 
+    together = staticmethod(together)
     next_spectra = staticmethod(tile_kernels.next_spectra)
     advanced = staticmethod(tile_kernels.advanced)
     turned = staticmethod(tile_kernels.turned)
     flow = staticmethod(flow_kernels.flow_between)
     moved = staticmethod(flow_kernels.moved)
     bands = staticmethod(detail.bands)
+    neighbours = staticmethod(detail.neighbours)
     add_moments = staticmethod(cells.add_moments)
     cell_energy = staticmethod(cells.cell_energy)
     cell_weights = staticmethod(cells.cell_weights)
@@ -46,20 +48,6 @@ class NumbaFrameKernels:
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
         """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
         return tile_kernels.next_spectra(frame, tiles, None, (), ())[0]
-
-    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels) -> Levels:
-        """Levels (n, height, width) of the pixels so far (down, right) of each, less `base`; the edge goes on."""
-        height, width = frame.shape
-        reach = max((max(map(abs, offset)) for offset in offsets), default=0)
-        padded = np.pad(frame, reach, mode="edge")
-        found: Levels = np.empty((len(offsets), height, width), np.float32)
-
-        def shift(which: slice) -> None:
-            down, right = (reach + by for by in offsets[which.start])
-            np.subtract(padded[down : down + height, right : right + width], base, out=found[which.start])
-
-        in_threads(shift, len(offsets), 1)
-        return found
 
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> tuple[Levels, Levels]:
         """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""

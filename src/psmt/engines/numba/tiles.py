@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import scipy.fft
@@ -12,8 +13,11 @@ from psmt.engines.frame_kernels import Complex, Tiles
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 
-_STRETCHES = 8
+_STRETCHES = 4
 """Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""
+
+_SMALL = 12
+"""Side of the largest tiles whose transform is one product with a matrix: that is faster than many short FFTs."""
 
 _NONE = np.float32(1e-36)
 """Squares up to this, next to the least that float32 holds with all its digits, are none: roots have no inverse."""
@@ -30,7 +34,7 @@ def next_spectra(
     def transform(rows: slice) -> None:
         part: Levels = np.empty((rows.stop - rows.start, tiles.layout[1], tiles.size, tiles.size), np.float32)
         _cut(padded, tiles.window, tiles.stride, rows.start, part)
-        now[rows] = scipy.fft.rfft2(part, workers=1)
+        _transform(part, now[rows])
         for memory, old, new in zip(kept, cross, faded, strict=True):
             assert before is not None
             _faded_sum(np.float32(memory), _flat(old[rows]), _flat(now[rows]), _flat(before[rows]), _flat(new[rows]))
@@ -45,8 +49,7 @@ def advanced(old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...],
     def turned_back(which: int, rows: slice) -> Levels:
         change = np.empty_like(now[rows])
         _phase_advance(_flat(old[which][rows]), _flat(now[rows]), _flat(cross[which][rows]), _flat(change))
-        back: Levels = scipy.fft.irfft2(change, s=(tiles.size, tiles.size), workers=1, overwrite_x=True)
-        return back
+        return _transformed_back(change)
 
     return _overlap_added(turned_back, len(cross), tiles)
 
@@ -61,6 +64,39 @@ def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
 
     in_threads(mix, len(now), -(-len(now) // _STRETCHES))
     return mixed
+
+
+def _transform(parts: Levels, spectra: Complex) -> None:
+    """Fill the Fourier coefficients (rows, columns, size, size // 2 + 1) of tiles (rows, columns, size, size)."""
+    size = parts.shape[-1]
+    if size > _SMALL:
+        spectra[...] = scipy.fft.rfft2(parts, workers=1)
+    else:
+        there, _ = _small_transform(size)
+        np.matmul(parts.reshape(-1, size * size), there, out=_flat(spectra).reshape(-1, there.shape[1]))
+
+
+def _transformed_back(spectra: Complex) -> Levels:
+    """Tiles (rows, columns, size, size) of Fourier coefficients (rows, columns, size, size // 2 + 1), not kept."""
+    size = spectra.shape[-2]
+    parts: Levels
+    if size > _SMALL:
+        parts = scipy.fft.irfft2(spectra, s=(size, size), workers=1, overwrite_x=True)
+    else:
+        _, back = _small_transform(size)
+        parts = (_flat(spectra).reshape(-1, len(back)) @ back).reshape(*spectra.shape[:-1], size)
+    return parts
+
+
+@cache
+def _small_transform(size: int) -> tuple[Levels, Levels]:
+    """Matrices that take a tile (size size,) to its Fourier coefficients, real and imaginary in turn, and back."""
+    n_coefficients = size * (size // 2 + 1)
+    units = np.eye(size * size).reshape(-1, size, size)
+    there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
+    pairs = np.eye(2 * n_coefficients).view(np.complex128).reshape(-1, size, size // 2 + 1)
+    back = np.fft.irfft2(pairs, s=(size, size)).reshape(-1, size * size)
+    return there.astype(np.float32), back.astype(np.float32)
 
 
 def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:
@@ -93,7 +129,7 @@ def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles
 def _continued(frame: Levels, tiles: Tiles) -> Levels:
     """The frame with its mirror images around it."""
     down, right = tiles.mirrored
-    continued: Levels = frame[np.ix_(down, right)]
+    continued: Levels = frame.take(down, axis=0).take(right, axis=1)
     return continued
 
 

@@ -5,8 +5,9 @@ Each is a handful of launches, whatever the number of tiles and cells, and none 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -58,6 +59,10 @@ class TorchFrameKernels:
         """The work as one launch on a GPU."""
         return cast(Work, Captured(work))
 
+    def together(self, *works: Callable[[], Any]) -> list[Any]:
+        """What each piece of work returns, one after the other."""
+        return [work() for work in works]
+
     def spectra(self, frame: Tensor, tiles: Tiles) -> Tensor:
         """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
         return torch.fft.rfft2(self._cut(frame, tiles))
@@ -87,21 +92,20 @@ class TorchFrameKernels:
         """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
         return moved(frame, flow)
 
-    def bands(self, changes: Tensor, widths: tuple[float, ...]) -> Tensor:
-        """Changes (n, height, width) in bands (n_widths + 1, n, height, width), fine first, which add up to them."""
+    def bands(self, changes: Tensor, widths: tuple[float, ...], parts: Tensor) -> None:
+        """Fill the bands (n_widths + 1, n, height, width), fine first, of changes (n, height, width)."""
         # Products with matrices that mirror at the edge, not convolutions, which may round to ten bits.
-        parts = []
-        for width in widths:
+        for fine, width in zip(parts, widths, strict=False):
             down, right = (self._gaussian(length, width) for length in changes.shape[1:])
             smooth = down @ changes @ right.mT
-            parts.append(changes - smooth)
+            torch.sub(changes, smooth, out=fine)
             changes = smooth
-        return torch.stack([*parts, changes])
+        parts[-1] = changes
 
-    def neighbours(self, frame: Tensor, offsets: tuple[tuple[int, int], ...], base: Tensor) -> Tensor:
-        """Levels (n, height, width) of the pixels so far (down, right) of each, less `base`; the edge goes on."""
+    def neighbours(self, frame: Tensor, offsets: tuple[tuple[int, int], ...], base: Tensor, found: Tensor) -> None:
+        """Fill the levels (n, height, width) of the pixels so far (down, right) of each, less `base`."""
         places = self._shifted(tuple(frame.shape), offsets)
-        return frame.reshape(-1).index_select(0, places).reshape(len(offsets), *frame.shape) - base
+        torch.sub(frame.reshape(-1).index_select(0, places).reshape(len(offsets), *frame.shape), base, out=found)
 
     def cell_moments(self, candidates: Tensor, change: Tensor, cell: int) -> tuple[Tensor, Tensor]:
         """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""
