@@ -58,7 +58,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
             (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
             for size, window in order
         },
-        empty_error=float(trimmed(np.mean(film**2, axis=1)).mean()),
+        empty_error=float(trimmed(np.concatenate([np.mean(block**2, axis=1) for block in blocks(film)])).mean()),
     )
 
 
