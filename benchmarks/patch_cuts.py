@@ -2,9 +2,10 @@
 
     python -m benchmarks.patch_cuts [FILM ..] [--cuts 200]
 
-The thresholds of `psmt.surprise.FrameWatch` were chosen on the built-in film with seed 0 and on three real films. Without
-films of your own this takes built-in films of other seeds and noises, which nobody looked at. At random frames the film
-goes on with a random later frame: found is a cut that is told there. What is told in the film as it is is a false alarm.
+The thresholds of `psmt.surprise.FrameWatch` were chosen on the built-in film with seed 0 and on three real films.
+Without films of your own this takes built-in films of other seeds and noises, which nobody looked at. At random frames
+the film goes on with a random later frame: found is a cut that is told there. What is told in the film as it is, is a
+false alarm.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PAST, APART, ALIKE = 200, 50, 0.85
 
 
 def score(film: Array, n_cuts: int, rng: np.random.Generator) -> tuple[float, float, int, int]:
-    """Share of cuts found in patches (time, n_features), share that look alike, false alarms, and frames without a cut."""
+    """Share of cuts found in patches (time, n_features), share that look alike, false alarms, and frames."""
     places = set(rng.choice(np.arange(PAST, len(film) - APART), size=n_cuts, replace=False).tolist())
     watch = FrameWatch(film[:PAST], PAST)
     found, alike, alarms = 0, 0, 0

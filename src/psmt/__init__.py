@@ -18,7 +18,7 @@
 `make docs` builds the site: tutorials, how-to, the reference of all public names.
 """
 
-# Nothing is imported here: who interrupts `psmt` at once would find it, before anybody could answer. As `typing` has it:
+# Nothing is imported here: who interrupts `psmt` at once would find it, before anybody could answer.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -1,4 +1,4 @@
-"""Command lines of what is no film of one patch: brains, priors, sharp changes, the live page; healthy ones and odd ones."""
+"""Command lines of what is no patch of a film: brains, priors, sharp changes, the live page; healthy ones and odd ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ _ODD = {
     },
     "predict": _COMMON | {"--start": ("20", "0", "99"), "--horizon": ("3", "0"), "--atoms": ("4",), "--window": ("9",)},
     "learn": {"--size": ("16", "0", "x"), "--frames": ("12", "0", "1", "x")},
-    "predict-video": {"--prior": ("{model}", "no-such.psmt", "none", ".", ""), "--size": ("16", "0"), "--start": ("6",)},
+    "predict-video": {
+        "--prior": ("{model}", "no-such.psmt", "none", ".", ""),
+        "--size": ("16", "0"),
+        "--start": ("6",),
+    },
     "live": {
         "--port": ("0", "-1", "70000", "x"),
         "--host": ("127.0.0.1", "0.0.0.0", "x y", ""),
@@ -61,7 +65,10 @@ def study_line(rng: np.random.Generator, folder: Path) -> list[str]:
     for name in rng.choice(list(_ODD[command]), size=int(rng.integers(0, 3)), replace=False):
         values = _ODD[command][str(name)]
         value = values[rng.integers(len(values))]
-        arguments += [str(name), value.format(model=_model(rng, folder), scan=_file(folder, "atlas.nii", corpus.scan(), rng))]
+        arguments += [
+            str(name),
+            value.format(model=_model(rng, folder), scan=_file(folder, "atlas.nii", corpus.scan(), rng)),
+        ]
     small = _SMALL.get(command, ())
     for name, value in zip(small[::2], small[1::2], strict=True):
         if name not in arguments:
@@ -77,8 +84,10 @@ def _sources(command: str, rng: np.random.Generator, folder: Path) -> list[str]:
     if command in ("learn", "predict-video"):
         kinds = ["mp4", "mkv", "gif"]
         return [
-            _file(folder, f"{i}.{kind}", corpus.film(kind), rng)
-            for i, kind in enumerate(rng.choice(kinds, size=1 if command == "predict-video" else int(rng.integers(1, 3))))
+            _file(folder, f"{i}.{kind}", corpus.film(str(kind)), rng)
+            for i, kind in enumerate(
+                rng.choice(kinds, size=1 if command == "predict-video" else int(rng.integers(1, 3)))
+            )
         ]
     made = {
         "csv": lambda: corpus.table("csv"),

@@ -154,7 +154,14 @@ LETTER = {"rank_tol": 0.0, "on_cut": "ignore", **Departures.literal().recovery}
 @pytest.mark.parametrize("how", [{}, {"centred": False}, {"half_stencils": True}, LETTER])
 def test_a_start_is_what_the_models_predict(film, how):
     dictionary = learn_dictionary(patches=film, n_atoms=12, alpha=0.1, max_epochs=1, seed=0)["dictionary"]
-    given = {"window": 60, "alpha": 0.1, "n_components": 4, "centred": True, "half_stencils": False, "rank_tol": OURS.rank_tol}
+    given = {
+        "window": 60,
+        "alpha": 0.1,
+        "n_components": 4,
+        "centred": True,
+        "half_stencils": False,
+        "rank_tol": OURS.rank_tol,
+    }
     given |= how
     result = predict_start(patches=film[:64], dictionary=dictionary, lam=(0.1, 3.0), **given)
     coder = SparseCoder.from_dictionary(dictionary, alpha=0.1)

@@ -1,4 +1,4 @@
-"""Table 1 on the film's nulls: the same windows of the same frames in another order, and noise; and what holds beyond."""
+"""Table 1 on the film's nulls, the same frames in another order and noise; and what holds beyond them."""
 
 from dataclasses import replace
 

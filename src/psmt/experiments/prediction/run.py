@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import METHODS, Score, mse
+from psmt.experiments.nulls import NULLS
 from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
 from psmt.experiments.prediction.phase import Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.nulls import NULLS
 from psmt.experiments.prediction.starts import choose_null_starts, choose_starts
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device

@@ -72,5 +72,5 @@ COMMAND = Command(
 Writes readings.csv, readings.png and report.html. Ends with a table that says which readings give the paper's pattern \
 and size. Full size on 10,000 frames: about 20 minutes on two cores.""",
     options=ReadingsOptions,
-    undeparted="its readings differ in D, V and the dictionary, each in turn; --literal leaves out all other departures",
+    undeparted="its readings differ in D, V and the dictionary; --literal leaves out all other departures",
 )

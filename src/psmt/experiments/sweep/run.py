@@ -61,9 +61,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     )
 
 
-def _by_price(
-    errors: dict[tuple[int, int], Array], settings: SweepSettings
-) -> dict[tuple[float, int, int], Array]:
+def _by_price(errors: dict[tuple[int, int], Array], settings: SweepSettings) -> dict[tuple[float, int, int], Array]:
     """MSE (n_segments, H) by (λ, M, H) of those (n_segments, n_lam, H) by (M, H)."""
     return {(lam, *key): own[:, i] for i, lam in enumerate(settings.lam) for key, own in errors.items()}
 
