@@ -2,8 +2,8 @@
 
 What a file says of itself is checked against the bytes that it has before anything is allocated: the header of an array
 is parsed first, and a member of an archive cannot unpack to more than its compressed bytes allow; what is packed as
-NumPy never does (bzip2, lzma) is not unpacked at all. zipfile, zlib and NumPy have a dozen ways to say that a file is not
-theirs; here all of them are one `ArchiveError`. Nothing is ever unpickled.
+NumPy never does (bzip2, lzma) is not unpacked at all. zipfile, zlib and NumPy have a dozen ways to say that a file is
+not theirs; here all of them are one `ArchiveError`. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Command lines of what is no patch of a film: brains, priors, sharp changes, the live page; healthy ones and odd ones."""
+"""Command lines of what is no patch of a film: brains, priors, sharp changes and the live page, healthy and odd."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from psmt.report.numbers import error, listed, ratio
 _RULE = (
     f"the trimmed mean of the errors is lower by more than {MARGIN:.0%}, with 95% confidence (bootstrap over blocks of "
     "frames) {}, at the λ whose errors come nearest to the paper's, which does not give its own, and by more than on "
-    "each null: the film's frames shuffled, and noise of its spectrum; where nothing comes back, errors are not compared"
+    "each null: the film's frames shuffled, and noise of its spectrum; where nothing comes back, nothing is compared"
 )
 
 
