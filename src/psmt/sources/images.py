@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -159,7 +160,7 @@ def _silence_libtiff() -> None:
     Pillow's own library is asked through its extension module; where it does not show libtiff, nothing happens.
     """
     with suppress(OSError, AttributeError):
-        set_handler = ctypes.CDLL(Image.core.__file__).TIFFSetErrorHandler
+        set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
         set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
         set_handler(None)
 
