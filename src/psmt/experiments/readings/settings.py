@@ -96,8 +96,7 @@ class ReadingsSettings:
     @property
     def told_departures(self) -> str:
         """Those that every reading makes, in words."""
-        open_ = {"half_stencils": True, "centred": True, "dictionary_from": "window"}
-        return replace(self.departures, **open_).told()
+        return replace(self.departures, half_stencils=True, centred=True, dictionary_from="window").told()
 
     @property
     def readings(self) -> list[Reading]:
