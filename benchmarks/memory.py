@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "changes": (*PATCHES, *SIZES, "--at", "{middle}"),
     "readings": (*PATCHES, "--atoms", "32"),
     "locality": (*PATCHES, *SIZES, "--starts", "2"),
-    "predict-video": ("--atoms", "16", "--size", "32"),
+    "predict-video": ("--size", "32", "--horizon", "all"),
 }
 CODE = "import sys; from psmt.cli import main; sys.exit(main())"
 

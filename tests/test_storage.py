@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -235,6 +236,7 @@ def test_a_pickle_inside_is_not_executed(path, tmp_path, entry):
         ({"header": {"parameters": {"extrapolation": "cubic"}}}, "its parts do not fit together"),
         ({"header": {"parameters": None}}, "its parts do not fit together"),
         ({"header": {"coder": {"colour": 1}}}, "its parts do not fit together"),
+        ({"header": {"coder": {"alpha": "auto"}}}, "its parts do not fit together .*alpha='auto' is not a number"),
         ({"header": {"choice": {"n_components": 5, "lam": "much", "scores": []}}}, "its parts do not fit together"),
         ({"header": {"choice": {}}}, "its parts do not fit together"),
         ({"drop": ["dictionary"]}, "its parts do not fit together"),
@@ -256,6 +258,35 @@ def test_parts_that_do_not_fit(path, change, message):
     rewrite(path, **change)
     with pytest.raises(ModelFileError, match=message):
         PSMT.load(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_numpy_never_packs_is_not_unpacked(path, method, monkeypatch):
+    """A few bytes of bzip2 or lzma become gigabytes, whatever the header says; deflate cannot."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    monkeypatch.setattr(zipfile, "_get_decompressor", None)
+    with pytest.raises(ModelFileError, match=r"packed by (bzip2|lzma), but arrays are stored plain or deflated"):
+        PSMT.load(path)
+
+
+def test_names_that_a_terminal_should_not_see_are_told_in_one_line(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("a\nb\x1b[2J", b"")
+    with pytest.raises(ModelFileError, match=r"the name 'a\\nb\\x1b\[2J'") as caught:
+        PSMT.load(path)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", [3, "a\nb", "PSMT "])
+def test_a_class_that_is_no_name_is_told_in_one_line(path, name):
+    rewrite(path, header={"class": name})
+    with pytest.raises(ModelFileError, match="not a PSMT") as caught:
+        PSMT.load(path)
+    assert str(caught.value).isprintable()
 
 
 def test_a_header_without_class(path):

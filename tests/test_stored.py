@@ -8,8 +8,8 @@ import pytest
 from psmt import PSMT, SparseCoder, patches, read_patches, stored
 from psmt.baselines import RidgeAutoregression
 from psmt.coding.dictionary import first_atoms
+from psmt.experiments.nulls import NULLS
 from psmt.experiments.phases import frame_motion
-from psmt.experiments.prediction.starts import NULLS
 from psmt.experiments.reproduce.run import run_key
 from psmt.experiments.running.executors import open_executor
 from psmt.experiments.running.keys import hash_values

@@ -18,11 +18,7 @@
 `make docs` builds the site: tutorials, how-to, the reference of all public names.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-
-# As `typing` has it, which would be the slowest import of all here: who interrupts `psmt` at once would find it.
+# Nothing is imported here: who interrupts `psmt` at once would find it, before anybody could answer.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -61,8 +57,10 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import on first use, so that `psmt --help` need not wait for numba and scikit-learn."""
+    from importlib import import_module
+
     if name in ("datasets", "live", "plot"):  # `live` is a package that can be called
         return import_module(f"psmt.{name}")
     if name in _HOMES:

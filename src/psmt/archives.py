@@ -1,9 +1,9 @@
 """Arrays in ``.npy`` streams and ``.npz`` archives, read with suspicion.
 
 What a file says of itself is checked against the bytes that it has before anything is allocated: the header of an array
-is parsed first, and a member of an archive cannot unpack to more than its compressed bytes allow. zipfile, zlib, bz2,
-lzma and NumPy have a dozen ways to say that a file is not theirs; here all of them are one `ArchiveError`. Nothing is
-ever unpickled.
+is parsed first, and a member of an archive cannot unpack to more than its compressed bytes allow; what is packed as
+NumPy never does (bzip2, lzma) is not unpacked at all. zipfile, zlib and NumPy have a dozen ways to say that a file is
+not theirs; here all of them are one `ArchiveError`. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ _SUFFIX = ".npy"
 
 _STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 """Bytes that one compressed byte can become: deflate knows no shorter word for a run of 258 equal bytes than 2 bits."""
+
+_NAMES = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
+"""Compressions that zipfile would unpack, but NumPy never writes: a byte of them can become millions."""
 
 _SLACK = 1 << 16
 """Bytes that are allowed on top: smaller than this, nobody's memory is at stake."""
@@ -92,6 +95,8 @@ class Archive:
         self._members = {info.filename.removesuffix(_SUFFIX): info for info in file.infolist()}
         if len(self._members) < len(file.infolist()):
             raise ArchiveError("two members of the archive have one name")
+        if odd := next((name for name in self._members if not name.isprintable()), None):
+            raise ArchiveError(f"a member has the name {odd!r}, which nobody gives")  # nor will a terminal see it
         packed = sum(info.compress_size for info in self._members.values())
         if packed > (size := os.stat(path).st_size):
             raise ArchiveError(f"its members take {packed:,} bytes, but the file has {size:,}")
@@ -129,12 +134,15 @@ class Archive:
         What they are read by raises as zipfile does: see `trouble_named`.
         """
         info = self._members[name]
+        if info.compress_type not in _STRETCH:
+            packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")
+            raise ArchiveError(f"{name} is packed by {packed}, but arrays are stored plain or deflated; save it again")
         with trouble_named(name):
-            # What has a password or an unknown compression is told here.
+            # What has a password is told here.
             member = self._file.open(info)
         with member:
             layout = read_layout(member, name)
-            most = _STRETCH.get(info.compress_type, info.file_size) * info.compress_size + _SLACK
+            most = _STRETCH[info.compress_type] * info.compress_size + _SLACK
             if layout.n_bytes > min(info.file_size, most):
                 raise ArchiveError(
                     f"{name} says that it is {layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes, but the "

@@ -95,10 +95,12 @@ def _check_origin(header: Header, name: str, kind: str) -> None:
         raise ModelFileError(f"{name} is not a saved PSMT model; {kind}.save writes such files")
     if header.get("version") != _VERSION:
         raise ModelFileError(
-            f"{name} has format version {header.get('version')}, but this psmt reads version {_VERSION}; "
+            f"{name} has format version {header.get('version')!r}, but this psmt reads version {_VERSION}; "
             "load it with the psmt that wrote it, or upgrade psmt"
         )
     stored = header.get("class")
+    if not isinstance(stored, str) or not stored.isidentifier():
+        raise ModelFileError(f"{name} holds {stored!r:.80}, not a {kind}; {kind}.save writes such files")
     if stored != kind:
         raise ModelFileError(f"{name} holds a {stored}, not a {kind}; use {stored}.load")
 

@@ -156,11 +156,20 @@ def test_errors_speak_of_options():
     assert as_typed("n_atoms=9", ["live"]) == "n_atoms=9"
 
 
-@pytest.mark.parametrize("command", ["readings", "predict-video", "brain"])
-def test_who_has_no_letter_says_why(command):
-    code, _, stderr = run(command, "film.mp4", "--literal")
+@pytest.mark.parametrize(
+    ("command", "flag"), [("predict-video", "--literal"), ("brain", "--literal"), ("readings", "--half-stencils")]
+)
+def test_who_has_no_such_departure_says_why(command, flag):
+    code, _, stderr = run(command, "film.mp4", flag)
     assert code == 2
-    assert f"psmt {command} takes no --literal: " in stderr
+    assert f"psmt {command} takes no {flag}: " in stderr
+
+
+def test_readings_take_the_letter_of_what_they_do_not_differ_in():
+    _, bound, _ = app.parse_args(["readings", "film.mp4", "--literal"])
+    settings = bound.arguments["given"].settings()
+    assert settings.told_departures == "none: the paper to the letter"
+    assert settings.departures.activity_bound is None and settings.departures.rank_tol == 0
 
 
 def test_locality_takes_the_letter():

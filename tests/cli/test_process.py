@@ -97,6 +97,16 @@ sys.exit(main())
     assert (done.returncode, done.stderr) == (130, "psmt: interrupted\n")
 
 
+def test_nothing_is_imported_before_somebody_can_answer_ctrl_c():
+    code = """
+import sys
+before = set(sys.modules)
+from psmt.cli import main
+print(sorted(set(sys.modules) - before))
+"""
+    assert call(code=code).stdout == "['psmt', 'psmt.cli']\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_sigterm_clears_away_and_the_next_run_clears_after_a_kill(tmp_path):
     out = tmp_path / "out"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fuzz.running import Attack, told
 from fuzz.targets import TARGETS, n_alterations
 
-_SHARE = {"commands": 0.2, "films": 2.0}
+_SHARE = {"commands": 0.2, "studies": 0.3, "films": 2.0}
 """How many cases a target gets, relative to the others: a command takes long, a film is quick."""
 
 

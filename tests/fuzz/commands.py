@@ -53,7 +53,7 @@ def command_line(rng: np.random.Generator, folder: Path) -> list[str]:
         arguments += [str(name)] + ([values[rng.integers(len(values))]] if values else [])
     for name, value in zip(SMALL[::2], SMALL[1::2], strict=True):
         # predict-video has one model of its own size.
-        if name not in arguments and (command != "predict-video" or name == "--atoms"):
+        if name not in arguments and command != "predict-video":
             arguments += [name, value]
     return [*arguments, "--out", str(folder / "out")]
 

@@ -8,7 +8,9 @@ from functools import cache
 
 import av
 import numpy as np
+import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from fuzz.saved_models import pictures, series
 
@@ -69,6 +71,22 @@ def table(suffix: str) -> bytes:
     lines = [mark.join(["left", "right", "far", "near"])]
     lines += [mark.join(f"{value:.6g}" for value in row) for row in series(40, 4)]
     return "\n".join(lines).encode()
+
+
+@cache
+def matlab() -> bytes:
+    """A series in a .mat file, as MATLAB 5 to 7 write it."""
+    content = io.BytesIO()
+    savemat(content, {"X": series(40, 4)})
+    return content.getvalue()
+
+
+@cache
+def scan() -> bytes:
+    """A NIfTI image (6, 5, 4, 30): a small brain for thirty volumes."""
+    nibabel = pytest.importorskip("nibabel")
+    values = series(30, 120).T.reshape(6, 5, 4, 30).astype(np.float32)
+    return nibabel.Nifti1Image(values, np.eye(4)).to_bytes()
 
 
 @cache

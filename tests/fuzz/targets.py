@@ -19,6 +19,7 @@ from fuzz.alterations import altered_arrays, altered_header
 from fuzz.commands import carry_out, command_line
 from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
 from fuzz.saved_models import KINDS, saved, use, write
+from fuzz.studies import study_line
 from psmt.errors import PSMTError
 from psmt.experiments.running.tasks import Task, run_tasks
 from psmt.sources import SeriesSource, open_source
@@ -169,8 +170,15 @@ def commands(number: int, folder: Path) -> Case:
     return " ".join(arguments), lambda: carry_out(arguments)
 
 
+def studies(number: int, folder: Path) -> Case:
+    """Command lines of brains, priors, changes and the page, on series of every kind, scans and damaged models."""
+    rng = np.random.default_rng([8, number])
+    arguments = study_line(rng, folder)
+    return " ".join(arguments), lambda: carry_out(arguments)
+
+
 TARGETS: dict[str, Callable[[int, Path], Case]] = {
-    target.__name__: target for target in (alterations, models, arrays, tables, images, films, cells, commands)
+    target.__name__: target for target in (alterations, models, arrays, tables, images, films, cells, commands, studies)
 }
 
 REFUSED = PSMTError

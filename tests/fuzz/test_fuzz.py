@@ -5,7 +5,16 @@ import pytest
 from fuzz.running import Attack
 from fuzz.targets import TARGETS
 
-CASES = {"models": 60, "arrays": 120, "tables": 60, "images": 60, "films": 40, "cells": 40, "commands": 12}
+CASES = {
+    "models": 60,
+    "arrays": 120,
+    "tables": 60,
+    "images": 60,
+    "films": 40,
+    "cells": 40,
+    "commands": 12,
+    "studies": 16,
+}
 SEED = 0
 
 

@@ -196,3 +196,14 @@ def test_memory_does_not_grow_with_the_stack(tmp_path):
     finally:
         tracemalloc.stop()
     assert peak < 10 * 200 * 200 * 4
+
+
+def test_libtiff_says_nothing_of_its_own(tmp_path, moving, capfd):
+    """What is wrong is in the error; the library would write lines past Python."""
+    path = stack(tmp_path / "stack.tif", moving[:2], compression="tiff_lzw")
+    content = bytearray(path.read_bytes())
+    content[8:200] = bytes(192)  # codes that LZW cannot begin with
+    path.write_bytes(content)
+    with pytest.raises(FrameSourceError, match=r"stack\.tif"):
+        list(open_frames(path))
+    assert capfd.readouterr() == ("", "")

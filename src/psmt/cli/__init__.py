@@ -4,12 +4,15 @@ Heavy modules are imported where they are used, so that help and mistakes are an
 """
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # as `typing` has it: no import comes before somebody can answer Ctrl-C
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/api/exit-codes.md).
 
     Without arguments, those of the process; then its signals and streams are settled too.

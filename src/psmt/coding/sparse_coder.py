@@ -162,7 +162,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @classmethod
     def check_stored(cls, name: str, values: object) -> None:
         """Raise unless `values`, which errors call `name`, are parameters as a file has them."""
-        mapping(cls._parameter_constraints, complete=False)(name, values)
+        # A saved coder has chosen its alpha: 'auto' would wait for a fit that never comes.
+        mapping(cls._parameter_constraints | {"alpha": real(open_bound=True)}, complete=False)(name, values)
 
     @classmethod
     def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -142,10 +145,24 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
     """Give the image in a file, not yet decoded."""
+    if file.suffix.lower() in (".tif", ".tiff"):
+        _silence_libtiff()
     with ExitStack() as stack:
         with _trouble_named(file):
             image = stack.enter_context(Image.open(file))
         yield image
+
+
+@cache
+def _silence_libtiff() -> None:
+    """Keep libtiff from writing to standard error, past Python: what is wrong with a file is in the error.
+
+    Pillow's own library is asked through its extension module; where it does not show libtiff, nothing happens.
+    """
+    with suppress(OSError, AttributeError):
+        set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
+        set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
+        set_handler(None)
 
 
 def _trouble_named(where: str | Path) -> AbstractContextManager[None]:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from psmt.experiments.nulls import draw_noise, shuffle_frames
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.claims import comparisons, prediction_claims
 from psmt.experiments.prediction.run import predict
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.prediction.starts import choose_null_starts, choose_starts, draw_noise, shuffle_frames
+from psmt.experiments.prediction.starts import choose_null_starts, choose_starts
 from psmt.experiments.running.context import Run
 
 N_FRAMES, N_PIXELS = 420, 16

@@ -30,7 +30,7 @@ from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.recovery import Recovery
 
-TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0))
+TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
 FILM = "builtin:glide?frames=60&noise=0.2&size=48"
 
 
@@ -205,10 +205,15 @@ def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
     activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 24) + phase) - 0.6, 0)
     settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
     result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
-    claim = more_atoms(result)
+    claim = more_atoms(replace(result, null_errors={}))
     assert claim.outcome == "holds"
     assert claim.text.endswith("(holds at λ = 0.001 and 0.01)")
     assert all(high < 0.7 for own in claim.figures.values() for _, _, high in [own["H = 3 M"]["ratio"]])
+    # They would show the same frames in any order: beyond its null it is no gain.
+    beyond = more_atoms(result)
+    assert beyond.outcome == "does not hold"
+    assert {own["on_film"] for own in beyond.figures.values()} == {"holds"}
+    assert any("says nothing of dynamics" in note for note in beyond.notes)
 
 
 # Films that are too short
@@ -276,7 +281,7 @@ def test_force_writes_the_same_bytes(patches, tmp_path):
     "change", [{"lam": (0.2,)}, {"alpha": 0.4}, {"n_components": 3}, {"seed": 1}, {"max_epochs": 2}]
 )
 def test_changed_settings_reuse_no_window(patches, tmp_path, change):
-    common = {"n_atoms": (8,), "ratios": (3.0,), "max_epochs": 1}
+    common = {"n_atoms": (8,), "ratios": (3.0,), "max_epochs": 1, "null_windows": 0}
     sweep(patches, SweepSettings(**common), Run(folder=tmp_path))
     before = set(contents(tmp_path))
     sweep(patches, SweepSettings(**common | change), Run(folder=tmp_path))
@@ -285,7 +290,7 @@ def test_changed_settings_reuse_no_window(patches, tmp_path, change):
 
 
 def test_another_film_reuses_nothing(patches, tmp_path):
-    settings = SweepSettings(n_atoms=(8,), ratios=(3.0,), max_epochs=1)
+    settings = SweepSettings(n_atoms=(8,), ratios=(3.0,), max_epochs=1, null_windows=0)
     sweep(patches, settings, Run(folder=tmp_path))
     before = set(contents(tmp_path))
     sweep(patches[::-1], settings, Run(folder=tmp_path))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from psmt.evaluation import METHODS, Interval
+from psmt.experiments.nulls import NULL_NAMES
 from psmt.experiments.prediction.effects import BLOCK, MARGIN, Comparison, Truth, compare, mean_log_error
 from psmt.experiments.prediction.phase import PhaseResult
 from psmt.experiments.prediction.run import PredictionResult
-from psmt.experiments.prediction.starts import NULL_NAMES
 from psmt.report import UNTOLD, Claim, all_hold, some
 from psmt.report.numbers import ratio, signed
 

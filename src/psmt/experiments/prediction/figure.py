@@ -83,7 +83,7 @@ def _footnote(limit: float, *, wide: bool, pictures: bool) -> str:
     fold = "" if wide else "\n"
     if not pictures:
         return f"{told} {fold}Bars are features, on one scale (±{limit:.1f})."
-    return f"{told} Patches are standardised, {fold}and share one grey scale (±{limit:.1f})."
+    return f"{told} Patches are standardised, {fold}and share one grey scale (±{limit:.1f}; beyond it black or white)."
 
 
 def shown_steps(horizon: int) -> list[int]:
@@ -98,8 +98,12 @@ def _step_range(horizon: int, spacing: int) -> tuple[float, float]:
 
 
 def _grey_limit(results: Sequence[PhaseResult]) -> float:
-    """Standardised value that is white; its negative is black."""
-    limit = max(float(np.percentile(np.abs(result.frames), 99.5)) for result in results)
+    """Standardised value that is white; its negative is black.
+
+    By what layer 1 makes of the frames, which is what is predicted: its range is smaller than that of the frames, whose
+    few extremes would leave all else grey.
+    """
+    limit = max(float(np.percentile(np.abs(result.estimates), 98)) for result in results)
     return limit if limit > 0 else 1.0
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import METHODS, Score, mse
+from psmt.experiments.nulls import NULLS
 from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
 from psmt.experiments.prediction.phase import Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.prediction.starts import NULLS, choose_null_starts, choose_starts
+from psmt.experiments.prediction.starts import choose_null_starts, choose_starts
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task, on_device
 from psmt.types import Array, Result
@@ -31,7 +32,7 @@ class PredictionResult:
     starts: Sequence[PhaseResult]
     """All that claims are judged over, the phases among them, in order."""
     nulls: Mapping[str, Sequence[PhaseResult]]
-    """Some of the starts on each null, see `psmt.experiments.prediction.starts`."""
+    """Some of the starts on each null, see `psmt.experiments.nulls`."""
     motion: Array
     """How much of each frame of the film has moved (time,), see `frame_motion`."""
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from psmt.evaluation import METHODS, mse
+from psmt.experiments.nulls import NULLS
 from psmt.experiments.phases import told_motion
 from psmt.experiments.prediction.claims import comparisons, told
 from psmt.experiments.prediction.effects import MARGIN, Comparison, mean_log_error
 from psmt.experiments.prediction.phase import Mode, PhaseResult, Summary, summarise
 from psmt.experiments.prediction.run import PredictionResult
-from psmt.experiments.prediction.starts import NULLS
 from psmt.report import TIE, Cell, Fact, Picture, Section, Table
 from psmt.report.numbers import error, ratio, signed
 

@@ -48,6 +48,7 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
                 f"M = {settings.n_atoms[0]:,}, H = {settings.window:,}, K = {settings.horizon}; {_starts(result)}",
             ),
             Fact("Layer 1", f"α = {settings.alpha:g}, at most {settings.max_epochs} epochs, seed {settings.seed}"),
+            Fact("Departures from the paper, in every reading", settings.told_departures),
             Fact("Version", f"psmt {psmt.__version__}"),
         ],
     )

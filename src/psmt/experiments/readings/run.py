@@ -75,6 +75,7 @@ class _Work:
                     "n_window": window,
                     "lam": groups[group],
                     **self._given(group, size),
+                    **settings.departures.recovery,
                 },
             )
             for (group, size, window, end), source in zip(places, learned, strict=True)
@@ -112,6 +113,8 @@ class _Work:
                     "window": window,
                     "lam": groups[group],
                     **self._given(group, size),
+                    **settings.departures.recovery,
+                    "on_cut": settings.departures.on_cut,
                 },
             )
             for (group, start), source in zip(places, learned, strict=True)
@@ -159,6 +162,7 @@ class _Work:
             "alpha": self.settings.alpha,
             "centred": group.centred,
             "half_stencils": group.half_stencils,
+            "rank_tol": self.settings.departures.rank_tol,
             "n_components": group.n_components(n_atoms),
         } | on_device(self.run.device)
 

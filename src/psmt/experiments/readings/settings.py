@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
+from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.readings.reading import Reading, all_readings
 from psmt.experiments.sizes import RATIO
@@ -34,6 +35,8 @@ class ReadingsSettings:
     max_epochs : int
         Passes over the frames that a dictionary is learned in, at the most.
     seed : int
+    departures : Departures
+        From the paper, of those that readings do not differ in: noise in V, the bound, merging, and cuts.
     series : bool
         The values are a series, no patches: features are standardised by what lies before the first start of Fig. 4.
 
@@ -53,6 +56,7 @@ class ReadingsSettings:
     alpha: float = 1.0
     max_epochs: int = 5
     seed: int = 0
+    departures: Departures = OURS
     series: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
@@ -88,6 +92,11 @@ class ReadingsSettings:
     def largest(self) -> int:
         """The largest M."""
         return max(self.n_atoms)
+
+    @property
+    def told_departures(self) -> str:
+        """Those that every reading makes, in words."""
+        return replace(self.departures, half_stencils=True, centred=True, dictionary_from="window").told()
 
     @property
     def readings(self) -> list[Reading]:

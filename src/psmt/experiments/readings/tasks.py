@@ -34,6 +34,9 @@ def reconstruct_frames(
     lam: Sequence[float],
     centred: bool,
     half_stencils: bool,
+    rank_tol: float,
+    activity_bound: float | None,
+    merge_parallel: bool,
     device: str = "cpu",
 ) -> Result:
     """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
@@ -48,6 +51,9 @@ def reconstruct_frames(
         lam=lam,
         centred=centred,
         half_stencils=half_stencils,
+        rank_tol=rank_tol,
+        activity_bound=activity_bound,
+        merge_parallel=merge_parallel,
         n_window=n_window,
         device=device,
     )
@@ -65,20 +71,23 @@ def predict_start(
     lam: Sequence[float],
     centred: bool,
     half_stencils: bool,
+    rank_tol: float,
     device: str = "cpu",
+    **recovery: Any,
 ) -> Result:
     """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
 
-    The patches (window + 1 + horizon, n_features) are those around one start. One task.
+    The patches (window + 1 + horizon, n_features) are those around one start; what is not named here is as in `PSMT`.
+    One task.
     """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     past, delayed = patches[:window], patches[window:]
     codes = coder.transform(past)
     estimates = coder.inverse_transform(coder.transform(delayed))
-    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils}
+    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
     if n_components is not None:
         n_components = min(n_components, len(embed_window(WindowMoments.of(codes), None, **how)))
-    given = how | {"window": window, "n_components": n_components, "coder": coder, "device": device}
+    given = how | recovery | {"window": window, "n_components": n_components, "coder": coder, "device": device}
     # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
     still = {
         "vs_code": [

@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from psmt.errors import PSMTError
 
@@ -29,6 +30,10 @@ _SILENT_SECONDS = 15.0
 
 _WATCH_SECONDS = 1.0
 """From one question to the next."""
+
+_MOST_DEATHS = 3
+"""Workers that a task may take with it. Dask has a number of its own, by default one more, for the whole scheduler,
+which others may use too; so we count for ourselves."""
 
 _FAREWELL_SECONDS = 3.0
 """How long leaving may take: a scheduler that is gone says no farewell."""
@@ -75,7 +80,8 @@ class ClusterExecutor(Executor):
         # Not pure: tasks have names of their own, and Dask need not hash their inputs once more.
         self._executor = self._client.get_executor(pure=False)
         self._lock = threading.Lock()
-        self._under_way: set[Future[Any]] = set()
+        self._under_way: dict[Future[Any], str] = {}
+        """What was asked for, and its name on the scheduler."""
         self._failure: ClusterError | None = None
         self._leaving = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -88,17 +94,19 @@ class ClusterExecutor(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Future of the call."""
         outer: Future[Any] = Future()
+        key = f"psmt-{uuid4().hex}"
         with self._lock:
             if self._failure is not None:
                 raise self._failure
-            self._under_way.add(outer)
+            self._under_way[outer] = key
         try:
-            inner: Future[Any] = self._executor.submit(fn, *args, **kwargs)
+            inner: Future[Any] = self._executor.submit(fn, *args, key=key, **kwargs)
         except Exception as error:
             with self._lock:
-                self._under_way.discard(outer)
+                self._under_way.pop(outer, None)
             raise self._failure or self._lost() from error
-        outer.add_done_callback(lambda done: inner.cancel() if done.cancelled() else None)
+        # Whoever has ended it, by cancelling or by an error, wants no more of it.
+        outer.add_done_callback(lambda _: inner.cancel())
         inner.add_done_callback(partial(self._finish, outer))
         return outer
 
@@ -143,14 +151,10 @@ class ClusterExecutor(Executor):
 
     def _finish(self, outer: Future[Any], inner: Future[Any]) -> None:
         error: BaseException | None = self._lost() if inner.cancelled() else inner.exception()
-        if type(error).__name__ == "KilledWorker":
-            times = getattr(error, "allowed_failures", 2) + 1
-            error = ClusterError(
-                f"its worker died {times} times over (killed, or out of memory?); give the workers of "
-                f"cluster={self._address!r} more memory, or make the tasks smaller"
-            )
+        if type(error).__name__ == "KilledWorker":  # a scheduler that allows fewer deaths than we do
+            error = self._deadly(getattr(error, "allowed_failures", 2) + 1)
         with self._lock:
-            self._under_way.discard(outer)
+            self._under_way.pop(outer, None)
         if outer.done() or not outer.set_running_or_notify_cancel():
             return
         if error is None:
@@ -163,11 +167,15 @@ class ClusterExecutor(Executor):
     def _watch(self) -> None:
         """Ask who is there, until somebody leaves; end what is under way when nobody is."""
         answered = worked = monotonic()
+        known: set[str] = set()
         while not self._leaving.wait(_WATCH_SECONDS):
             found = self._ask()
             now = monotonic()
             if found is not None:
-                answered, self._n_threads = now, found
+                answered, self._n_threads = now, sum(found.values())
+                if known - found.keys():  # a worker is gone: did it die of a task that others died of?
+                    self._end_deadly()
+                known = set(found)
             if found or not self._under_way:
                 worked = now
             silent, deserted = now - answered > _SILENT_SECONDS, now - worked > _WORKER_SECONDS
@@ -175,22 +183,51 @@ class ClusterExecutor(Executor):
                 self._fail(self._lost() if silent else self._deserted())
                 return
 
-    def _ask(self) -> int | None:
-        """Threads of all workers; None where the scheduler does not answer."""
+    def _ask(self) -> dict[str, int] | None:
+        """Threads of each worker, by its address; None where the scheduler does not answer."""
         try:
-            threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=_CONNECT_SECONDS)
-            return int(sum(threads.values()))
+            return dict(self._client.sync(self._client.scheduler.ncores, callback_timeout=_CONNECT_SECONDS))
         except Exception:
             # Dask has errors of its own for each state that a connection may be in.
             return None
 
+    def _count_deaths(self, keys: list[str]) -> dict[str, int]:
+        """How many workers died while they had each call, by its name; nothing where the scheduler does not tell."""
+
+        def count(dask_scheduler: Any) -> dict[str, int]:  # inside: it travels by value, the scheduler has no psmt
+            tasks = dask_scheduler.tasks
+            return {key: tasks[key].suspicious for key in keys if key in tasks}
+
+        try:
+            return dict(self._client.run_on_scheduler(count))
+        except Exception:
+            return {}
+
+    def _end_deadly(self) -> None:
+        """End the calls that too many workers have died of: no other worker should."""
+        with self._lock:
+            under_way = dict(self._under_way)
+        deaths = self._count_deaths(list(under_way.values()))
+        for outer, key in under_way.items():
+            if deaths.get(key, 0) >= _MOST_DEATHS:
+                with self._lock:
+                    self._under_way.pop(outer, None)
+                if outer.set_running_or_notify_cancel():
+                    outer.set_exception(self._deadly(deaths[key]))
+
     def _fail(self, error: ClusterError) -> None:
         with self._lock:
             self._failure = error
-            under_way, self._under_way = self._under_way, set()
+            under_way, self._under_way = self._under_way, {}
         for outer in under_way:
             if outer.set_running_or_notify_cancel():
                 outer.set_exception(error)
+
+    def _deadly(self, times: int) -> ClusterError:
+        return ClusterError(
+            f"its worker died {times} times over (killed, or out of memory?); give the workers of "
+            f"cluster={self._address!r} more memory, or make the tasks smaller"
+        )
 
     def _lost(self) -> ClusterError:
         return ClusterError(

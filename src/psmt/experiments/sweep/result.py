@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +70,8 @@ class SweepResult:
     """MSE (n_segments, H) by (λ, M, H), of the combinations that the film is long enough for."""
     coding_errors: Mapping[tuple[int, int], Array]
     """The same for layer 1 alone, by (M, H)."""
+    null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
+    """The errors on each null of the film, see `psmt.experiments.nulls`: of fewer windows."""
     empty_error: float = float("inf")
     """Trimmed mean of the MSE of an empty picture, that of a code of zeros: 1 for standardised patches."""
 
@@ -100,16 +102,17 @@ class SweepResult:
             )
         ]
 
-    def change(self, first: Combination, last: Combination) -> Interval:
-        """Logarithm of the ratio of two trimmed means, the last over the first, with its interval."""
-        errors, places = zip(
-            *(
-                (self.errors[row.lam, row.n_atoms, row.window], self.settings.segments(row.window, self.n_frames))
-                for row in (first, last)
-            ),
-            strict=True,
+    def change(self, first: Combination, last: Combination, null: str = "") -> Interval:
+        """Logarithm of the ratio of two trimmed means, the last over the first, with its interval; or on a null."""
+        errors = self.null_errors[null] if null else self.errors
+        segments = self.settings.null_segments if null else self.settings.segments
+        return compare(
+            errors[first.lam, first.n_atoms, first.window],
+            segments(first.window, self.n_frames),
+            errors[last.lam, last.n_atoms, last.window],
+            segments(last.window, self.n_frames),
+            n_frames=self.n_frames,
         )
-        return compare(errors[0], places[0], errors[1], places[1], n_frames=self.n_frames)
 
     def _combination(self, lam: float, n_atoms: int, window: int) -> Combination:
         if (lam, n_atoms, window) not in self.errors:

@@ -13,6 +13,7 @@ from psmt.experiments.coding_tasks import Coded, code_film, slice_codes, unpack_
 from psmt.experiments.embedding_tasks import window_task
 from psmt.experiments.running.context import Run
 from psmt.experiments.running.tasks import Task
+from psmt.experiments.sweep.nulls import sweep_nulls
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.stored import blocks
@@ -42,6 +43,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     grouped: dict[tuple[int, int], list[Array]] = {}
     for (combination, _), result in zip(tasks, results, strict=True):
         grouped.setdefault(combination, []).append(result["mse"])
+    nulls = sweep_nulls(film, coded, settings, run)
     alone = {len(one.dictionary): _coding_errors(one, film) for one in coded}
     order = [
         (size, window) for size in settings.n_atoms for window in settings.windows(size) if (size, window) in grouped
@@ -49,17 +51,19 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     return SweepResult(
         settings=settings,
         n_frames=len(film),
-        errors={
-            (lam, *key): np.array([window[i] for window in grouped[key]])
-            for i, lam in enumerate(settings.lam)
-            for key in order
-        },
+        errors=_by_price({key: np.array(grouped[key]) for key in order}, settings),
+        null_errors={null: _by_price(errors, settings) for null, errors in nulls.items()},
         coding_errors={
             (size, window): np.array([alone[size][start:stop] for start, stop in settings.segments(window, len(film))])
             for size, window in order
         },
-        empty_error=float(trimmed(np.mean(film**2, axis=1)).mean()),
+        empty_error=float(trimmed(np.concatenate([np.mean(block**2, axis=1) for block in blocks(film)])).mean()),
     )
+
+
+def _by_price(errors: dict[tuple[int, int], Array], settings: SweepSettings) -> dict[tuple[float, int, int], Array]:
+    """MSE (n_segments, H) by (λ, M, H) of those (n_segments, n_lam, H) by (M, H)."""
+    return {(lam, *key): own[:, i] for i, lam in enumerate(settings.lam) for key, own in errors.items()}
 
 
 def _coding_errors(coded: Coded, film: Array) -> Array:

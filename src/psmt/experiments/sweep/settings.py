@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import numpy as np
+
 from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.sizes import LADDER, components_for, smaller_sizes
@@ -23,6 +25,8 @@ class SweepSettings:
         Sizes of the window, as multiples of M.
     steps_per_window : int
         A window begins each H // steps_per_window frames; 4 is the paper's overlap of 3/4.
+    null_windows : int
+        Windows of each combination on each null of the film, evenly spread; 0 asks for no null.
     n_components : int, optional
         f; None is a quarter of the atoms. Windows of a smaller rank have that many.
     alpha : float
@@ -49,6 +53,7 @@ class SweepSettings:
     n_atoms: tuple[int, ...] = (512, 1024, 2048)
     ratios: tuple[float, ...] = (2.0, 2.5, 3.0)
     steps_per_window: int = 4
+    null_windows: int = 4
     n_components: int | None = None
     alpha: float = 1.0
     lam: tuple[float, ...] = (0.1, 3.0, 30.0)
@@ -61,6 +66,7 @@ class SweepSettings:
         "n_atoms": each(count()),
         "ratios": each(real(open_bound=True)),
         "steps_per_window": count(),
+        "null_windows": count(0),
         "n_components": allowing(None, count()),
         "alpha": real(open_bound=True),
         "lam": each(real()),
@@ -100,6 +106,15 @@ class SweepSettings:
         """First frame of each window in a film, and the one after its last."""
         step = window // self.steps_per_window
         return [(start, start + window) for start in range(0, n_frames - window + 1, step)]
+
+    def null_segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
+        """The same on a null, whose frames are all alike: a few of them, evenly spread.
+
+        >>> SweepSettings(n_atoms=(10,), null_windows=3).null_segments(20, 100)
+        [(0, 20), (40, 60), (80, 100)]
+        """
+        starts = np.unique(np.linspace(0, n_frames - window, self.null_windows).round().astype(int))
+        return [(int(start), int(start) + window) for start in starts]
 
     def components(self, n_atoms: int) -> int:
         """Dimension f of the embedding for one M."""

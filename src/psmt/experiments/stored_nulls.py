@@ -1,4 +1,4 @@
-"""Nulls of a film that is stored on disk: the same draws as in `starts`, by way of files beside it."""
+"""Nulls of a film that is stored on disk: the same draws as in `nulls`, by way of files beside it."""
 
 from __future__ import annotations
 
