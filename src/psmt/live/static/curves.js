@@ -111,7 +111,13 @@ export class SurpriseCurve extends Curve {
       context.stroke();
       context.setLineDash([]);
       dot(context, x(step), y(surprise), 4, colour);
-      if (mark === "cut" && x(step) - labelled > 30) { labelled = x(step); context.fillStyle = colour; context.fillText("cut", x(step) + (x(step) > right - 26 ? -23 : 5), 16); }
+      if (mark !== "surprise" && x(step) - labelled > 36) {
+        labelled = x(step);
+        context.fillStyle = colour;
+        context.textAlign = x(step) > right - 36 ? "right" : "left";
+        context.fillText(mark, x(step) + (context.textAlign === "left" ? 5 : -5), 16);
+        context.textAlign = "left";
+      }
     }
     context.strokeStyle = ink.seen;
     context.lineWidth = 1.6;
