@@ -111,11 +111,12 @@ export class SurpriseCurve extends Curve {
       context.stroke();
       context.setLineDash([]);
       dot(context, x(step), y(surprise), 4, colour);
-      if (mark !== "surprise" && x(step) - labelled > 36) {
+      const atEdge = x(step) > right - 36;
+      if (mark !== "surprise" && x(step) - labelled > (atEdge ? 72 : 36)) {
         labelled = x(step);
         context.fillStyle = colour;
-        context.textAlign = x(step) > right - 36 ? "right" : "left";
-        context.fillText(mark, x(step) + (context.textAlign === "left" ? 5 : -5), 16);
+        context.textAlign = atEdge ? "right" : "left";
+        context.fillText(mark, x(step) + (atEdge ? -5 : 5), 16);
         context.textAlign = "left";
       }
     }

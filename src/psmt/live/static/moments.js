@@ -24,7 +24,7 @@ export class Moments {
     const [item, button, picture, text, small] = ["li", "button", "canvas", "span", "small"].map((kind) => document.createElement(kind));
     button.type = "button";
     moment.title = document.createTextNode(NAMES[header.what]);
-    small.textContent = `at ${clock(header.seconds)}, ${header.surprise === null ? "–" : header.surprise.toFixed(0)} × usual`;
+    small.textContent = `at ${clock(header.seconds)}, ${header.surprise === null ? "–" : Math.round(header.surprise).toLocaleString("en")} × usual`;
     text.append(moment.title, small);
     button.append(picture, text);
     button.addEventListener("click", () => this.onChoose(moment));
