@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import FrameRow, Interval, mean_interval
-from psmt.experiments.predict_video.events import Kind
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
 from psmt.report.numbers import percent, ratio
+from psmt.video.events import Kind
 
 MARGIN = 0.01
 """Errors within this share of each other are a tie, which cannot be told."""
