@@ -14,8 +14,9 @@ BIN := .venv/bin
 demo: .venv/ready-run
 	$(BIN)/psmt demo
 
+# Tests start many interpreters: bytecode is kept for them also where the shell says that none shall be.
 test: .venv/ready-dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from psmt.engines import engine_for
 from psmt.evaluation import METHODS, Score, mse
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import PhaseResult
+from psmt.figures import png
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -24,6 +25,14 @@ def pytest_terminal_summary(terminalreporter):
 def one_blas_thread():
     """Matrices are small here: more threads would only wait for each other."""
     with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_figures():
+    """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(png.__kwdefaults__, "dpi", 40)
         yield
 
 

@@ -147,7 +147,9 @@ def test_of_many_frames_all_are_received_or_none(film, pictures):
 
 def test_whole_frames_learn_on(pictures):
     parts = FramePSMT().partial_fit(pictures[:16]).partial_fit(pictures[16:20])
-    one_by_one = FramePSMT().fit(pictures[:16])
+    calls = []
+    one_by_one = FramePSMT().fit(pictures[:16], progress=lambda *call: calls.append(call))
+    assert calls == [("frames", done, 16) for done in range(1, 17)]
     for frame in pictures[16:20]:
         one_by_one.update(frame)
     assert np.array_equal(parts.predict(), one_by_one.predict())

@@ -192,9 +192,9 @@ class FrameWatch:
 
     def _expect(self, frame: Array) -> None:
         before, last = self._last
-        copied = float(np.mean((frame - last) ** 2))
-        continued = float(np.mean((frame - 2.0 * last + before) ** 2))
-        energy = max(float(np.mean((shown - self._centre) ** 2)) for shown in (last, frame))
+        copied = _mean_square(frame - last)
+        continued = _mean_square(frame - 2.0 * last + before)
+        energy = max(_mean_square(shown - self._centre) for shown in (last, frame))
         self._detector.observe(min(copied, continued), copied, energy)
         self.scene_length = 1 if self.cut else self.scene_length + 1
         self._last = np.stack([last, frame])
@@ -220,6 +220,11 @@ class FrameWatch:
         self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
         self.scene_length = int(state["scene_length"])
         self._detector.set_state(state)
+
+
+def _mean_square(difference: Array) -> float:
+    """The mean of the squares (n_features,): by a product, as each frame needs four of them."""
+    return float(difference @ difference) / len(difference)
 
 
 class Aftermath:

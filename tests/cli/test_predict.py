@@ -23,10 +23,12 @@ from psmt.experiments.prediction.command import PredictOptions
 from psmt.experiments.prediction.phase import Row as PredictionRow
 from psmt.experiments.prediction.phase import summarise
 
-FILM = "builtin:glide?frames=260"
+FILM = "builtin:glide?frames=260&size=64"
 TINY = [
     "--patch",
     "6",
+    "--size",
+    "64",
     "--atoms",
     "40",
     "--window",
@@ -119,7 +121,7 @@ def test_tables_have_a_line_for_each_phase_method_and_step(searched, name):
 
 @pytest.mark.parametrize("start", [150, 200])
 def test_errors_of_copying_are_those_of_the_film(started, start):
-    values = read_patches(FILM, patch_size=6).values
+    values = read_patches(FILM, patch_size=6, frame_size=64).values
     rows = read_csv(started.out / "prediction.csv")
     where = {"phase": f"start-{start}", "method": "copy"}
     expected = np.mean(np.diff(values[start : start + 6], axis=0) ** 2, axis=1)
@@ -173,9 +175,9 @@ def test_phases_may_be_searched_in_the_whole_film(tmp_path):
 
 
 def test_options_reach_the_film(tmp_path):
-    options = ["--frames", 200, "--position", "10,20", "--size", 60, "--start", 150]
+    options = ["--frames", 200, "--position", "10,20", "--start", 150]
     assert run("predict", FILM, *TINY, *FIXED, *options, "--out", tmp_path).code == 0
-    values = read_patches(FILM, patch_size=6, frame_size=60, position=(10, 20), stop=200).values
+    values = read_patches(FILM, patch_size=6, frame_size=64, position=(10, 20), stop=200).values
     expected = np.mean((values[151] - values[150]) ** 2)
     rows = read_csv(tmp_path / "prediction.csv")
     assert column(rows, "mse_vs_frame", method="copy", step=1)[0] == pytest.approx(expected, rel=1e-12)

@@ -15,9 +15,9 @@ from psmt.live.frame_predictor import N_FIRST, FramePredictor
 from psmt.live.latest import Latest
 from psmt.live.messages import Control, Mailbox, unpack
 from psmt.live.patch_model import SIZES, PatchModel
-from psmt.live.scores import EVENT, Scores
+from psmt.live.scores import Scores
 from psmt.live.serving import load_model, open_session
-from psmt.live.session import Session
+from psmt.live.session import Session, Snapshot
 from psmt.sources import open_frames, open_stream
 
 
@@ -111,11 +111,26 @@ def test_the_running_figure_is_a_ratio_of_sums():
     assert scores.ratio == pytest.approx(0.5)
 
 
-def test_cuts_and_events_are_marked_once():
-    scores = Scores()
-    marks = [scores.add(t, 2 * EVENT if t in (3, 4, 20) else 1.0, t == 30) for t in range(40)]
-    assert [t for t, mark in enumerate(marks) if mark == "event"] == [3, 20]
-    assert [t for t, mark in enumerate(marks) if mark == "cut"] == [30]
+def test_events_are_those_of_a_film_and_a_cut_may_become_a_flash():
+    rng = np.random.default_rng(0)
+    scene, other = rng.random((2, 8, 8), np.float32)
+    usual = np.exp(0.2 * rng.standard_normal(240))
+    usual[200:203] = 40.0
+    scores, mailbox, told = Scores(), Mailbox(), []
+    last = scene
+    for t in range(240):
+        frame = other if t in (150, 151) else scene
+        kind = scores.add(t, last, frame, usual[t], cut=t in (150, 152))
+        if kind is not None:
+            scores.keep(t, kind, usual[t], t / 25, b"")
+        last = frame
+        snapshot = Snapshot(t + 1, {"epoch": 0}, b"", tuple(scores.points), tuple(scores.moments))
+        parts = [unpack(message)[0] for message in mailbox.mail(snapshot, {})]
+        told += [(t, part["number"], part["what"]) for part in parts if part["kind"] == "moment"]
+    assert told == [(150, 0, "cut"), (152, 0, "flash"), (200, 1, "surprise")]
+    assert [(moment.step, moment.kind) for moment in scores.moments] == [(150, "flash"), (200, "surprise")]
+    assert [(point.step, point.mark) for point in scores.points if point.mark] == [(150, "flash"), (200, "surprise")]
+    assert scores.n_events == 2
 
 
 # The patch at the centre

@@ -36,14 +36,15 @@ class _Outcome:
 def run_alone(name: str, film: Any, options: FilmOptions) -> None:
     """Run one experiment on a film, after those that it needs; write the files of all, and show what came out."""
     options.check()
-    from psmt.experiments.alone import Alone, make_page, make_summary
-    from psmt.experiments.output import write_files
-    from psmt.experiments.regime_map import expectation
-    from psmt.report import render
-
-    experiment = experiment_of(name)
 
     def work(source: Any, run: Run) -> _Outcome:
+        # Only when the film is open: who misspelt its name need not wait for what draws figures.
+        from psmt.experiments.alone import Alone, make_page, make_summary
+        from psmt.experiments.output import write_files
+        from psmt.experiments.regime_map import expectation
+        from psmt.report import render
+
+        experiment = experiment_of(name)
         own = options.suited(source)
         if source.n_frames is not None:
             _fitted(name, own, source.n_frames)
@@ -76,13 +77,14 @@ def run_alone(name: str, film: Any, options: FilmOptions) -> None:
 def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
     """Run all experiments of the paper on each film, and write their files, the summary and the report."""
     options.check()
-    from psmt.experiments.output import write_files
-    from psmt.experiments.reproduce.page import all_claims, make_page, make_sections, make_summary
-    from psmt.experiments.reproduce.run import chapters, reproduce, run_key
-    from psmt.experiments.running.timings import StageClock
-    from psmt.report import render
 
     def work(source: Any, run: Run) -> _Outcome:
+        from psmt.experiments.output import write_files
+        from psmt.experiments.reproduce.page import all_claims, make_page, make_sections, make_summary
+        from psmt.experiments.reproduce.run import chapters, reproduce, run_key
+        from psmt.experiments.running.timings import StageClock
+        from psmt.report import render
+
         own = options.suited(source)
         settings = own.settings()
         began = perf_counter()

@@ -8,6 +8,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image, ImageDraw
 
+from psmt.figures.style import SETTLED
 from psmt.patches import PatchCutter
 from psmt.sources import FrameSource
 from psmt.types import Array
@@ -46,7 +47,7 @@ class Still:
             )
         file = BytesIO()
         # Maximum coverage keeps the colour of the square, which is rare.
-        picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE).save(
+        picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE).save(
             file, format="png", optimize=True
         )
         return file.getvalue()

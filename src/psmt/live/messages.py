@@ -111,7 +111,7 @@ class Mailbox:
         self._number = 0
         self._epoch = -1
         self._step = -1
-        self._moment = -1
+        self._moment: tuple[int, str] = (-1, "")
         self._atoms = 0
         self.replies: list[bytes] = []
         """Answers that go out with the next snapshot."""
@@ -123,7 +123,8 @@ class Mailbox:
             return out
         self._number = snapshot.number
         if snapshot.state["epoch"] != self._epoch:
-            self._epoch, self._step, self._moment, self._atoms = snapshot.state["epoch"], -1, -1, 0
+            self._epoch, self._step, self._atoms = snapshot.state["epoch"], -1, 0
+            self._moment = (-1, "")
         patch = snapshot.patch
         points = [point for point in snapshot.points if point.step > self._step]
         if points:
@@ -134,8 +135,9 @@ class Mailbox:
             self._atoms = patch["version"]
             out.append(pack({"kind": "atoms", "version": self._atoms}, snapshot.atoms))
         for moment in snapshot.moments:
-            if moment.number > self._moment:
-                self._moment = moment.number
+            # One that is known already comes again under another name: a cut turns out to be a flash.
+            if moment.number > self._moment[0] or (moment.number == self._moment[0] and moment.kind != self._moment[1]):
+                self._moment = (moment.number, moment.kind)
                 told = {key: getattr(moment, key) for key in ("number", "step", "surprise", "seconds")}
                 out.append(pack({"kind": "moment", "what": moment.kind, **told}, moment.strip))
         return out

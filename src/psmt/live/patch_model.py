@@ -123,6 +123,7 @@ class PatchModel:
         predicted = engine_for(self.model.device, self.model.dtype).numpy(self.model.predict_codes(horizon))
         return {
             "version": self.version,
+            "side": self.cutter.patch_size,
             "rule": self.extrapolation,
             **_active(codes[-1]),
             **self._trajectory(codes[-TRAIL:], predicted, embedding),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from psmt.evaluation.metrics import error_ratio
+from psmt.types import Levels
+from psmt.video.events import EventDetector, Kind
 
 RECENT = 50
 """Predictions that the running figure is made of."""
@@ -17,12 +19,6 @@ HISTORY = 600
 N_EVENTS = 40
 """Events that are kept for who comes later."""
 
-EVENT = 3.0
-"""A frame this many times as surprising as usual is an event, if it is no cut."""
-
-_APART = 12
-"""Frames between two events: one jolt surprises for a while."""
-
 
 class Point(NamedTuple):
     """One frame of the curves."""
@@ -31,8 +27,8 @@ class Point(NamedTuple):
     ratio: float | None
     """Running MSE / copying; None while nothing was scored, or the film stands still."""
     surprise: float
-    mark: str
-    """'cut', 'event' or nothing."""
+    """NaN while nothing was expected."""
+    mark: Kind | None
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Moment:
 
     number: int
     step: int
-    kind: str
+    kind: Kind
     surprise: float
     seconds: float
     """Since the beginning."""
@@ -54,10 +50,8 @@ class Scores:
 
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY))
     moments: deque[Moment] = field(default_factory=lambda: deque(maxlen=N_EVENTS))
-    n_cuts: int = 0
-    n_events: int = 0
     _recent: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
-    _last: int = -_APART
+    _detector: EventDetector = field(default_factory=EventDetector)
 
     def judge(self, mse: float, copy_mse: float) -> None:
         """Take in a prediction's squared error, and that of the frame that it was made from."""
@@ -78,17 +72,27 @@ class Scores:
         own, copied = (sum(errors) for errors in zip(*self._recent, strict=True)) if self._recent else (0.0, 0.0)
         return error_ratio(own, copied) if copied > 0 else None
 
-    def add(self, step: int, surprise: float, cut: bool) -> str:
-        """Add a point to the curves; return what the frame is marked as."""
-        mark = ""
-        if cut:
-            mark, self.n_cuts, self._last = "cut", self.n_cuts + 1, step
-        elif surprise > EVENT and step - self._last >= _APART:
-            mark, self.n_events, self._last = "event", self.n_events + 1, step
-        self.points.append(Point(step, self.ratio, surprise, mark))
-        return mark
+    @property
+    def n_events(self) -> int:
+        """Events so far, those included that are no longer kept."""
+        return self.moments[-1].number + 1 if self.moments else 0
 
-    def keep(self, step: int, kind: str, surprise: float, seconds: float, strip: bytes) -> None:
+    def add(self, step: int, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
+        """Add a point to the curves; return what the frame, after the last one (size, size), begins, if anything.
+
+        A cut whose picture is back becomes a flash, in the curves and among the moments.
+        """
+        kind = self._detector.observe(last, frame, surprise, cut)
+        self.points.append(Point(step, self.ratio, surprise, None if kind == "flash" else kind))
+        if kind != "flash":
+            return kind
+        self.moments[-1] = flash = replace(self.moments[-1], kind="flash")
+        for back, point in enumerate(reversed(self.points), 1):
+            if point.step == flash.step:
+                self.points[-back] = point._replace(mark="flash")
+                break
+        return None
+
+    def keep(self, step: int, kind: Kind, surprise: float, seconds: float, strip: bytes) -> None:
         """Keep what a frame that stood out looked like."""
-        number = self.moments[-1].number + 1 if self.moments else 0
-        self.moments.append(Moment(number, step, kind, surprise, seconds, strip))
+        self.moments.append(Moment(self.n_events, step, kind, surprise, seconds, strip))

@@ -107,6 +107,7 @@ class Session:
         self._times: deque[float] = deque(maxlen=30)
         self._strip, self._atoms = b"", b""
         self._error: Levels = np.zeros((feed.size, feed.size), np.float32)
+        self._last_frame = self._error
         self._view: dict[str, Any] | None = None
         self._viewed = 0.0
 
@@ -163,11 +164,11 @@ class Session:
             if not outcome.across_cut:
                 self._scores.judge(outcome.mse, outcome.copy_mse)
         model = self._frames.model
-        surprise, cut = (1.0, False) if model is None else (model.surprise_, model.cut_)
-        mark = self._scores.add(self._frames.step, surprise, cut)
+        surprise, cut = (np.nan, False) if model is None else (model.surprise_, model.cut_)
+        kind = self._scores.add(self._frames.step, self._last_frame, frame, surprise, cut)
         self._draw(frame)
-        if mark:
-            self._scores.keep(self._frames.step, mark, surprise, arrival.time - self._began, self._strip)
+        if kind is not None:
+            self._scores.keep(self._frames.step, kind, surprise, arrival.time - self._began, self._strip)
         now = monotonic()
         self.recording.add(self._strip, now)
         if now - self._viewed > _PATCH_EVERY or self.feed.paused:
@@ -258,7 +259,6 @@ class Session:
         return self.feed.paused, self.feed.ended, self.feed.error
 
     _published_feed: tuple[Any, ...] = ()
-    _last_frame: Levels
 
     @property
     def _pace(self) -> float | None:
@@ -288,7 +288,6 @@ class Session:
             "extrapolations": EXTRAPOLATIONS,
             "ratio": scores.ratio,
             "n_recent": scores.n_recent,
-            "n_cuts": scores.n_cuts,
             "n_events": scores.n_events,
             "awaits_frames": frames.n_awaited,
             "awaits_patches": self._patch.n_awaited,

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import lfilter
-from scipy.stats import gamma
 
 from psmt.errors import FrameSourceError
 from psmt.sources.contract import Opener, parse_options
@@ -171,11 +169,15 @@ class BoldSimulation:
 
     def _responded(self, activity: Array) -> Array:
         """What the blood shows (n_frames, n) of activity (settling + n_frames, n)."""
+        from scipy.signal import lfilter  # it takes long to import, and all commands import this file
+
         seen: Array = lfilter(haemodynamic_response(self.tr), [1.0], activity, axis=0)
         return seen[self._settling :]
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         """Noise of variance one: white, and with a memory of some seconds."""
+        from scipy.signal import lfilter
+
         kept = float(np.exp(-self.tr / MEMORY))
         coloured = lfilter([np.sqrt(1 - kept**2)], [1.0, -kept], rng.standard_normal(shape), axis=0)
         noise: Array = np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape)
@@ -200,6 +202,8 @@ def haemodynamic_response(tr: float) -> Array:
     >>> int(response.argmax()), round(float(response.sum()), 6)
     (5, 1.0)
     """
+    from scipy.stats import gamma
+
     seconds = np.arange(0.0, SETTLING, tr)
     response = gamma.pdf(seconds, 6) - gamma.pdf(seconds, 16) / 6
     total = float(response.sum())

@@ -19,7 +19,7 @@ from psmt.sources import FrameSource
 from psmt.storage import Header, check_prediction, damage_named, read_container, write_container
 from psmt.surprise import CutDetector
 from psmt.threads import one_blas_thread
-from psmt.types import Array, Levels
+from psmt.types import Array, Levels, Progress, silent
 from psmt.validation import Constraint, check_count, check_parameters, choice, mapping
 from psmt.video.advice import Advice
 from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
@@ -145,7 +145,7 @@ class FramePSMT(FrameForecaster):
 
     # Predict, receive, learn
 
-    def fit(self, frames: ArrayLike | FrameSource, y: object = None) -> Self:
+    def fit(self, frames: ArrayLike | FrameSource, y: object = None, *, progress: Progress = silent) -> Self:
         """Learn from the past frames (time, height, width), at least two; or from all frames of `psmt.open_frames`.
 
         Parameters
@@ -154,6 +154,8 @@ class FramePSMT(FrameForecaster):
             Grey levels, in the order of time.
         y : object
             Ignored.
+        progress : callable, optional
+            Called with the stage, 'frames', how many of them were received, and how many there are.
 
         Returns
         -------
@@ -172,8 +174,10 @@ class FramePSMT(FrameForecaster):
         _, height, width = past.shape
         self._assemble(Grid((height, width), kernels), self._read_prior(), past[0].copy())
         with one_blas_thread():
-            for frame in past[1:]:
+            for done, frame in enumerate(past[1:], 1):
+                progress("frames", done, len(past))
                 self._receive(frame.copy())
+        progress("frames", len(past), len(past))
         return self
 
     def update(self, frame: ArrayLike) -> Self:

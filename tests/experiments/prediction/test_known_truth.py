@@ -49,7 +49,7 @@ def verdicts(tmp_path_factory):
 
     def judge(name):
         make, special = FILMS[name]
-        settings = PredictionSettings(**SIZES | special, starts=(100,), n_starts=9, n_null=4)
+        settings = PredictionSettings(**SIZES | special, starts=(100,), n_starts=7, n_null=3)
         result = predict(make(np.random.default_rng(1)), settings, Run(folder=tmp_path_factory.mktemp(name)))
         return result, {claim.key: claim.outcome for claim in prediction_claims(result)}
 

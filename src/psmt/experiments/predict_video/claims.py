@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import FrameRow, Interval, mean_interval
-from psmt.experiments.predict_video.events import Kind
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
 from psmt.report.numbers import percent, ratio
+from psmt.video.events import Kind
 
 MARGIN = 0.01
 """Errors within this share of each other are a tie, which cannot be told."""
@@ -75,6 +75,7 @@ def frame_claims(result: VideoResult) -> list[Claim]:
         paper=False,
         rule=f"its mean squared error over all predicted frames is below that of copying, {_SURE}",
         outcome=outcome,
+        size=f"{ratio(own.ratio)} × the error of copying" if np.isfinite(own.ratio) else "",
         support=some(
             line if outcome == "holds" else "",
             f"better in {percent(own.wins)} of the frames" if own.wins > 0 else "",
@@ -154,8 +155,12 @@ _SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it
 
 def _beats_baselines(result: VideoResult) -> Claim:
     lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
+    own, size = _summary(result, "psmt"), ""
     for other in summarise_frames(result.rows):
         if other.method not in ("psmt", "copy"):
+            # The best of them comes first.
+            if not size and other.mse > 0:
+                size = f"{ratio(own.mse / other.mse)} × the error of {FRAME_METHODS[other.method]}"
             excess = _excess(result, other.method)
             lines[judged(excess, margin=MARGIN)].append(_compared(excess, FRAME_METHODS[other.method]))
     return Claim(
@@ -164,6 +169,7 @@ def _beats_baselines(result: VideoResult) -> Claim:
         paper=False,
         rule=f"its mean squared error is below that of every other method that was run, copying aside, {_SURE}",
         outcome=all_hold([outcome for outcome, found in lines.items() for _ in found]),
+        size=size,
         support=tuple(lines["holds"]),
         against=tuple(lines["does not hold"]),
         notes=tuple(lines[UNTOLD]),
@@ -172,7 +178,7 @@ def _beats_baselines(result: VideoResult) -> Claim:
 
 def _rollouts(result: VideoResult) -> Claim:
     lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
-    own = [row for row in result.rollouts if row.method == "psmt"]
+    own, value = [row for row in result.rollouts if row.method == "psmt"], np.nan
     for step in sorted({row.step for row in own}):
         value = summarise_frames(row for row in own if row.step == step)[0].ratio
         # Rollouts are few and far apart: no interval, but a tie is a tie.
@@ -184,6 +190,7 @@ def _rollouts(result: VideoResult) -> Claim:
         rule=f"the mean squared error of its rollouts is below that of copying at every step, by {percent(MARGIN)} or "
         "more (a tie cannot be told)",
         outcome=all_hold([outcome for outcome, found in lines.items() for _ in found]),
+        size=f"{ratio(value)} × the error of copying after the last" if np.isfinite(value) else "",
         support=some(", ".join(lines["holds"])),
         against=some(", ".join(lines["does not hold"])),
         notes=some(", ".join(lines[UNTOLD])),

@@ -23,7 +23,7 @@ def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
             "One dictionary of M atoms is learned from the whole film. For each window of H frames, overlapping by "
             f"{1 - 1 / settings.steps_per_window:.0%}, the embedding is made from the window's codes, and each of its "
             "frames goes through it and back. Layer 1 alone is what coding and decoding cost without the embedding.",
-            "What the table says depends on λ, which the paper does not give, so each has its own; `psmt readings` "
+            "What the table says depends on λ, which the paper does not give, so each has its own; psmt readings "
             "goes through what else is open. An MSE of 1 is that of an empty picture: nothing came back.",
         ],
         pictures=[

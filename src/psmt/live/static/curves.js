@@ -111,7 +111,14 @@ export class SurpriseCurve extends Curve {
       context.stroke();
       context.setLineDash([]);
       dot(context, x(step), y(surprise), 4, colour);
-      if (mark === "cut" && x(step) - labelled > 30) { labelled = x(step); context.fillStyle = colour; context.fillText("cut", x(step) + (x(step) > right - 26 ? -23 : 5), 16); }
+      const atEdge = x(step) > right - 36;
+      if (mark !== "surprise" && x(step) - labelled > (atEdge ? 72 : 36)) {
+        labelled = x(step);
+        context.fillStyle = colour;
+        context.textAlign = atEdge ? "right" : "left";
+        context.fillText(mark, x(step) + (atEdge ? -5 : 5), 16);
+        context.textAlign = "left";
+      }
     }
     context.strokeStyle = ink.seen;
     context.lineWidth = 1.6;

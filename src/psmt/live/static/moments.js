@@ -1,6 +1,7 @@
-// What stood out: a list of cuts and events, each with the pictures of its time.
+// What stood out: a list of events, each with the pictures of its time.
 
 const MOST = 40;
+const NAMES = { cut: "Cut", flash: "Flash", surprise: "Surprise" };
 
 export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
@@ -16,12 +17,15 @@ export class Moments {
   }
 
   async add(header, strip) {
+    // A cut may turn out to be a flash.
+    const earlier = this.known.find((one) => one.number === header.number);
+    if (earlier) { earlier.what = header.what; earlier.title.data = NAMES[header.what]; return; }
     const moment = { ...header, strip: strip.slice() };
     const [item, button, picture, text, small] = ["li", "button", "canvas", "span", "small"].map((kind) => document.createElement(kind));
     button.type = "button";
-    text.textContent = header.what === "cut" ? "Cut" : "Event";
-    small.textContent = `at ${clock(header.seconds)}, ${header.surprise === null ? "–" : header.surprise.toFixed(0)} × usual`;
-    text.append(small);
+    moment.title = document.createTextNode(NAMES[header.what]);
+    small.textContent = `at ${clock(header.seconds)}, ${header.surprise === null ? "–" : Math.round(header.surprise).toLocaleString("en")} × usual`;
+    text.append(moment.title, small);
     button.append(picture, text);
     button.addEventListener("click", () => this.onChoose(moment));
     item.append(button);

@@ -44,7 +44,7 @@ paintPalette(part("palette"));
 function onMessage(header, payload) {
   // While the film is paused no frame follows that would draw them.
   if (header.kind === "atoms") atoms.load(payload).then(() => { if (state) draw(); });
-  else if (header.kind === "moment") moments.add(header, payload);
+  else if (header.kind === "moment") onMoment(header, payload);
   else if (header.kind === "frame") onFrame(header, payload);
 }
 
@@ -69,6 +69,12 @@ function onFrame(header, payload) {
   }
   if (!looking && payload.length) strip.show(payload);
   if (!drawing) { drawing = true; requestAnimationFrame(draw); }
+}
+
+function onMoment(header, payload) {
+  moments.add(header, payload);
+  const point = points.find(([step]) => step === header.step);
+  if (point) point[3] = header.what;
 }
 
 function onSocketState(what, reason) {
@@ -135,7 +141,7 @@ function drawFigures() {
   }
   if (last) {
     part("ratio-curve").setAttribute("aria-label", `Error divided by that of copying: ${part("ratio").textContent} now; copying is 1`);
-    part("surprise-curve").setAttribute("aria-label", `Surprise: ${part("surprise").textContent} times the usual error; ${state.n_cuts} cuts and ${state.n_events} events so far`);
+    part("surprise-curve").setAttribute("aria-label", `Surprise: ${part("surprise").textContent} times the usual error; ${state.n_events} events so far`);
   }
 }
 
@@ -195,8 +201,7 @@ function lookBack(moment) {
   looking = moment;
   moments.mark(moment);
   strip.show(moment.strip);
-  const what = moment.what === "cut" ? "a cut" : "an event";
-  tell(`You look at ${what} at ${clock(moment.seconds)}: the frame that came, what is expected after it, and where it was not as expected.`,
+  tell(`You look at a ${moment.what} at ${clock(moment.seconds)}: the frame that came, what is expected after it, and where it was not as expected.`,
     { why: "moment", button: "Back to live", act: backToLive });
   part("pictures").scrollIntoView({ block: "nearest" });
 }

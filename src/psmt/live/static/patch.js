@@ -55,8 +55,8 @@ export class Atoms {
 }
 
 export function showPatches(seen, guess, patch) {
-  paintGrey(seen, patch.seen);
-  paintGrey(guess, patch.expected);
+  paintGrey(seen, patch.seen, patch.side);
+  paintGrey(guess, patch.expected, patch.side);
 }
 
 export class Trajectory {

@@ -66,8 +66,7 @@ export class Strip {
 }
 
 // A small square picture of grey bytes.
-export function paintGrey(canvas, levels) {
-  const side = Math.round(Math.sqrt(levels.length));
+export function paintGrey(canvas, levels, side) {
   if (canvas.width !== side) canvas.width = canvas.height = side;
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(side, side);
