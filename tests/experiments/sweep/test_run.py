@@ -201,7 +201,7 @@ def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
     rng = np.random.default_rng(0)
     patterns = rng.standard_normal((24, 30))
     patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
-    phase, t = rng.uniform(0, 2 * np.pi, 24), np.arange(300)[:, None]
+    phase, t = rng.uniform(0, 2 * np.pi, 24), np.arange(500)[:, None]
     activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 24) + phase) - 0.6, 0)
     settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
     result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
