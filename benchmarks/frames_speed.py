@@ -19,8 +19,8 @@ from benchmarks.page import machine, table, write_section
 from psmt import FramePSMT, open_frames
 from psmt.types import Levels
 
-LEARN, WARM = 8, 24
-"""Frames that are fitted to, and that many more before the clock starts: with the first rollout all is compiled."""
+LEARN, WARM = 8, 48
+"""Frames that are fitted to, and that many more before the clock starts: with the second rollout all is compiled."""
 TARGETS = {
     "cpu": {"200x200": 30, "640x360": 6},
     "cuda": {"200x200": 200, "640x360": 60, "1920x1080": 15},

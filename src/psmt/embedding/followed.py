@@ -53,8 +53,19 @@ _GUARDS = 0.25
 
 _FEWEST_GUARDS = 24
 
-_FEWEST = 128
+_FEWEST = 192
 """Atoms below which the closed form is solved every time: it takes no longer."""
+
+_FEWEST_IN_USE = 0.6
+"""Fraction of all atoms that the window uses, below which it takes no longer on the CPU: the closed form knows no atoms
+but these, the operators know all."""
+
+_FEWEST_OF_FEW = 513
+"""As `_FEWEST`, where the window has no more codes than atoms. V owes directions to its noise there, and predictions
+magnify errors a hundredfold that are too small to be seen in the subspace."""
+
+_FEW_CODES, _TIGHTER = 2.0, 0.1
+"""Codes per atom below which predictions magnify errors, and what part of the tolerance is kept to there."""
 
 _MOST = 0.6
 """Fraction of all directions beyond which following takes as long as the closed form."""
@@ -111,7 +122,7 @@ class FollowedEmbedding:
         As in `TemporalEmbedding`.
     tol : float
         The closed form is solved afresh where the subspace is further than this from the exact one, by the estimate
-        that `error_` holds.
+        that `error_` holds; a tenth of it in a window of few codes.
 
     Attributes
     ----------
@@ -164,9 +175,8 @@ class FollowedEmbedding:
             return self._start(moments)
         if change is not None and not stays:
             view = self._view(moments)
-            if not track.update(view, change, self.tol) and not track.restart(
-                self._solve(moments, track.followed), view
-            ):
+            tol = self.tol * (_TIGHTER if len(moments) < _FEW_CODES * moments.n_features else 1.0)
+            if not track.update(view, change, tol) and not track.restart(self._solve(moments, track.followed), view):
                 return self._start(moments)
         self._track, self.error_ = track, track.error
         return track.embedding
@@ -178,7 +188,7 @@ class FollowedEmbedding:
 
     def _start(self, moments: WindowMoments) -> Embedding:
         """Solve the closed form, and follow it from here on if that pays."""
-        wanted, followed = self.n_components, self._followed_directions(moments.n_features)
+        wanted, followed = self.n_components, self._followed_directions(moments)
         found = self._solve(moments, followed or wanted)
         if wanted is None or not 0 < followed == len(found):
             return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
@@ -196,9 +206,13 @@ class FollowedEmbedding:
             rank_tol=self.rank_tol,
         )
 
-    def _followed_directions(self, n_features: int) -> int:
+    def _followed_directions(self, moments: WindowMoments) -> int:
         """How many directions to follow, guards included; 0 where the closed form takes no longer."""
-        if self.n_components is None or not self.rank_tol or n_features < _FEWEST:
+        n_features = moments.n_features
+        fewest = _FEWEST if len(moments) > n_features else _FEWEST_OF_FEW
+        if self.n_components is None or not self.rank_tol or n_features < fewest:
+            return 0
+        if not moments.engine.captures and (moments.uses > 0).sum() < _FEWEST_IN_USE * n_features:
             return 0
         followed = self.n_components + max(int(_GUARDS * self.n_components), _FEWEST_GUARDS)
         return followed if followed <= _MOST * n_features else 0
