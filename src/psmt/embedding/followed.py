@@ -56,10 +56,6 @@ _FEWEST_GUARDS = 24
 _FEWEST = 192
 """Atoms below which the closed form is solved every time: it takes no longer."""
 
-_FEWEST_IN_USE = 0.6
-"""Fraction of all atoms that the window uses, below which it takes no longer on the CPU: the closed form knows no atoms
-but these, the operators know all."""
-
 _FEWEST_OF_FEW = 513
 """As `_FEWEST`, where the window has no more codes than atoms. V owes directions to its noise there, and predictions
 magnify errors a hundredfold that are too small to be seen in the subspace."""
@@ -211,8 +207,6 @@ class FollowedEmbedding:
         n_features = moments.n_features
         fewest = _FEWEST if len(moments) > n_features else _FEWEST_OF_FEW
         if self.n_components is None or not self.rank_tol or n_features < fewest:
-            return 0
-        if not moments.engine.captures and (moments.uses > 0).sum() < _FEWEST_IN_USE * n_features:
             return 0
         followed = self.n_components + max(int(_GUARDS * self.n_components), _FEWEST_GUARDS)
         return followed if followed <= _MOST * n_features else 0
