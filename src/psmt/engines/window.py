@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.numerics.linalg import symmetric_times
+from psmt.numerics.linalg import few_times
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.robust import robust_peak
 from psmt.types import Array, Ints, Mask
@@ -63,11 +63,11 @@ class Sums:
 
     def products_times(self, vectors: Array) -> Array:
         """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
-        return symmetric_times(self.products, vectors)
+        return few_times(self.products, vectors)
 
     def second_differences_times(self, vectors: Array) -> Array:
         """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
-        images = symmetric_times(self.curvature, vectors)
+        images = few_times(self.curvature, vectors)
         for end in self.ends:
             images += end[:, None] * (end @ vectors)
         return images

@@ -8,9 +8,11 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from psmt.numerics.few_rows import FEW, few_rows_times
 from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_array
 from psmt.types import Array, Ints, Mask
+
+FEWEST = 2
+"""Columns up to which a product by each of them takes less time than one by all, which is made for many."""
 
 
 def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
@@ -143,10 +145,10 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
     return matrix
 
 
-def symmetric_times(matrix: Array, vectors: Array) -> Array:
-    """A symmetric matrix (n, n) times the columns of `vectors` (n, k), which may be few."""
-    if is_numpy_array(matrix) and vectors.shape[1] <= FEW:
-        return few_rows_times(vectors.T, matrix).T
+def few_times(matrix: Array, vectors: Array) -> Array:
+    """The matrix (n, m) times the columns of `vectors` (m, k), which may be few: BLAS takes two of them one by one."""
+    if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
+        return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 
 

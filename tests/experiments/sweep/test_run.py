@@ -324,7 +324,7 @@ def main(folder, workers, last):
         replace(source, target)
     psmt.files.os.replace = mortal
     patches = read_patches({FILM!r}, frame_size=48, patch_size=4).values
-    settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0))
+    settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
     with open_executor(workers) as executor:
         result = sweep(patches, settings, Run(folder=Path(folder), executor=executor))
         write_files(folder, {{"sweep.csv": EXPERIMENT.files["sweep.csv"](result)}})
