@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from psmt.video.blending import PlaceBlend, common_weights
+from psmt.engines.frame_kernels import common_weights
+from psmt.video.blending import PULL, PlaceBlend
 from psmt.video.grid import Grid
 
 
 def test_the_weights_of_a_whole_film_are_those_of_least_squares():
     seen, truth = np.random.default_rng(0).standard_normal((500, 4)), np.array([1.0, 0.0, 0.5, -1.0])
     gram = (seen.T @ seen).astype(np.float32)
-    assert np.allclose(common_weights(gram, gram @ truth.astype(np.float32)), truth, atol=1e-2)
-    assert not common_weights(0 * gram, np.zeros(4, np.float32)).any()
+    assert np.allclose(common_weights(gram, gram @ truth.astype(np.float32), PULL)[0], truth, atol=1e-2)
+    assert not common_weights(0 * gram, np.zeros(4, np.float32), PULL)[0].any()
 
 
 def test_places_learn_what_is_true_where():

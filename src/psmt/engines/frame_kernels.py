@@ -26,6 +26,17 @@ def hann(size: int) -> Array:
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)
 
 
+def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
+    """Weights (n,) of all groups together, the usual energy (n,) of candidates, and a floor for energies.
+
+    Candidates that never moved anything have no energy: the floor leaves their weights at zero.
+    """
+    usual = np.diagonal(whole)
+    floor = 1e-6 * float(usual.mean()) + 1e-30
+    common = np.linalg.solve(whole + np.diag(prior * usual + floor), match).astype(np.float64)
+    return common, usual, floor
+
+
 @dataclass(frozen=True)
 class Tiles:
     """Where overlapping square tiles lie in a frame that is continued by its mirror image.

@@ -115,12 +115,3 @@ class PlaceBlend:
 
 _KEPT = ("gram", "match", "weights")
 """Arrays that are kept as they are."""
-
-
-def common_weights(gram: Levels, match: Levels) -> Levels:
-    """Weights (n,) that the moments (n, n) and (n,) of a whole film give, pulled to zero."""
-    whole = gram.astype(np.float64)
-    usual = np.diagonal(whole)
-    floor = 1e-6 * usual.mean() + 1e-30
-    solved: Levels = np.linalg.solve(whole + np.diag(PULL * usual + floor), match.astype(np.float64))
-    return solved.astype(np.float32)

@@ -15,11 +15,12 @@ from typing import Self
 
 import numpy as np
 
+from psmt.engines.frame_kernels import common_weights
 from psmt.schema import MOMENT, Field, Layout, check_state
 from psmt.storage import Header, damage_named, read_container, write_container
 from psmt.types import Levels
 from psmt.validation import each, mapping
-from psmt.video.blending import common_weights
+from psmt.video.blending import PULL
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.checks import check_film
 from psmt.video.grid import Grid
@@ -68,7 +69,8 @@ class Prior:
     @cached_property
     def _weights(self) -> Levels:
         """Weights (len(STAGES), n_candidates)."""
-        return np.stack([common_weights(gram, match) for gram, match in zip(self.gram, self.match, strict=True)])
+        moments = zip(self.gram.astype(np.float64), self.match.astype(np.float64), strict=True)
+        return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the prior to a file, whole or not at all."""

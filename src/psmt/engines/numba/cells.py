@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.compiled import njit
+from psmt.engines.frame_kernels import common_weights
 from psmt.engines.numba.fan_out import in_threads
-from psmt.types import Array, Levels
+from psmt.types import Levels
 
 _ROWS = 3
 """Rows of cells that one thread takes at a time."""
@@ -71,17 +72,6 @@ def cell_weights(
         _ROWS,
     )
     return weights
-
-
-def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
-    """Weights (n,) of all groups together, the usual energy (n,) of candidates, and a floor for energies.
-
-    Candidates that never moved anything have no energy: the floor leaves their weights at zero.
-    """
-    usual = np.diagonal(whole)
-    floor = 1e-6 * float(usual.mean()) + 1e-30
-    common = np.linalg.solve(whole + np.diag(prior * usual + floor), match).astype(np.float64)
-    return common, usual, floor
 
 
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
