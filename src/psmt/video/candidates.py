@@ -17,7 +17,7 @@ from psmt.types import Levels
 from psmt.video.checks import FRAME_FIELD
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
-PLANES = ((9, (0.5,)), (36, (0.9,)))
+PLANES = ((9, (0.5, 0.97)), (36, (0.95,)))
 """Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
 
 NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
