@@ -272,7 +272,8 @@ class Track:
         self._resolvent: ShiftInvert = self._engine.shift_invert(lifted, self._engine.array([-1.0]))
 
     def _pencil(self, view: View) -> Pencil:
-        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent)
+        together = self._engine.together
+        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent, together)
 
     @property
     def followed(self) -> int:

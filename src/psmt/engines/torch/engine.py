@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -127,6 +128,10 @@ class TorchEngine:
     def capture(self, work: Work) -> Work:
         """The work as one launch on a GPU."""
         return cast(Work, Captured(work))
+
+    def together(self, *works: Callable[[], Any]) -> list[Any]:
+        """What each piece of work returns, one after the other: the device is busy as it is."""
+        return [work() for work in works]
 
     def small_work(self) -> AbstractContextManager[object]:
         """Nothing to mind: the device has its own threads."""
