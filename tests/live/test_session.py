@@ -316,9 +316,9 @@ def test_a_model_of_patches_looks_at_the_centre(glide, film, tmp_path):
     model.save(tmp_path / "patch.npz")
     loaded = load_model(tmp_path / "patch.npz")
     session = open_session(film, model=loaded)
-    assert session._patch.cutter.patch_size == 6 and session._patch.n_awaited == 0
-    session._patch.receive(film[0])
-    assert session._patch.view(1)["version"] == 1
+    assert session._patch.model.cutter.patch_size == 6 and session._patch.model.n_awaited == 0
+    session._patch.model.receive(film[0])
+    assert session._patch.model.view(1)["version"] == 1
 
 
 def test_models_that_do_not_fit_are_refused(film):
@@ -371,7 +371,7 @@ def test_a_page_that_missed_snapshots_gets_all_points_and_moments(begin, film):
     seen = [point[0] for point in first[0]["points"] + header["points"]]
     assert seen == list(range(1, header["step"] + 1))
     assert strip == session.snapshot.strip
-    assert {part["kind"] for part, _ in small} == {"atoms", "moment"}
+    assert {part["kind"] for part, _ in small} == {"atoms", "patch", "moment"}
     whole = unpack(late.mail(session.snapshot, {})[0])[0]
     assert [point[0] for point in whole["points"]] == seen
     assert early.mail(session.snapshot, {}) == []
