@@ -148,7 +148,11 @@ function drawFigures() {
   put("ahead", `in ${frames(state.horizon)}`);
   put("patch-ahead", `in ${frames(state.horizon)}`);
   part("wait").hidden = state.awaits_frames === 0 || Boolean(looking);
-  put("wait", state.camera && state.step === 0 ? "no camera yet" : `${frames(state.awaits_frames)} to go`);
+  const blank = state.step === 0;
+  put("wait", state.camera && blank ? "What comes next will be here." : `${frames(state.awaits_frames)} to go`);
+  part("first-camera").hidden = !(blank && state.camera === "free" && Camera.possible);
+  for (const id of ["square-now", "square-expected"]) part(id).hidden = blank;
+  part("wrong").classList.toggle("blank", blank);
   const share = (100 * state.patch_side) / state.size;
   for (const id of ["square-now", "square-expected"]) {
     const { style } = part(id);
@@ -272,6 +276,7 @@ const actions = {
   save: () => { if (state && state.saves) socket.ask("save"); },
   record,
   camera: useCamera,
+  "camera-here": useCamera,
 };
 
 for (const [id, act] of Object.entries(actions)) part(id).addEventListener("click", act);
