@@ -30,6 +30,10 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
         (["--save", "/nowhere/at/all/model.npz"], "make it first"),
         (["--model", __file__], "not a saved model"),
         (["--device", "abacus"], "abacus"),
+        (["--host", "192.0.2.1"], "--host must be an address of this machine"),
+        (["camera:97"], "is it plugged in"),
+        (["camera:first"], "not the number of a camera"),
+        (["rtsp://127.0.0.1:9/none"], "is something sent there"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(capsys, arguments, said):

@@ -1,5 +1,6 @@
 """`psmt live`: what it says of itself, and its options."""
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -86,3 +87,5 @@ def run_live(source: str, options: LiveOptions) -> None:
     print(f"psmt live: {session.feed.name} at {server.address}\npsmt live: Ctrl-C ends it", flush=True)
     server.run(browser=options.browser)
     print("psmt live: ended", flush=True)
+    # Nothing is left to do: taking apart all that the compiler has made would hold up the prompt for most of a second.
+    gc.freeze()
