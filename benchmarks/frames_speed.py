@@ -19,8 +19,10 @@ from benchmarks.page import machine, table, write_section
 from psmt import FramePSMT, open_frames
 from psmt.types import Levels
 
-LEARN, WARM = 8, 48
-"""Frames that are fitted to, and that many more before the clock starts: with the second rollout all is compiled."""
+LEARN, WARM = 8, 96
+"""Frames that are fitted to, and that many more before the clock starts: the pace is that of a film that runs.
+
+All is compiled by then, and rollouts go on record every 40 frames."""
 TARGETS = {
     "cpu": {"200x200": 30, "640x360": 6},
     "cuda": {"200x200": 200, "640x360": 60, "1920x1080": 15},

@@ -91,24 +91,12 @@ def test_tiles_and_spectra(kernels, shape, size):
     assert np.allclose(kernels.numpy(found), now, atol=1e-3)
     assert np.allclose(kernels.numpy(cross), expected, rtol=1e-3, atol=1e-2)
 
-    turned = kernels.numpy(kernels.advanced((found,) * 3, found, (cross, fresh, 0 * fresh), tiles))
+    turned = kernels.numpy(kernels.advanced(found, (cross, fresh, 0 * fresh), tiles))
     for k, one in enumerate((kernels.numpy(cross), kernels.numpy(fresh))):
         turn = np.divide(one, np.abs(one), out=np.ones_like(one), where=one != 0)
         change = np.fft.irfft2(kernels.numpy(found) * (turn - 1), s=(size, size))
         assert np.allclose(turned[k], overlap_added(change, tiles), atol=1e-4)
     assert not turned[2].any()  # without a phase nothing turns
-
-
-def test_spectra_turn_along_and_back(kernels):
-    tiles = Tiles((37, 51), 16, 4)
-    old, now, cross = (np.fft.rfft2(mirrored_tiles(frame, tiles)) for frame in maps(3, (37, 51)))
-    cross[0, 0] = 0  # no phase: no turn
-    own = [kernels.levels(values) for values in (old, now, cross)]
-    turn = np.divide(cross, np.abs(cross), out=np.ones_like(cross), where=cross != 0)
-    expected = now + 0.7 * (turn * old - now)
-    assert np.allclose(kernels.numpy(kernels.turned(*own, 0.7)), expected, atol=1e-3)
-    change = kernels.numpy(kernels.advanced(own[:1], own[1], own[2:], tiles))[0]
-    assert np.allclose(change, overlap_added(np.fft.irfft2(turn * old - now, s=(16, 16)), tiles), atol=1e-4)
 
 
 def scene(shape, down=0.0, right=0.0):
@@ -253,7 +241,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
         weights = kernels.cell_weights(*moments, 0.01, 1e-3, None)
         parts = np.empty((3, *candidates.shape), np.float32)
         kernels.bands(candidates, (0.8, 2.0), parts)
-        turned = kernels.advanced((spectra,), spectra, cross, tiles)
+        turned = kernels.advanced(spectra, cross, tiles)
         return (turned, parts, kernels.weighted(candidates, weights, CELL))
 
     alone = everything()

@@ -133,14 +133,11 @@ class FrameKernels(Protocol):
     ) -> tuple[Complex, tuple[Complex, ...]]:
         """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
 
-    def advanced(self, old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-        """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra.
+    def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+        """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra.
 
         Where there is no phase, coefficients stay as they are.
         """
-
-    def turned(self, old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
-        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
 
     # Motion
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines import engine_for
-from psmt.engines.frame_kernels import Complex, FrameKernels
+from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.namespace import array_namespace
 from psmt.schema import Field, counter
 from psmt.types import Levels
 from psmt.video.checks import FRAME_FIELD
-from psmt.video.filtered_planes import filtered_update
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
 
 PLANES = ((9, (0.5,)), (36, (0.9,)))
@@ -52,8 +51,6 @@ class Scene(NamedTuple):
     """Changes that were seen since the scene began."""
     spectra: tuple[LocalSpectra, ...]
     """For each size of tiles."""
-    filtered: tuple[Complex, ...]
-    """For each size of tiles: coefficients of the past that have turned along, averaged."""
     means: Levels
     """Running means (n, height, width) of each pixel."""
     flows: Levels
@@ -81,6 +78,8 @@ class Candidates:
         The first that `look_ahead` gives.
     names : tuple of str
         The second.
+    flow : callable
+        As `FrameKernels.flow`.
     """
 
     def __init__(
@@ -92,11 +91,11 @@ class Candidates:
         self._kernels = kernels or engine_for("cpu").frames
         self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
         self._kept = self._kernels.levels(MEANS)[:, None, None]
-        self._updated, self._all_of = self._kernels.capture(self._update), self._kernels.capture(self._look_ahead)
+        self.flow, self._seen = self._kernels.capture(self._kernels.flow), self._kernels.capture(self._see)
         self.rich = bool(planes)
         moving = ["last change"]
         for size, memories in planes:
-            moving += [f"planes {size}, memory {memory}" for memory in memories] + [f"filtered planes {size}"]
+            moving += [f"planes {size}, memory {memory}" for memory in memories]
         bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving]
         if self.rich:
             moving_more = ["flow", "tracked mean"]
@@ -110,33 +109,35 @@ class Candidates:
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width): nothing is known of its motion."""
         spectra = tuple(planes.start(frame) for planes in self._planes)
-        filtered = tuple(known.now for known in spectra)
         means = array_namespace(frame).stack([frame] * len(MEANS))
         still = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
-        return Scene(frame, frame, 0, spectra, filtered, means, still, frame)
+        return Scene(frame, frame, 0, spectra, means, still, frame)
+
+    def see(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> tuple[Scene, Levels, Levels]:
+        """Return the scene after one more frame (height, width), and what `look_ahead` finds in it.
+
+        The `flow` to the frame may be known already.
+        """
+        # The age is left out of what is captured: it is another one each time.
+        after, moving, candidates = self._seen(scene._replace(age=0), frame, flow)
+        return after._replace(age=scene.age + 1), moving, candidates
+
+    def _see(self, scene: Scene, frame: Levels, flow: Levels | None) -> tuple[Scene, Levels, Levels]:
+        after = self.update(scene, frame, flow)
+        return after, *self.look_ahead(after)
 
     def update(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> Scene:
-        """Return the scene after one more frame (height, width), and the flow to it where that is known already."""
-        current = scene.current
+        """Return the scene after one more frame (height, width) alone."""
         if not self.rich:
-            return scene._replace(previous=current, current=frame, age=scene.age + 1)
-        flow = self._kernels.flow(current, frame) if flow is None else flow
-        # The age is left out of what is captured: it is another one each time.
-        return self._updated(scene._replace(age=0), frame, flow)._replace(age=scene.age + 1)
-
-    def _update(self, scene: Scene, frame: Levels, flow: Levels) -> Scene:
-        *known, (means, tracked) = self._kernels.together(
-            *(partial(self._transform, k, scene, frame) for k in range(len(self._planes))),
+            return scene._replace(previous=scene.current, current=frame, age=scene.age + 1)
+        if flow is None:
+            flow = self._kernels.flow(scene.current, frame)
+        *spectra, (means, tracked) = self._kernels.together(
+            *(partial(planes.update, known, frame) for planes, known in zip(self._planes, scene.spectra, strict=True)),
             partial(self._average, scene, frame, flow),
         )
-        spectra, filtered = zip(*known, strict=True)
         flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
-        return Scene(scene.current, frame, scene.age, spectra, filtered, means, flows, tracked)
-
-    def _transform(self, k: int, scene: Scene, frame: Levels) -> tuple[LocalSpectra, Complex]:
-        """Spectra and filtered coefficients of the planes of one size of tiles, after one more frame."""
-        spectra = self._planes[k].update(scene.spectra[k], frame)
-        return spectra, filtered_update(self._kernels, scene.filtered[k], spectra)
+        return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
         """Running means, standing still and along the flow, after one more frame."""
@@ -148,8 +149,7 @@ class Candidates:
         host = self._kernels.numpy
         frames = {name: host(getattr(scene, name)).copy() for name in _SAVED}
         cross = {f"turns{k}": np.array([*map(host, spectra.cross)]) for k, spectra in enumerate(scene.spectra)}
-        filtered = {f"filtered{k}": host(values).copy() for k, values in enumerate(scene.filtered)}
-        return {**frames, "age": np.array(scene.age), **cross, **filtered}
+        return {**frames, "age": np.array(scene.age), **cross}
 
     @staticmethod
     def schema(shape: tuple[int, int], planes: tuple[tuple[int, tuple[float, ...]], ...]) -> dict[str, Field]:
@@ -166,7 +166,7 @@ class Candidates:
         }
         for k, (size, memories) in enumerate(planes):
             now = FourierPlanes.coefficients_field(shape, size)
-            fields |= {f"turns{k}": now._replace(shape=(len(memories), *now.shape)), f"filtered{k}": now}
+            fields[f"turns{k}"] = now._replace(shape=(len(memories), *now.shape))
         return fields
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
@@ -178,7 +178,6 @@ class Candidates:
             **{name: own(state[name].copy()) for name in _SAVED},
             age=int(state["age"]),
             spectra=tuple(spectra),
-            filtered=tuple(own(state[f"filtered{k}"].copy()) for k in range(len(start.spectra))),
         )
 
     def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
@@ -188,10 +187,6 @@ class Candidates:
         detail (differences of Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in
         the last frames, and the neighbouring pixels of the last two frames.
         """
-        moving, candidates = self._all_of(scene._replace(age=0))
-        return moving, candidates
-
-    def _look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
         current = scene.current
         moving, candidates = (_room(current, len(names)) for names in (self.moving_names, self.names))
         moving[0] = current - scene.previous
@@ -210,8 +205,8 @@ class Candidates:
 
     def _turn_on(self, k: int, scene: Scene, moving: Levels) -> None:
         """Fill the changes that the planes of one size of tiles give."""
-        changes = self._planes[k].changes(scene.spectra[k], (scene.filtered[k],))
-        first = 1 + sum(1 + len(planes.memories) for planes in self._planes[:k])
+        changes = self._planes[k].changes(scene.spectra[k])
+        first = 1 + sum(len(planes.memories) for planes in self._planes[:k])
         moving[first : first + len(changes)] = changes
 
     def _carry(self, frame: Levels, flow: Levels, current: Levels, change: Levels) -> None:

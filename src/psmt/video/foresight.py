@@ -62,40 +62,27 @@ class Foresight:
 
     def __init__(self, grid: Grid, candidates: Candidates, prior: Prior | None) -> None:
         self._grid, self._candidates, self._prior = grid, candidates, prior
-        self._errors, self._followed = grid.kernels.capture(self._score), grid.kernels.capture(self._follow)
+        self._errors, self._advised = grid.kernels.capture(self._score), grid.kernels.capture(self._advise)
 
     @property
     def n_experts(self) -> int:
         """How many experts an outlook has."""
         return 2 + self._candidates.rich + (self._prior is not None)
 
-    def look_ahead(self, scene: Scene, weights: Levels) -> Outlook:
-        """All that the scene may turn into, with the weights (rows, columns, n_candidates) of the blend."""
-        return self.weigh(scene, *self._candidates.look_ahead(scene), weights)
-
-    def weigh(self, scene: Scene, moving: Levels, candidates: Levels, weights: Levels) -> Outlook:
-        """The same, where it is known already what `Candidates.look_ahead` gives."""
-        experts = [self._grid.weighted(candidates, weights), 0 * scene.current]
-        if self._candidates.rich:
-            experts.append(moving[self._candidates.moving_names.index("flow")])
-        if self._prior is not None:
-            known = self._grid.kernels.levels(self._prior.weights_at(scene.age))
-            experts.append((known @ candidates.reshape(len(candidates), -1)).reshape(scene.current.shape))
-        return Outlook(moving, candidates, array_namespace(moving).stack(experts))
-
-    def begin(self, scene: Scene, outlook: Outlook, course: Course) -> Rollout:
-        """The frame after a scene."""
-        frame = self._followed(scene.current, scene.previous, outlook.experts, course.gains, *course[2:])
-        return Rollout(frame, scene, course.gains, course)
+    def begin(self, scene: Scene, moving: Levels, candidates: Levels, course: Course) -> tuple[Outlook, Rollout]:
+        """What a scene may turn into, given what `Candidates.look_ahead` finds in it, and the frame after it."""
+        known = () if self._prior is None else self._grid.kernels.levels(self._prior.weights_at(scene.age))
+        experts, frame = self._advised(scene.current, scene.previous, moving, candidates, known, course)
+        return Outlook(moving, candidates, experts), Rollout(frame, scene, course.gains, course)
 
     def go_on(self, rollout: Rollout) -> Rollout:
         """One more frame."""
         course = rollout.course
-        scene = self._candidates.update(rollout.scene, rollout.frame)
         # What follows from a prediction is believed as far as the prediction itself, and then by its own gain.
         believed = rollout.believed * course.gains
-        outlook = self.look_ahead(scene, course.weights)
-        return self.begin(scene, outlook, course._replace(gains=believed))._replace(course=course)
+        seen = self._candidates.see(rollout.scene, rollout.frame)
+        _, further = self.begin(*seen, course._replace(gains=believed))
+        return further._replace(course=course)
 
     def errors(self, outlook: Outlook, gains: Levels, change: Levels) -> Levels:
         """Mean squared errors (n_moving + n_experts,) of all that predicted the change (height, width) that came."""
@@ -107,14 +94,27 @@ class Foresight:
         tried = array_namespace(change).concat([moving, own[None], experts[1:]])
         return array_namespace(change).stack([mean_square(one) for one in tried - change])
 
-    def _follow(
-        self, current: Levels, previous: Levels, experts: Levels, gains: Levels, shares: Levels, limits: Levels
-    ) -> Levels:
-        advised = shares[0] * self._grid.weighted(experts[:1], gains)
-        for share, expert in zip(shares[1:], experts[1:], strict=True):
+    def _advise(
+        self,
+        current: Levels,
+        previous: Levels,
+        moving: Levels,
+        candidates: Levels,
+        known: Levels | tuple[()],
+        course: Course,
+    ) -> tuple[Levels, Levels]:
+        """Experts (n_experts, height, width), and the frame (height, width) that they amount to."""
+        blend, xp = self._grid.weighted(candidates, course.weights), array_namespace(current)
+        others = [0 * current]
+        if self._candidates.rich:
+            others.append(moving[self._candidates.moving_names.index("flow")])
+        if not isinstance(known, tuple):
+            others.append((known @ candidates.reshape(len(candidates), -1)).reshape(current.shape))
+        advised = course.shares[0] * self._grid.weighted(blend[None], course.gains)
+        for share, expert in zip(course.shares[1:], others, strict=True):
             advised = advised + share * expert
         change = restrained(self._grid, advised, current - previous)
-        return (current + change).clip(limits[0], limits[1])
+        return xp.stack([blend, *others]), (current + change).clip(course.limits[0], course.limits[1])
 
 
 def mean_square(values: Levels) -> Levels:

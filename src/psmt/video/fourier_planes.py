@@ -67,11 +67,6 @@ class FourierPlanes:
         """Spectra after one more frame (height, width); those given stay as they are."""
         return LocalSpectra(*self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories))
 
-    def changes(self, spectra: LocalSpectra, filtered: tuple[Complex, ...] = ()) -> Levels:
-        """How the next frame differs from the last if every phase goes on, (n_memories, height, width).
-
-        After these come the changes of `filtered` coefficients, which turn by the latest cross-spectrum.
-        """
-        now, cross = spectra.now, spectra.cross
-        old = (now,) * len(cross) + filtered
-        return self._kernels.advanced(old, now, cross + (cross[-1],) * len(filtered), self.tiles)
+    def changes(self, spectra: LocalSpectra) -> Levels:
+        """How the next frame differs from the last if every phase goes on, (n_memories, height, width)."""
+        return self._kernels.advanced(spectra.now, spectra.cross, self.tiles)

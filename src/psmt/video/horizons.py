@@ -18,8 +18,8 @@ from psmt.video.grid import CELL, Grid
 LEADS = 10
 """Frames ahead that are kept a record of."""
 
-EVERY = 20
-"""Frames from one rollout on record to the next."""
+EVERY, SELDOM = 20, 40
+"""Frames from one rollout on record to the next, at first, and once there are a few."""
 
 
 class Horizons:
@@ -44,6 +44,9 @@ class Horizons:
 
     _CAUTION = 0.1
     """Rollouts in which nothing moved that are counted beside those on record."""
+
+    _FEW = 3.0
+    """Rollouts on record, less what has faded of them, with which new ones need not come so often."""
 
     _LEVEL = 10.0
     """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
@@ -98,6 +101,11 @@ class Horizons:
     def watch(self, energy: float) -> None:
         """Take in the energy of the change that came."""
         self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
+
+    @property
+    def every(self) -> int:
+        """Frames from one rollout on record to the next."""
+        return EVERY if self.errors[-1, 1] < self._FEW else SELDOM
 
     def begin(self, first: Levels, current: Levels, means: Levels) -> None:
         """Put a rollout on record: its first frame, the one it began at, and the running means (n, ..) there."""

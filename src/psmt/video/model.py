@@ -29,7 +29,7 @@ from psmt.video.estimator import FrameForecaster
 from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
 from psmt.video.gating import LocalGain, unexplained
 from psmt.video.grid import Grid
-from psmt.video.horizons import EVERY, Horizons
+from psmt.video.horizons import SELDOM, Horizons
 from psmt.video.prior import Prior, check_prior, default_prior
 
 
@@ -83,7 +83,7 @@ class FramePSMT(FrameForecaster):
       average is followed, so that the model is never much worse than the best of them.
 
     Calm frames count as much as lively ones in all this, and a change that is far livelier than the last one is
-    weakened: motion may stop at once. Rollouts are held against what came, every twentieth frame, and believed as far
+    weakened: motion may stop at once. Rollouts are held against what came, every 20 or 40 frames, and believed as far
     as they have proved themselves; `expected_mse` says how large their error will be.
 
     A sharp change (a cut, a flash) is a failure of the prediction that no motion explains: the model then starts again
@@ -365,7 +365,7 @@ class FramePSMT(FrameForecaster):
         return {
             "levels": Field((2,)),
             "looks_ahead": flag(),
-            "since_rollout": counter(0, EVERY),
+            "since_rollout": counter(0, SELDOM),
             **Candidates.schema(grid.shape, rule.planes),
             **prior,
             **under("places.", PlaceBlend.schema(grid, len(names))),
@@ -472,13 +472,13 @@ class FramePSMT(FrameForecaster):
         now, last = kernels.levels(frame), self._scene.current
         predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
         # All figures at once: on a GPU each question to it takes longer than its answer.
-        figures = kernels.numpy(self._compared(now, last, predicted)).tolist()
-        copy_error, error, low, high = figures[2:]
+        figures = kernels.numpy(self._compared(now, last, self._scene.previous, predicted)).tolist()
+        copy_error, error, last_energy, low, high = figures[2:]
         contrast = max(figures[:2])
         flow, left = None, np.inf
         # Only a frame that is unlike the last one can be a cut, and only then is it worth asking what motion explains.
         if self._candidates.rich and copy_error > self._cut_detector.unlike * contrast:
-            flow = kernels.flow(last, now)
+            flow = self._candidates.flow(last, now)
             left = unexplained(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
         self._cut_detector.observe(error, copy_error, contrast, left)
         self._low, self._high = min(self._low, low), max(self._high, high)
@@ -494,40 +494,38 @@ class FramePSMT(FrameForecaster):
         if self._share is not None:
             self._scene = self._candidates.update(self._scene, now, flow)
             return
+        # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
+        # frame is calmer than the one before may be a stutter, which says little.
+        energy = max(last_energy, copy_error, _FLOOR * contrast)
         # None of these needs another one: learning reads the scene before this frame, and a rollout its own scenes.
-        (self._scene, seen), *further, _ = kernels.together(
-            partial(self._see, self._scene, now, flow),
+        (self._scene, *seen), *further, _ = kernels.together(
+            partial(self._candidates.see, self._scene, now, flow),
             *([] if self._rollout is None else [partial(self._foresight.go_on, self._rollout)]),
-            partial(self._learn_and_solve, now, copy_error, contrast, left),
+            partial(self._learn_and_solve, now, energy, copy_error, contrast, left),
         )
         self._prepare(*seen)
         self._put_on_record(*further)
 
-    def _see(self, scene: Scene, frame: Levels, flow: Levels | None) -> tuple[Scene, tuple[Levels, Levels]]:
-        """Return the scene after one more frame (height, width), and what it may turn into."""
-        after = self._candidates.update(scene, frame, flow)
-        return after, self._candidates.look_ahead(after)
-
-    def _learn_and_solve(self, frame: Levels, copy_error: float, contrast: float, left: float) -> None:
+    def _learn_and_solve(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
         """Learn from the frame (height, width) that came, of which motion has `left` so much unexplained."""
-        self._learn(frame, copy_error, contrast)
+        self._learn(frame, energy, copy_error, contrast)
         nobody = min(self.candidate_errors_.values(), default=0.0) > 0.5 * copy_error
         if np.isfinite(left) and self.surprise_ > _JOLT and nobody:
             # No cut, but motion that no candidate foresaw: old merits say little of who will follow it.
             self._advice.clear()
         self._by_place.solve(None if self._prior is None else self._prior.at(self._scene.age + 1))
 
-    def _learn(self, frame: Levels, copy_error: float, contrast: float) -> None:
-        """Learn from the frame (height, width) that came, before the scene knows of it."""
-        scene, last, outlook = self._scene, self._scene.current, self._outlook
+    def _learn(self, frame: Levels, energy: float, copy_error: float, contrast: float) -> None:
+        """Learn from the frame (height, width) that came, before the scene knows of it.
+
+        Its change counts in units of the `energy` that is usual.
+        """
+        outlook = self._outlook
         self._horizons.learn(frame)
         self._horizons.watch(copy_error)
-        # Calm frames count as much as lively ones, or these would still rule long after the motion has stopped. That a
-        # frame is calmer than the one before may be a stutter, which says little.
-        energy = max(float(mean_square(last - scene.previous)), copy_error, _FLOOR * contrast)
         if outlook is None or energy == 0:
             return
-        change = frame - last
+        change = frame - self._scene.current
         scores = self._foresight.errors(outlook, self._course.gains, change)
         errors = self._grid.kernels.numpy(scores).astype(np.float64)
         moving, experts = np.split(errors, [len(outlook.moving)])
@@ -543,8 +541,8 @@ class FramePSMT(FrameForecaster):
         own = self._grid.kernels.levels
         shares, limits = own(self._advice.weights()), own([self._low, self._high])
         self._course = Course(self._by_place.weights, self._local_gain.gains(), shares, limits)
-        self._outlook = self._foresight.weigh(self._scene, moving, candidates, self._course.weights)
-        self._predicted = self._foresight.begin(self._scene, self._outlook, self._course).frame
+        self._outlook, begun = self._foresight.begin(self._scene, moving, candidates, self._course)
+        self._predicted = begun.frame
 
     def _put_on_record(self, further: Rollout | None = None) -> None:
         """Every so often begin a rollout whose errors will be known, or take it a step `further`.
@@ -554,7 +552,7 @@ class FramePSMT(FrameForecaster):
         if further is not None:
             self._add_to_record(further)
         self._since_rollout += 1
-        if self._since_rollout >= EVERY:
+        if self._since_rollout >= self._horizons.every:
             self._since_rollout = 0
             self._horizons.begin(self._predicted, self._scene.current, self._scene.means)
             self._rollout = Rollout(self._predicted, self._scene, self._course.gains, self._course)
@@ -564,8 +562,8 @@ class FramePSMT(FrameForecaster):
         self._rollout = None if self._horizons.add(rollout.frame) else rollout
 
 
-def _compare(frame: Levels, last: Levels, predicted: Levels) -> Levels:
-    """Contrasts of the last frame and of the one that came, errors of copying and of the prediction, and the range."""
+def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -> Levels:
+    """Contrasts of the last frame and this one, errors of copying and the prediction, the last change, the range."""
     contrasts = (mean_square(shown - shown.mean()) for shown in (last, frame))
-    errors = (mean_square(frame - guess) for guess in (last, predicted))
-    return array_namespace(frame).stack([*contrasts, *errors, frame.min(), frame.max()])
+    energies = (mean_square(one - other) for one, other in ((frame, last), (frame, predicted), (last, previous)))
+    return array_namespace(frame).stack([*contrasts, *energies, frame.min(), frame.max()])

@@ -143,12 +143,11 @@ def learn_prior(films: Iterable[Levels]) -> Prior:
             for now, after in zip(
                 past[first + 1 : first + SNIPPET], past[first + 2 : first + SNIPPET + 1], strict=False
             ):
-                scene = candidates.update(scene, now)
+                scene, _, seen = candidates.see(scene, now)
                 energy = max(float(np.mean((now - scene.previous) ** 2)), float(np.mean((after - now) ** 2)))
                 if energy == 0:
                     continue
                 unit = np.float32(energy**-0.5)
-                _, seen = candidates.look_ahead(scene)
                 one, other = grid.moments(unit * seen, unit * (after - now))
                 stage = _stage(scene.age)
                 gram[stage] += one.mean(axis=(0, 1))

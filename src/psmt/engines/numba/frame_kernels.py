@@ -22,7 +22,6 @@ class NumbaFrameKernels:
     together = staticmethod(together)
     next_spectra = staticmethod(tile_kernels.next_spectra)
     advanced = staticmethod(tile_kernels.advanced)
-    turned = staticmethod(tile_kernels.turned)
     flow = staticmethod(flow_kernels.flow_between)
     moved = staticmethod(flow_kernels.moved)
     bands = staticmethod(detail.bands)

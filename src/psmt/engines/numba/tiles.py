@@ -43,27 +43,15 @@ def next_spectra(
     return now, faded
 
 
-def advanced(old: tuple[Complex, ...], now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-    """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
+def advanced(now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+    """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra."""
 
     def turned_back(which: int, rows: slice) -> Levels:
         change = np.empty_like(now[rows])
-        _phase_advance(_flat(old[which][rows]), _flat(now[rows]), _flat(cross[which][rows]), _flat(change))
+        _phase_advance(_flat(now[rows]), _flat(cross[which][rows]), _flat(change))
         return _transformed_back(change)
 
     return _overlap_added(turned_back, len(cross), tiles)
-
-
-def turned(old: Complex, now: Complex, cross: Complex, kept: float) -> Complex:
-    """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
-    mixed = np.empty_like(now)
-
-    def mix(rows: slice) -> None:
-        parts = (_flat(spectra[rows]) for spectra in (old, now, cross, mixed))
-        _turn(np.float32(kept), *parts)
-
-    in_threads(mix, len(now), -(-len(now) // _STRETCHES))
-    return mixed
 
 
 def _transform(parts: Levels, spectra: Complex) -> None:
@@ -187,30 +175,15 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def _direction(real: np.float32, imaginary: np.float32) -> tuple[np.float32, np.float32]:
-    """Cosine and sine of a complex number's phase; those of no turn where it is zero."""
+def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
+    """Fill ``turn * now - now`` with the phase of `cross` as turn, zero where it has none; pairs."""
     one = np.float32(1.0)
-    square = real * real + imaginary * imaginary
-    seen = square > _NONE
-    inverse = one / np.sqrt(square if seen else one)
-    return real * inverse if seen else one, imaginary * inverse if seen else np.float32(0.0)
-
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def _phase_advance(old: Levels, now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill ``turn * old - now`` with the turn of `cross`, none where that is zero; pairs."""
     for k in range(now.size // 2):
         i = 2 * k
-        cosine, sine = _direction(cross[i], cross[i + 1])
-        change[i] = old[i] * cosine - old[i + 1] * sine - now[i]
-        change[i + 1] = old[i] * sine + old[i + 1] * cosine - now[i + 1]
-
-
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def _turn(kept: np.float32, old: Levels, now: Levels, cross: Levels, mixed: Levels) -> None:
-    """Fill ``now + kept * (turn * old - now)`` with the turn of `cross`, none where that is zero; pairs."""
-    for k in range(now.size // 2):
-        i = 2 * k
-        cosine, sine = _direction(cross[i], cross[i + 1])
-        mixed[i] = now[i] + kept * (old[i] * cosine - old[i + 1] * sine - now[i])
-        mixed[i + 1] = now[i + 1] + kept * (old[i] * sine + old[i + 1] * cosine - now[i + 1])
+        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
+        seen = square > _NONE
+        inverse = one / np.sqrt(square if seen else one)
+        cosine = cross[i] * inverse - one if seen else np.float32(0.0)
+        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        change[i] = now[i] * cosine - now[i + 1] * sine
+        change[i + 1] = now[i] * sine + now[i + 1] * cosine

@@ -21,6 +21,9 @@ from psmt.engines.torch.graphs import Captured
 from psmt.engines.torch.nvrtc import kernel
 from psmt.types import AnyArray
 
+_SENT = 1 << 23
+"""Bytes up to which arrays are sent to a GPU without waiting for what it is doing: that needs memory of its own."""
+
 
 class TorchFrameKernels:
     """Kernels whose arrays are tensors of float32 and complex64 on the device.
@@ -37,7 +40,7 @@ class TorchFrameKernels:
             lambda n, width: self.levels(gaussian_filter1d(np.eye(n), width, axis=0, mode="reflect"))
         )
         self._shifted = lru_cache(8)(self._places_of_neighbours)
-        self._flow, self._cell_weights = Captured(flow_between), Captured(_cell_weights)
+        self._cell_weights = Captured(_cell_weights)
 
     def __reduce__(self) -> tuple[type[TorchFrameKernels], tuple[torch.device]]:
         # What is kept on the device is made again where it is needed.
@@ -49,7 +52,12 @@ class TorchFrameKernels:
             return values
         given = np.asarray(values)
         dtype = np.complex64 if np.iscomplexobj(given) else np.float32
-        return torch.from_numpy(np.require(given, dtype, ["C", "W"])).to(self._place)
+        own = torch.from_numpy(np.require(given, dtype, ["C", "W"]))
+        if self._place.type != "cuda" or own.nbytes > _SENT:
+            return own.to(self._place)
+        sent = torch.empty_like(own, pin_memory=True)
+        sent.numpy()[...] = own.numpy()  # torch would wake all its threads for it
+        return sent.to(self._place, non_blocking=True)
 
     def numpy(self, values: Tensor) -> AnyArray:
         """A NumPy array with the values of an own tensor."""
@@ -75,18 +83,14 @@ class TorchFrameKernels:
         turn = now * before.conj()
         return now, tuple(torch.add(turn, old, alpha=memory) for memory, old in zip(kept, cross, strict=True))
 
-    def advanced(self, old: tuple[Tensor, ...], now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
-        """Changes (n, height, width) from `now` if n sets of coefficients turn on by the phases of n cross-spectra."""
-        change = torch.stack([one * _turn(by) - now for one, by in zip(old, cross, strict=True)])
+    def advanced(self, now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
+        """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra."""
+        change = torch.stack([now * _turn(by) - now for by in cross])
         return self._joined(torch.fft.irfft2(change, s=(tiles.size, tiles.size)), tiles)
-
-    def turned(self, old: Tensor, now: Tensor, cross: Tensor, kept: float) -> Tensor:
-        """Coefficients ``now + kept * (turn * old - now)``, with the turn of a cross-spectrum; none where no phase."""
-        return torch.lerp(now, old * _turn(cross), kept)
 
     def flow(self, before: Tensor, now: Tensor) -> Tensor:
         """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
-        return cast(Tensor, self._flow(before, now))
+        return flow_between(before, now)
 
     def moved(self, frame: Tensor, flow: Tensor) -> Tensor:
         """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""

@@ -57,7 +57,8 @@ class Captured:
         shapes = [(tensor.shape, tensor.dtype, tensor.device) for tensor in copied]
         with self._busy, torch.cuda.device(copied[0].device):
             places = [(tensor.data_ptr(), tensor.shape) for tensor in resident]
-            key = (torch.cuda.current_stream().cuda_stream, *shapes, *places, *constants, *settings.items())
+            stream = torch.cuda.current_stream(copied[0].device)
+            key = (stream.cuda_stream, *shapes, *places, *constants, *settings.items())
             capture = self._kept.pop(key, None)
             if capture is None:
                 while len(self._kept) >= _KEPT:
