@@ -167,9 +167,8 @@ def _reading(line: ClientConnection, stopped: threading.Event) -> None:
 
 def _filming(line: ClientConnection, stopped: threading.Event) -> None:
     """Send frames of the built-in film as a page sends those of its camera, 25 a second."""
-    film = [
-        np.rint(255 * frame).astype(np.uint8).tobytes() for frame in open_frames(f"builtin:glide?frames=250&size={SIZE}")
-    ]
+    frames = open_frames(f"builtin:glide?frames=250&size={SIZE}")
+    film = [np.rint(255 * frame).astype(np.uint8).tobytes() for frame in frames]
     # There and back, so that there is no cut where it begins again.
     film += film[-2:0:-1]
     due, k = time.monotonic(), 0
@@ -285,8 +284,9 @@ def main() -> None:
             print(" | ".join(row), file=sys.stderr, flush=True)
             rows.append(row)
     text = (
-        f"`psmt live`, {SIZE} x {SIZE}, server and clients on {cores}; target {TARGET:g} frames a second. Latency is from "
-        "the arrival of a frame at the server to its prediction in the client's hands: mean, 99th percentile, worst.\n\n"
+        f"### Live, end to end\n\n    python -m benchmarks.live\n\n`psmt live`, {SIZE} x {SIZE}, server and clients on "
+        f"{cores}; target {TARGET:g} frames a second. Latency is from the arrival of a frame at the server to its "
+        "prediction in the client's hands: mean, 99th percentile and worst.\n\n"
         f"{table(HEADER, rows)}\n\n{load}{machine('starlette', 'uvicorn', 'websockets')}"
     )
     print(text)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
+from math import ceil
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from benchmarks.page import machine, table
 from psmt.live.frame_predictor import FramePredictor
 from psmt.live.messages import Mailbox, pack
 from psmt.live.patch_model import PatchModel
-from psmt.live.patch_worker import VIEW_EVERY, Shown
+from psmt.live.patch_worker import NOTHING_SHOWN, VIEW_EVERY, Shown
 from psmt.live.scores import Scores
 from psmt.live.session import Snapshot
 from psmt.live.strip import draw_strip
@@ -29,7 +31,7 @@ class Bill:
     """Milliseconds of processor time by part."""
 
     def __init__(self) -> None:
-        self.parts: Counter[str] = Counter()
+        self.parts: dict[str, float] = defaultdict(float)
         self.counts = False
 
     @contextmanager
@@ -45,8 +47,8 @@ def parts_table() -> str:
     """Run all parts one after the other on frames of the built-in film; return what each takes per frame."""
     bill, frames, patch = Bill(), FramePredictor(), PatchModel(SIZE)
     scores, mailbox, error, last = Scores(), Mailbox(), np.zeros((SIZE, SIZE), np.float32), None
-    shown = Shown()
-    every = max(1, round(VIEW_EVERY * RATE))
+    shown = NOTHING_SHOWN
+    every = ceil(VIEW_EVERY * RATE)
     film = open_frames(f"builtin:glide?frames={N_WARM + N_FRAMES}&size={SIZE}")
     with one_thread():
         for k, pixels in enumerate(islice(film, N_WARM + N_FRAMES)):
@@ -76,9 +78,13 @@ def parts_table() -> str:
                 state = {"epoch": 0, "step": k, "ratio": scores.ratio}
                 mailbox.mail(Snapshot(k + 1, state, strip, tuple(scores.points), patch=shown), {})
     frames.close()
-    rows = [(part, f"{spent / N_FRAMES:.2f}") for part, spent in bill.parts.most_common()]
-    rows.append(("all", f"{bill.parts.total() / N_FRAMES:.2f}"))
+    rows = [
+        (part, f"{spent / N_FRAMES:.2f}") for part, spent in sorted(bill.parts.items(), key=itemgetter(1), reverse=True)
+    ]
+    rows.append(("all", f"{sum(bill.parts.values()) / N_FRAMES:.2f}"))
     return (
-        f"Processor time of a frame of {SIZE} x {SIZE} by part, one thread "
-        f"({N_FRAMES} frames after {N_WARM}, `--parts`).\n\n{table(('part', 'ms a frame'), rows)}\n\n{machine()}"
+        f"### Live, by part\n\n    python -m benchmarks.live --parts\n\nProcessor time of a frame of {SIZE} x {SIZE} on "
+        f"one thread, {N_FRAMES} frames after {N_WARM}. The patch works beside the model of whole frames, which does not "
+        "wait for it.\n\n"
+        f"{table(('part', 'ms a frame'), rows)}\n\n{machine()}"
     )

@@ -157,9 +157,11 @@ def test_the_camera_of_the_browser(serve_film, visit):
     server = serve_film("camera")
     page = visit(server.address, permissions=["camera"])
     reads(page, "lead", "Waiting for a camera")
-    page.click("#camera")
+    assert page.is_hidden("#square-now")
+    page.click("#camera-here")
     reads(page, "ratio", r"^\d")
     assert contrast(page, "now") > 1
+    assert page.is_hidden("#camera-here") and page.is_visible("#square-now")
     reads(page, "camera", "Stop this camera")
     # A second page sees the same world, and cannot put its own into its place.
     other = visit(server.address)

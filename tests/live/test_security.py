@@ -340,13 +340,12 @@ def test_a_client_that_never_reads_is_closed_and_slows_nobody(serve, address_of,
     monkeypatch.setattr(server, "PATIENCE", 0.5)
     session = StandIn(n_bytes=200_000)
     where = address_of(serve(session))
-    with deaf(where):
-        with connect(where.socket, max_size=None) as line:
-            frames = frame_headers(line)
-            seen = [next(frames)["viewers"] for _ in range(20)]
-            deadline = time.monotonic() + 20
-            while seen[-1] > 1 and time.monotonic() < deadline:
-                seen.append(next(frames)["viewers"])
+    with deaf(where), connect(where.socket, max_size=None) as line:
+        frames = frame_headers(line)
+        seen = [next(frames)["viewers"] for _ in range(20)]
+        deadline = time.monotonic() + 20
+        while seen[-1] > 1 and time.monotonic() < deadline:
+            seen.append(next(frames)["viewers"])
     assert max(seen) == 2 and seen[-1] == 1
 
 

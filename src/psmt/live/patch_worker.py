@@ -32,6 +32,10 @@ class Shown(NamedTuple):
     """Counts the dictionaries."""
 
 
+NOTHING_SHOWN = Shown()
+"""Before there is a window."""
+
+
 class PatchWorker:
     """Has a `PatchModel` receive frames beside the model of whole frames, and keeps what pages show of it.
 
@@ -43,7 +47,7 @@ class PatchWorker:
 
     def __init__(self, model: PatchModel) -> None:
         self.model = model
-        self.shown = Shown()
+        self.shown = NOTHING_SHOWN
         # One thread: the other cores belong to the model of whole frames.
         self._pool = ThreadPoolExecutor(
             1, thread_name_prefix="psmt-live-patch", initializer=numba.set_num_threads, initargs=(1,)

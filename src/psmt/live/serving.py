@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import errno
+import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -120,9 +122,10 @@ class LiveServer:
     def run(self, *, browser: bool = False) -> None:
         """Serve until a signal asks to end."""
         self.session.start()
-        if browser:
-            # The listener is open: what the browser asks waits until the server answers.
-            webbrowser.open(self.address)
+        if browser and _has_screen():
+            # The listener is open: what the browser asks waits until the server answers. Some browsers return when
+            # they are closed.
+            threading.Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
         try:
             with _ending_on_signals(self._server):
                 self._serve()
@@ -142,6 +145,13 @@ class LiveServer:
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._listener])
+
+
+def _has_screen() -> bool:
+    """Whether a browser has somewhere to open; without, lynx or w3m would take over the terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 class _Server(uvicorn.Server):

@@ -18,7 +18,7 @@ from psmt.live.feed import Arrival, Feed
 from psmt.live.frame_predictor import EXTRAPOLATIONS, MAX_HORIZON, FramePredictor
 from psmt.live.messages import Control
 from psmt.live.patch_model import PatchModel
-from psmt.live.patch_worker import PatchWorker, Shown
+from psmt.live.patch_worker import NOTHING_SHOWN, PatchWorker, Shown
 from psmt.live.recording import Recording
 from psmt.live.scores import Moment, Point, Scores
 from psmt.live.strip import ERROR_SCALE, draw_strip
@@ -31,6 +31,7 @@ from psmt.video import FramePSMT
 _PATIENCE = 0.05
 """Seconds between two looks at what was asked while no frame comes."""
 
+
 @dataclass(frozen=True)
 class Snapshot:
     """What the page shows at one time. Threads share it, so nothing in it changes."""
@@ -41,7 +42,7 @@ class Snapshot:
     """Frame, expectation and error beside each other, as JPEG."""
     points: tuple[Point, ...] = ()
     moments: tuple[Moment, ...] = ()
-    patch: Shown = Shown()
+    patch: Shown = NOTHING_SHOWN
 
 
 class Session:
