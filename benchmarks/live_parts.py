@@ -83,8 +83,8 @@ def parts_table() -> str:
     ]
     rows.append(("all", f"{sum(bill.parts.values()) / N_FRAMES:.2f}"))
     return (
-        f"### Live, by part\n\n    python -m benchmarks.live --parts\n\nProcessor time of a frame of {SIZE} x {SIZE} on "
-        f"one thread, {N_FRAMES} frames after {N_WARM}. The patch works beside the model of whole frames, which does not "
-        "wait for it.\n\n"
+        "### Live, by part\n\n    python -m benchmarks.live --parts\n\n"
+        f"Processor time of a frame of {SIZE} x {SIZE} on one thread, {N_FRAMES} frames after {N_WARM}. The patch "
+        "works beside the model of whole frames, which does not wait for it.\n\n"
         f"{table(('part', 'ms a frame'), rows)}\n\n{machine()}"
     )
