@@ -232,7 +232,8 @@ def measure(name: str, source: str, seconds: float, warm: float, horizons: Seque
 def cells(name: str, seen: Watched) -> Sequence[str]:
     """A line of the table."""
     if len(seen.steps) < 20:
-        return (name, f"{len(seen.steps) / seen.seconds:.1f} (missed)", *["too few to tell"] * (len(HEADER) - 2))
+        # Too few to say more of.
+        return (name, f"{len(seen.steps) / seen.seconds:.1f} (missed)", *["-"] * (len(HEADER) - 2))
     pace = len(seen.steps) / seen.seconds
     missed = "" if pace >= 0.98 * TARGET else " (missed)"
     return (

@@ -142,13 +142,16 @@ class _Held:
     """As a patch model, but learning takes until it is let go."""
 
     def __init__(self):
-        self.go, self.n_received = Event(), 0
+        self.go, self.n_received, self.chosen = Event(), 0, []
 
     def receive(self, frame):
         self.go.wait(20)
         self.n_received += 1
         if frame is None:
             raise ValueError("no frame")
+
+    def choose(self, extrapolation):
+        self.chosen.append(extrapolation)
 
     def view(self, horizon):
         return {"version": 1, "horizon": horizon}
@@ -161,15 +164,18 @@ def test_frames_do_not_wait_for_the_patch_and_no_queue_grows():
     model = _Held()
     worker = PatchWorker(model)
     frame = np.zeros((SIDE, SIDE), np.float32)
-    for _ in range(3 * MOST_WAITING):
+    for k in range(3 * MOST_WAITING):
         worker.receive(frame, 1)
+        worker.choose(f"rule {k}")
     assert not worker.collect() and worker.shown.message == b""
     model.go.set()
     # Somebody who steps sees what the frame did.
-    while not worker.collect() or model.n_received < MOST_WAITING:
-        time.sleep(0.001)
-    assert model.n_received == MOST_WAITING
     worker.receive(frame, 7, wait=True)
+    while len(worker._under_way) == MOST_WAITING:
+        worker.collect()
+    worker.receive(frame, 7, wait=True)
+    assert model.n_received < MOST_WAITING and model.chosen[-1] == f"rule {3 * MOST_WAITING - 1}"
+    assert len(model.chosen) <= MOST_WAITING
     assert unpack(worker.shown.message)[0] == {"kind": "patch", "version": 1, "horizon": 7}
     assert worker.shown.atoms == b"atoms"
     worker.collect()

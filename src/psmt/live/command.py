@@ -37,9 +37,7 @@ class LiveOptions:
     ] = None
     horizon: Annotated[int, Parameter(help="Frames to look ahead at first, 1 to 10; the page has a slider.")] = 1
     loop: Annotated[bool, Parameter(help="A film begins again at its end, or ends.")] = True
-    device: Annotated[
-        str, Parameter(help="Where the model of the centre patch computes: cpu, or cuda.", metavar="cpu|cuda")
-    ] = "cpu"
+    device: Annotated[str, Parameter(help="Where the models compute: cpu, or cuda.", metavar="cpu|cuda")] = "cpu"
     model: Annotated[
         Path | None,
         Parameter(

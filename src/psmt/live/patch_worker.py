@@ -18,7 +18,7 @@ VIEW_EVERY = 0.1
 """Seconds between two views: quick enough for the eye, and a fraction of the price of one for each frame."""
 
 MOST_WAITING = 50
-"""Frames that may wait, about as many as come while a dictionary is learned; those beyond are left out."""
+"""Things that may wait, about as many frames as come while a dictionary is learned; those beyond are left out."""
 
 
 class Shown(NamedTuple):
@@ -54,6 +54,7 @@ class PatchWorker:
         )
         self._under_way: deque[Future[None]] = deque()
         self._viewed = 0.0
+        self._choice: str | None = None
 
     def receive(self, frame: Levels, horizon: int, *, wait: bool = False) -> None:
         """Have a frame (size, size) taken in, and looked at `horizon` frames ahead; with `wait` until that is done."""
@@ -63,8 +64,10 @@ class PatchWorker:
             self._under_way[-1].exception()
 
     def choose(self, extrapolation: str) -> None:
-        """Go on by another rule."""
-        self._under_way.append(self._pool.submit(self.model.choose, extrapolation))
+        """Go on by another rule; the newest counts, where several are asked for."""
+        self._choice = extrapolation
+        if len(self._under_way) < MOST_WAITING:
+            self._under_way.append(self._pool.submit(self._obey))
 
     def collect(self) -> bool:
         """Return whether anything was finished since the last call; raise what went wrong."""
@@ -78,7 +81,14 @@ class PatchWorker:
         """Let go of what waits, and end the thread when it has done what it is at."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _obey(self) -> None:
+        choice, self._choice = self._choice, None
+        if choice is not None:
+            with one_blas_thread():
+                self.model.choose(choice)
+
     def _take(self, frame: Levels, horizon: int, at_once: bool) -> None:
+        self._obey()
         with one_blas_thread():
             self.model.receive(frame)
             if not at_once and monotonic() - self._viewed < VIEW_EVERY:
