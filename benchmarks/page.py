@@ -16,7 +16,8 @@ from pathlib import Path
 from psmt.files import writing
 
 PAGE = Path(__file__).with_name("README.md")
-FILM = Path(__file__).parents[2] / "shared" / "data" / "highway.mp4"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+FILM = DATA / "highway.mp4"
 
 
 def default_film() -> str:

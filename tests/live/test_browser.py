@@ -157,9 +157,11 @@ def test_the_camera_of_the_browser(serve_film, visit):
     server = serve_film("camera")
     page = visit(server.address, permissions=["camera"])
     reads(page, "lead", "Waiting for a camera")
-    page.click("#camera")
+    assert page.is_hidden("#square-now")
+    page.click("#camera-here")
     reads(page, "ratio", r"^\d")
     assert contrast(page, "now") > 1
+    assert page.is_hidden("#camera-here") and page.is_visible("#square-now")
     reads(page, "camera", "Stop this camera")
     # A second page sees the same world, and cannot put its own into its place.
     other = visit(server.address)
@@ -169,6 +171,26 @@ def test_the_camera_of_the_browser(serve_film, visit):
     reads(page, "viewers", "2 pages")
     page.click("#camera")
     reads(page, "camera", "Use this camera")
+
+
+FAINT_TEXTS = """() => {
+  const levels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = (colour) => levels(colour).slice(0, 3).map((level) => level / 255)
+    .map((level) => level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, level, k) => sum + level * [0.2126, 0.7152, 0.0722][k], 0);
+  const ground = (part) => {
+    const colour = getComputedStyle(part).backgroundColor;
+    return levels(colour).length < 4 ? colour : ground(part.parentElement);
+  };
+  return [...document.querySelectorAll("p, h1, h2, h3, label, dd, kbd, small, output, span, button:not(:disabled)")]
+    .filter((part) => part.offsetWidth > 1 && [...part.childNodes].some((node) => node.nodeType === 3))
+    .filter((part) => !part.closest("button:disabled, .waiting, .scale"))
+    .filter((part) => {
+      const [a, b] = [getComputedStyle(part).color, ground(part)].map(luminance).sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05) < 4.5;
+    }).map((part) => part.textContent);
+}"""
+"""Texts whose contrast is less than the 4.5 that WCAG asks for."""
 
 
 @pytest.mark.slow
@@ -181,6 +203,7 @@ def test_the_page_fits_on_every_screen_in_both_schemes(serve_film, visit, film):
         ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         levels = [int(part) for part in ground.strip("rgb()").split(",")]
         assert (np.mean(levels) < 60) == (scheme == "dark")
+        assert page.evaluate(FAINT_TEXTS) == []
         if folder := os.environ.get("PSMT_SCREENSHOTS"):
             reads(page, "machine-text", "of its atoms are active")
             page.wait_for_timeout(500)

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from queue import Queue
 from urllib.request import urlopen
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 from websockets.sync.client import connect
 
 import psmt
-from live.conftest import until
+from live.conftest import StandIn, until
 from psmt.cli import main
+from psmt.live.serving import LiveServer
 
 RUN = "import sys; from psmt.cli import main; sys.exit(main())"
 
@@ -30,6 +32,10 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
         (["--save", "/nowhere/at/all/model.npz"], "make it first"),
         (["--model", __file__], "not a saved model"),
         (["--device", "abacus"], "abacus"),
+        (["--host", "192.0.2.1"], "--host must be an address of this machine"),
+        (["camera:97"], "is it plugged in"),
+        (["camera:first"], "not the number of a camera"),
+        (["rtsp://127.0.0.1:9/none"], "is something sent there"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(capsys, arguments, said):
@@ -43,6 +49,23 @@ def test_a_port_that_is_taken(capsys):
         port = taken.getsockname()[1]
         assert main(["live", "builtin:glide?size=32", "--no-browser", "--port", str(port)]) == 2
     assert "--port 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("screens", "opened"), [({}, 0), ({"DISPLAY": ":0"}, 1)])
+def test_a_browser_opens_where_there_is_a_screen(monkeypatch, screens, opened):
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in screens.items():
+        monkeypatch.setenv(name, value)
+    addresses = Queue()
+    monkeypatch.setattr("webbrowser.open", addresses.put)
+    server = LiveServer(StandIn())
+    # A server that is told to end before it begins serves nobody.
+    server._server.should_exit = True
+    server.run(browser=True)
+    assert [addresses.get(timeout=5) for _ in range(opened)] == [server.address] * opened
+    assert addresses.empty()
 
 
 def test_without_the_extra_the_way_out_is_told(capsys, monkeypatch):

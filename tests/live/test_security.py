@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 
 import pytest
@@ -310,24 +310,42 @@ def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address
     assert threading.active_count() <= before
 
 
+@contextmanager
+def deaf(where):
+    """A client that never reads."""
+    with socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        line.connect(("127.0.0.1", where.port))
+        key = b64encode(bytes(16)).decode()
+        line.sendall(
+            f"GET /ws HTTP/1.1\r\nHost: {where.place}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        yield
+
+
+def test_a_client_that_never_reads_does_not_hold_up_the_end(serve, address_of):
+    running = serve(StandIn(n_bytes=400_000))
+    with deaf(address_of(running)):
+        while not running.session.listeners:
+            time.sleep(0.01)
+        # Until the buffers of the system are full.
+        time.sleep(0.5)
+        began = time.monotonic()
+        running.stop()
+        assert time.monotonic() - began < 1.0
+
+
 def test_a_client_that_never_reads_is_closed_and_slows_nobody(serve, address_of, monkeypatch):
     monkeypatch.setattr(server, "PATIENCE", 0.5)
     session = StandIn(n_bytes=200_000)
     where = address_of(serve(session))
-    with socket.socket() as deaf:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        deaf.connect(("127.0.0.1", where.port))
-        key = b64encode(bytes(16)).decode()
-        deaf.sendall(
-            f"GET /ws HTTP/1.1\r\nHost: {where.place}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-        )
-        with connect(where.socket, max_size=None) as line:
-            frames = frame_headers(line)
-            seen = [next(frames)["viewers"] for _ in range(20)]
-            deadline = time.monotonic() + 20
-            while seen[-1] > 1 and time.monotonic() < deadline:
-                seen.append(next(frames)["viewers"])
+    with deaf(where), connect(where.socket, max_size=None) as line:
+        frames = frame_headers(line)
+        seen = [next(frames)["viewers"] for _ in range(20)]
+        deadline = time.monotonic() + 20
+        while seen[-1] > 1 and time.monotonic() < deadline:
+            seen.append(next(frames)["viewers"])
     assert max(seen) == 2 and seen[-1] == 1
 
 

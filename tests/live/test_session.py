@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from psmt.live.frame_predictor import N_FIRST, FramePredictor
 from psmt.live.latest import Latest
 from psmt.live.messages import Control, Mailbox, unpack
 from psmt.live.patch_model import SIZES, PatchModel
+from psmt.live.patch_worker import MOST_WAITING, PatchWorker
 from psmt.live.scores import Scores
 from psmt.live.serving import load_model, open_session
 from psmt.live.session import Session, Snapshot
@@ -134,6 +136,53 @@ def test_events_are_those_of_a_film_and_a_cut_may_become_a_flash():
 
 
 # The patch at the centre
+
+
+class _Held:
+    """As a patch model, but learning takes until it is let go."""
+
+    def __init__(self):
+        self.go, self.n_received, self.chosen = Event(), 0, []
+
+    def receive(self, frame):
+        self.go.wait(20)
+        self.n_received += 1
+        if frame is None:
+            raise ValueError("no frame")
+
+    def choose(self, extrapolation):
+        self.chosen.append(extrapolation)
+
+    def view(self, horizon):
+        return {"version": 1, "horizon": horizon}
+
+    def atoms_png(self):
+        return b"atoms"
+
+
+def test_frames_do_not_wait_for_the_patch_and_no_queue_grows():
+    model = _Held()
+    worker = PatchWorker(model)
+    frame = np.zeros((SIDE, SIDE), np.float32)
+    for k in range(3 * MOST_WAITING):
+        worker.receive(frame, 1)
+        worker.choose(f"rule {k}")
+    assert not worker.collect() and worker.shown.message == b""
+    model.go.set()
+    # Somebody who steps sees what the frame did.
+    worker.receive(frame, 7, wait=True)
+    while len(worker._under_way) == MOST_WAITING:
+        worker.collect()
+    worker.receive(frame, 7, wait=True)
+    assert model.n_received < MOST_WAITING and model.chosen[-1] == f"rule {3 * MOST_WAITING - 1}"
+    assert len(model.chosen) <= MOST_WAITING
+    assert unpack(worker.shown.message)[0] == {"kind": "patch", "version": 1, "horizon": 7}
+    assert worker.shown.atoms == b"atoms"
+    worker.collect()
+    worker.receive(None, 1, wait=True)
+    with pytest.raises(ValueError, match="no frame"):
+        worker.collect()
+    worker.close()
 
 
 def test_the_patch_model_shows_atoms_trajectory_and_graph():
@@ -316,9 +365,9 @@ def test_a_model_of_patches_looks_at_the_centre(glide, film, tmp_path):
     model.save(tmp_path / "patch.npz")
     loaded = load_model(tmp_path / "patch.npz")
     session = open_session(film, model=loaded)
-    assert session._patch.cutter.patch_size == 6 and session._patch.n_awaited == 0
-    session._patch.receive(film[0])
-    assert session._patch.view(1)["version"] == 1
+    assert session._patch.model.cutter.patch_size == 6 and session._patch.model.n_awaited == 0
+    session._patch.model.receive(film[0])
+    assert session._patch.model.view(1)["version"] == 1
 
 
 def test_models_that_do_not_fit_are_refused(film):
@@ -371,7 +420,12 @@ def test_a_page_that_missed_snapshots_gets_all_points_and_moments(begin, film):
     seen = [point[0] for point in first[0]["points"] + header["points"]]
     assert seen == list(range(1, header["step"] + 1))
     assert strip == session.snapshot.strip
-    assert {part["kind"] for part, _ in small} == {"atoms", "moment"}
+    assert {part["kind"] for part, _ in small} == {"atoms", "patch", "moment"}
     whole = unpack(late.mail(session.snapshot, {})[0])[0]
     assert [point[0] for point in whole["points"]] == seen
     assert early.mail(session.snapshot, {}) == []
+    # What has not changed does not come again, and what all pages get is packed once.
+    again = replace(session.snapshot, number=session.snapshot.number + 1)
+    assert [unpack(message)[0]["kind"] for message in early.mail(again, {})] == ["frame"]
+    shared = [message for message in Mailbox().mail(again, {}) if unpack(message)[0]["kind"] == "patch"]
+    assert len(shared) == 1 and shared[0] is session.snapshot.patch.message

@@ -1,5 +1,6 @@
 """`psmt live`: what it says of itself, and its options."""
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -36,9 +37,7 @@ class LiveOptions:
     ] = None
     horizon: Annotated[int, Parameter(help="Frames to look ahead at first, 1 to 10; the page has a slider.")] = 1
     loop: Annotated[bool, Parameter(help="A film begins again at its end, or ends.")] = True
-    device: Annotated[
-        str, Parameter(help="Where the model of the centre patch computes: cpu, or cuda.", metavar="cpu|cuda")
-    ] = "cpu"
+    device: Annotated[str, Parameter(help="Where the models compute: cpu, or cuda.", metavar="cpu|cuda")] = "cpu"
     model: Annotated[
         Path | None,
         Parameter(
@@ -86,3 +85,5 @@ def run_live(source: str, options: LiveOptions) -> None:
     print(f"psmt live: {session.feed.name} at {server.address}\npsmt live: Ctrl-C ends it", flush=True)
     server.run(browser=options.browser)
     print("psmt live: ended", flush=True)
+    # Nothing is left to do: taking apart all that the compiler has made would hold up the prompt for most of a second.
+    gc.freeze()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from itertools import takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,7 +82,11 @@ class Allowance:
 
 def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
     """Return a message: the length of the header (4 bytes, little-endian), the header as JSON, and a picture."""
-    text = json.dumps(_finite(header), separators=(",", ":"), allow_nan=False).encode()
+    try:
+        text = _as_json(header)
+    except ValueError:
+        # NaN, which JSON has not: rare, and looking for it in each message would cost more than the rest.
+        text = _as_json(_finite(header))
     return struct.pack("<I", len(text)) + text + payload
 
 
@@ -93,6 +98,10 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
     """
     (length,) = struct.unpack_from("<I", message)
     return json.loads(message[4 : 4 + length]), message[4 + length :]
+
+
+def _as_json(header: dict[str, Any]) -> bytes:
+    return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _finite(value: Any) -> Any:
@@ -113,6 +122,7 @@ class Mailbox:
         self._step = -1
         self._moment: tuple[int, str] = (-1, "")
         self._atoms = 0
+        self._patch = b""
         self.replies: list[bytes] = []
         """Answers that go out with the next snapshot."""
 
@@ -123,17 +133,21 @@ class Mailbox:
             return out
         self._number = snapshot.number
         if snapshot.state["epoch"] != self._epoch:
-            self._epoch, self._step, self._atoms = snapshot.state["epoch"], -1, 0
+            self._epoch, self._step = snapshot.state["epoch"], -1
+            self._atoms, self._patch = 0, b""
             self._moment = (-1, "")
-        patch = snapshot.patch
-        points = [point for point in snapshot.points if point.step > self._step]
+        # The new ones are few, and at the end.
+        points = list(takewhile(lambda point: point.step > self._step, reversed(snapshot.points)))[::-1]
         if points:
             self._step = points[-1].step
         # The frame comes first: it says whether all that a page knows is forgotten.
-        out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points, "patch": patch}, snapshot.strip))
-        if patch is not None and patch["version"] != self._atoms:
-            self._atoms = patch["version"]
-            out.append(pack({"kind": "atoms", "version": self._atoms}, snapshot.atoms))
+        out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points}, snapshot.strip))
+        if snapshot.patch.version != self._atoms:
+            self._atoms = snapshot.patch.version
+            out.append(pack({"kind": "atoms", "version": self._atoms}, snapshot.patch.atoms))
+        if snapshot.patch.message is not self._patch:
+            self._patch = snapshot.patch.message
+            out.append(self._patch)
         for moment in snapshot.moments:
             # One that is known already comes again under another name: a cut turns out to be a flash.
             if moment.number > self._moment[0] or (moment.number == self._moment[0] and moment.kind != self._moment[1]):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import errno
+import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -29,6 +33,10 @@ CAMERA = "camera"
 _MOST_CONNECTIONS = 128
 _SEND_BUFFER = 1 << 17
 """Bytes that the system holds for a page that reads slowly: a few frames. More would only be old ones."""
+
+
+_GOODBYE = 0.3
+"""Seconds that pages get to hear that the server ends."""
 
 
 def open_feed(source: Spec, *, size: int | None = None, loop: bool = True) -> Feed:
@@ -105,7 +113,7 @@ class LiveServer:
             server_header=False,
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=10,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=1,
             lifespan="off",
         )
         self._server = _Server(config)
@@ -114,9 +122,10 @@ class LiveServer:
     def run(self, *, browser: bool = False) -> None:
         """Serve until a signal asks to end."""
         self.session.start()
-        if browser:
-            # The listener is open: what the browser asks waits until the server answers.
-            webbrowser.open(self.address)
+        if browser and _has_screen():
+            # The listener is open: what the browser asks waits until the server answers. Some browsers return when
+            # they are closed.
+            threading.Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
         try:
             with _ending_on_signals(self._server):
                 self._serve()
@@ -138,7 +147,19 @@ class LiveServer:
         self._server.run(sockets=[self._listener])
 
 
+def _has_screen() -> bool:
+    """Whether a browser has somewhere to open; without, lynx or w3m would take over the terminal."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
 class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say goodbye to all pages, but wait for none that does not listen."""
+        asyncio.get_running_loop().call_later(_GOODBYE, setattr, self, "force_exit", True)
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals alone: uvicorn would raise them again, and a wanted end would look like a failure."""
@@ -166,8 +187,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise PSMTError(
-            f"{host}:{port} cannot be listened on ({error.strerror}); is it taken? --port 0 takes one that is free"
-        ) from error
+        of_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        way_out = "--port 0 takes one that is free" if of_port else "--host must be an address of this machine"
+        cause = str(error.strerror).partition(" (while")[0]
+        raise PSMTError(f"{host}:{port} cannot be listened on ({cause}); {way_out}") from error
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     return listener

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -13,32 +12,24 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from psmt.errors import PSMTError
 from psmt.live.feed import Arrival, Feed
 from psmt.live.frame_predictor import EXTRAPOLATIONS, MAX_HORIZON, FramePredictor
 from psmt.live.messages import Control
 from psmt.live.patch_model import PatchModel
+from psmt.live.patch_worker import NOTHING_SHOWN, PatchWorker, Shown
 from psmt.live.recording import Recording
 from psmt.live.scores import Moment, Point, Scores
+from psmt.live.strip import ERROR_SCALE, draw_strip
 from psmt.model import PSMT
 from psmt.threads import one_blas_thread
 from psmt.types import Levels
 from psmt.validation import check_count
 from psmt.video import FramePSMT
 
-ERROR_SCALE = 0.4
-"""Absolute error that the error map draws brightest; below it goes by the root, so that small errors are seen too."""
-
 _PATIENCE = 0.05
 """Seconds between two looks at what was asked while no frame comes."""
-
-_PATCH_EVERY = 0.1
-"""Seconds between two views of the patch model: quick enough for the eye, and a fraction of its price."""
-
-_QUALITY = 85
-"""Of the pictures that are sent, as JPEG counts."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +42,7 @@ class Snapshot:
     """Frame, expectation and error beside each other, as JPEG."""
     points: tuple[Point, ...] = ()
     moments: tuple[Moment, ...] = ()
-    patch: dict[str, Any] | None = None
-    atoms: bytes = b""
-    """The dictionary as PNG, of the version that `patch` tells."""
+    patch: Shown = NOTHING_SHOWN
 
 
 class Session:
@@ -105,11 +94,10 @@ class Session:
         self._notice: dict[str, Any] | None = None
         self._latency = 0.0
         self._times: deque[float] = deque(maxlen=30)
-        self._strip, self._atoms = b"", b""
+        self._strip = b""
         self._error: Levels = np.zeros((feed.size, feed.size), np.float32)
         self._last_frame = self._error
-        self._view: dict[str, Any] | None = None
-        self._viewed = 0.0
+        self._came = 0.0
 
     def start(self) -> None:
         """Begin to read and to learn."""
@@ -143,10 +131,12 @@ class Session:
                     self._reset()
                     self._publish()
             self._frames.close()
+            self._patch.close()
 
     def _turn(self) -> None:
         news = self._obey()
         arrival = self.feed.frames.take(_PATIENCE)
+        news |= self._patch.collect()
         if arrival is not None:
             self._work(arrival)
         elif self._frames.collect():
@@ -157,8 +147,9 @@ class Session:
 
     def _work(self, arrival: Arrival) -> None:
         frame = arrival.frame
+        # Somebody who steps wants to see what each frame does.
+        self._patch.receive(frame, self._frames.horizon, wait=self.feed.paused)
         outcome = self._frames.receive(frame)
-        self._patch.receive(frame)
         if outcome is not None:
             self._error = outcome.error
             if not outcome.across_cut:
@@ -171,31 +162,13 @@ class Session:
             self._scores.keep(self._frames.step, kind, surprise, arrival.time - self._began, self._strip)
         now = monotonic()
         self.recording.add(self._strip, now)
-        if now - self._viewed > _PATCH_EVERY or self.feed.paused:
-            self._look_at_patch()
         self._times.append(now)
-        self._latency = monotonic() - arrival.time
-
-    def _look_at_patch(self) -> None:
-        self._viewed = monotonic()
-        version = -1 if self._view is None else self._view["version"]
-        self._view = self._patch.view(self._frames.horizon)
-        if self._view is not None and self._view["version"] != version:
-            self._atoms = self._patch.atoms_png()
+        self._came, self._latency = arrival.time, now - arrival.time
 
     def _draw(self, frame: Levels) -> None:
-        """Make the strip of three pictures."""
         self._last_frame = frame
         expected = self._frames.expectation
-        panels = [
-            frame,
-            np.full_like(frame, 0.5) if expected is None else expected.frame,
-            np.sqrt(self._error / ERROR_SCALE),
-        ]
-        pixels = np.clip(np.hstack(panels) * 255.0 + 0.5, 0, 255).astype(np.uint8)
-        file = BytesIO()
-        Image.fromarray(pixels).save(file, "JPEG", quality=_QUALITY)
-        self._strip = file.getvalue()
+        self._strip = draw_strip(frame, None if expected is None else expected.frame, self._error)
 
     def _obey(self) -> bool:
         """Do what was asked; return whether there was anything."""
@@ -228,14 +201,15 @@ class Session:
     def _reset(self) -> None:
         """Forget all that was learned and counted."""
         self._frames.forget()
+        self._patch.close()
         self._patch = self._new_patch(None)
         self._scores = Scores()
-        self._view, self._error = None, np.zeros_like(self._error)
+        self._error = np.zeros_like(self._error)
         self.feed.n_dropped = 0
         self._epoch += 1
 
-    def _new_patch(self, model: PSMT | None) -> PatchModel:
-        return PatchModel(self.feed.size, device=self._device, model=model)
+    def _new_patch(self, model: PSMT | None) -> PatchWorker:
+        return PatchWorker(PatchModel(self.feed.size, device=self._device, model=model))
 
     def _save(self) -> None:
         if self._save_to is None:
@@ -282,6 +256,7 @@ class Session:
             "problem": self.feed.error,
             "dropped": self.feed.n_dropped,
             "latency": 1000.0 * self._latency,
+            "came": self._came,
             "horizon": frames.horizon,
             "of_step": None if expected is None else expected.of_step,
             "extrapolation": frames.extrapolation,
@@ -290,8 +265,8 @@ class Session:
             "n_recent": scores.n_recent,
             "n_events": scores.n_events,
             "awaits_frames": frames.n_awaited,
-            "awaits_patches": self._patch.n_awaited,
-            "patch_side": self._patch.cutter.patch_size,
+            "awaits_patches": self._patch.model.n_awaited,
+            "patch_side": self._patch.model.cutter.patch_size,
             "saves": self._save_to is not None,
             "recorded": self.recording.seconds,
             "error_scale": ERROR_SCALE,
@@ -303,8 +278,7 @@ class Session:
             self._strip,
             tuple(scores.points),
             tuple(scores.moments),
-            self._view,
-            self._atoms,
+            self._patch.shown,
         )
         for listener in tuple(self.listeners):
             listener()

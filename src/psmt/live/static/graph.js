@@ -61,31 +61,36 @@ export class Graph {
   draw() {
     const { context, width, height } = fresh(this.canvas);
     const ink = colours();
-    const spread = Math.max(0.5, ...[...this.places.values()].map(({ x, y }) => Math.max(Math.abs(x) * height / width * 1.25, Math.abs(y))));
-    const scale = (0.5 * height - 20) / spread;
-    const [cx, cy] = [width / 2, height / 2];
+    // The heap is round, the panel is wide: it is drawn as wide as it fits.
+    const [rx, ry] = ["x", "y"].map((axis) => Math.max(0.5, ...[...this.places.values()].map((place) => Math.abs(place[axis]))));
+    const high = (height / 2 - 20) / ry;
+    const wide = Math.min((width / 2 - 20) / rx, 1.5 * high);
+    const left = (place) => width / 2 + place.x * wide;
+    const top = (place) => height / 2 + place.y * high;
+    // Many links are drawn faintly, so that they show where they gather and hide no atom.
+    const faint = Math.min(0.45, 0.08 + 12 / this.links.length);
     context.lineWidth = 1.4;
     for (const [a, b] of this.links) {
       const [p, q] = [this.places.get(a), this.places.get(b)];
       if (!p || !q) continue;
       const lit = this.active.has(a) && this.active.has(b);
       context.strokeStyle = lit ? ink.seen : ink.faint;
-      context.globalAlpha = lit ? 1 : 0.45;
+      context.globalAlpha = lit ? 1 : faint;
       context.beginPath();
-      context.moveTo(cx + p.x * scale, cy + p.y * scale);
-      context.lineTo(cx + q.x * scale, cy + q.y * scale);
+      context.moveTo(left(p), top(p));
+      context.lineTo(left(q), top(q));
       context.stroke();
     }
     const order = [...this.places.entries()].sort(([a], [b]) => this.active.has(a) - this.active.has(b));
-    for (const [atom, { x, y }] of order) {
+    for (const [atom, place] of order) {
       const lit = this.active.has(atom);
       const side = lit ? 24 : 16;
-      const [left, top] = [cx + x * scale - side / 2, cy + y * scale - side / 2];
+      const [x, y] = [left(place) - side / 2, top(place) - side / 2];
       context.globalAlpha = lit ? 1 : 0.6;
-      this.atoms.paint(context, atom, left, top, side);
+      this.atoms.paint(context, atom, x, y, side);
       context.strokeStyle = lit ? ink.seen : ink.edge;
       context.lineWidth = lit ? 2.5 : 1;
-      context.strokeRect(left, top, side, side);
+      context.strokeRect(x, y, side, side);
     }
     context.globalAlpha = 1;
   }

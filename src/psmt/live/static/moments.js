@@ -3,6 +3,9 @@
 const MOST = 40;
 const NAMES = { cut: "Cut", flash: "Flash", surprise: "Surprise" };
 
+// Beyond that the figure says how quiet it had been, and no longer how strange this is.
+const times = (surprise) => surprise === null ? "–" : surprise > 999 ? "over 999" : String(Math.round(surprise));
+
 export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
 export class Moments {
@@ -24,7 +27,7 @@ export class Moments {
     const [item, button, picture, text, small] = ["li", "button", "canvas", "span", "small"].map((kind) => document.createElement(kind));
     button.type = "button";
     moment.title = document.createTextNode(NAMES[header.what]);
-    small.textContent = `at ${clock(header.seconds)}, ${header.surprise === null ? "–" : Math.round(header.surprise).toLocaleString("en")} × usual`;
+    small.textContent = `at ${clock(header.seconds)}, ${times(header.surprise)} × usual`;
     text.append(moment.title, small);
     button.append(picture, text);
     button.addEventListener("click", () => this.onChoose(moment));

@@ -28,6 +28,7 @@ let state = null;
 let points = [];
 let epoch = null;
 let patch = null;
+let patchIsNew = false;
 let looking = null;
 let noticed = null;
 let spoken = 0;
@@ -43,8 +44,9 @@ paintPalette(part("palette"));
 
 function onMessage(header, payload) {
   // While the film is paused no frame follows that would draw them.
-  if (header.kind === "atoms") atoms.load(payload).then(() => { if (state) draw(); });
+  if (header.kind === "atoms") atoms.load(payload).then(redraw);
   else if (header.kind === "moment") onMoment(header, payload);
+  else if (header.kind === "patch") onPatch(header);
   else if (header.kind === "frame") onFrame(header, payload);
 }
 
@@ -62,13 +64,16 @@ function onFrame(header, payload) {
   points.push(...header.points);
   const oldest = points.length ? points[points.length - 1][0] - SPAN : 0;
   while (points.length && points[0][0] < oldest) points.shift();
-  if (header.patch) {
-    if (patch && header.patch.version !== patch.version) { graph.forget(); trajectory.forget(); }
-    patch = header.patch;
-    graph.update(patch);
-  }
   if (!looking && payload.length) strip.show(payload);
-  if (!drawing) { drawing = true; requestAnimationFrame(draw); }
+  drawSoon();
+}
+
+function onPatch(header) {
+  if (patch && header.version !== patch.version) { graph.forget(); trajectory.forget(); }
+  patch = header;
+  patchIsNew = true;
+  graph.update(patch);
+  drawSoon();
 }
 
 function onMoment(header, payload) {
@@ -86,8 +91,19 @@ function onSocketState(what, reason) {
 
 // Drawing
 
+function drawSoon() {
+  if (!drawing) { drawing = true; requestAnimationFrame(draw); }
+}
+
+// All of it, also what has not changed.
+function redraw() {
+  patchIsNew = true;
+  if (state) drawSoon();
+}
+
 function draw() {
   drawing = false;
+  if (!state) return;
   drawVitals();
   drawFigures();
   drawControls();
@@ -132,7 +148,11 @@ function drawFigures() {
   put("ahead", `in ${frames(state.horizon)}`);
   put("patch-ahead", `in ${frames(state.horizon)}`);
   part("wait").hidden = state.awaits_frames === 0 || Boolean(looking);
-  put("wait", state.camera && state.step === 0 ? "no camera yet" : `${frames(state.awaits_frames)} to go`);
+  const blank = state.step === 0;
+  put("wait", state.camera && blank ? "What comes next will be here." : `${frames(state.awaits_frames)} to go`);
+  part("first-camera").hidden = !(blank && state.camera === "free" && Camera.possible);
+  for (const id of ["square-now", "square-expected"]) part(id).hidden = blank;
+  part("wrong").classList.toggle("blank", blank);
   const share = (100 * state.patch_side) / state.size;
   for (const id of ["square-now", "square-expected"]) {
     const { style } = part(id);
@@ -174,7 +194,8 @@ function drawPatch() {
     ? `The paper’s own machine starts when its first window is full: ${frames(state.awaits_patches)} to go.`
     : `The paper’s own machine, at work on the square in the middle of the frame: ${patch ? patch.n_active : 0} of its atoms are active.`);
   part("machine").classList.toggle("waiting", !patch);
-  if (!patch) return;
+  if (!patch || !patchIsNew) return;
+  patchIsNew = false;
   showPatches(part("seen-patch"), part("guess-patch"), patch);
   atoms.show(patch.active, patch.activity);
   put("patch-rule", patch.rule);
@@ -240,7 +261,7 @@ async function record() {
 }
 
 async function useCamera() {
-  if (camera.running) { camera.stop(); draw(); return; }
+  if (camera.running) { camera.stop(); drawSoon(); return; }
   try {
     await camera.start(state.size);
   } catch (error) {
@@ -255,6 +276,7 @@ const actions = {
   save: () => { if (state && state.saves) socket.ask("save"); },
   record,
   camera: useCamera,
+  "camera-here": useCamera,
 };
 
 for (const [id, act] of Object.entries(actions)) part(id).addEventListener("click", act);
@@ -278,5 +300,5 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
-window.addEventListener("resize", () => { if (state) draw(); });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state) draw(); });
+window.addEventListener("resize", redraw);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

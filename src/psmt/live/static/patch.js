@@ -71,9 +71,11 @@ export class Trajectory {
     const { context, width, height } = fresh(this.canvas);
     const ink = colours();
     const box = this.follow([...trail, ...ahead]);
-    const scale = Math.min((width - 56) / box.width, (height - 64) / box.height);
-    const x = (point) => width / 2 + (point[0] - box.x) * scale;
-    const y = (point) => height / 2 - 6 - (point[1] - box.y) * scale;
+    // The directions have no unit in common: each fills its side, but a shape is stretched no more than threefold.
+    const [across, up] = [(width - 72) / box.width, (height - 72) / box.height];
+    const [wide, high] = [Math.min(across, 3 * up), Math.min(up, 3 * across)];
+    const x = (point) => width / 2 + 6 + (point[0] - box.x) * wide;
+    const y = (point) => height / 2 - 8 - (point[1] - box.y) * high;
     context.fillStyle = ink.faint;
     context.textAlign = "center";
     context.fillText("straightest direction →", width / 2, height - 4);
@@ -102,36 +104,48 @@ export class Trajectory {
     context.stroke();
     context.setLineDash([]);
     const end = ahead[ahead.length - 1];
-    dot(context, x(now), y(now), 5.5, ink.seen);
+    dot(context, x(now), y(now), 5, ink.seen);
+    // A ring, so that both are seen where nothing is expected to change.
     context.strokeStyle = ink.guess;
     context.lineWidth = 2.5;
-    context.fillStyle = ink.card;
     context.beginPath();
-    context.arc(x(end), y(end), 6.5, 0, 2 * Math.PI);
-    context.fill();
+    context.arc(x(end), y(end), 8, 0, 2 * Math.PI);
     context.stroke();
     context.textAlign = "left";
-    this.label(context, "now", x(now), y(now) + 20, ink.seen, width);
-    this.label(context, "expected", x(end), y(end) - 12, ink.guess, width);
+    const under = y(end) > y(now);
+    this.label(context, "now", x(now), y(now) + (under ? -12 : 22), ink.seen, width);
+    this.label(context, "expected", x(end), y(end) + (under ? 24 : -14), ink.guess, width);
   }
 
   label(context, text, x, y, colour, width) {
     context.fillStyle = colour;
     context.font = "600 12px system-ui, sans-serif";
     const half = context.measureText(text).width / 2;
-    context.fillText(text, Math.min(Math.max(x - half, 20), width - 2 * half - 4), y);
+    // A rim of the ground keeps the word legible over lines.
+    context.strokeStyle = colours().card;
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    const left = Math.min(Math.max(x - half, 20), width - 2 * half - 4);
+    context.strokeText(text, left, y);
+    context.fillText(text, left, y);
     context.font = "12px system-ui, sans-serif";
   }
 
-  // The picture's frame widens at once and narrows slowly, so that motion is seen as motion.
+  // The picture's frame widens at once and narrows slowly, so that motion is seen as motion; but it is never more than
+  // twice as wide as the path.
   follow(points) {
     const ranges = [0, 1].map((k) => {
       const values = points.map((point) => point[k]);
       return [Math.min(...values), Math.max(...values)];
     });
-    this.box = (this.box || ranges).map(([low, high], k) => [
-      Math.min(ranges[k][0], low + 0.1 * (ranges[k][0] - low)), Math.max(ranges[k][1], high + 0.1 * (ranges[k][1] - high)),
-    ]);
+    this.box = (this.box || ranges).map(([low, high], k) => {
+      const [least, most] = ranges[k];
+      const room = (most - least) / 2;
+      return [
+        Math.max(least - room, Math.min(least, low + 0.2 * (least - low))),
+        Math.min(most + room, Math.max(most, high + 0.2 * (most - high))),
+      ];
+    });
     const [[left, right], [bottom, top]] = this.box;
     return { x: (left + right) / 2, y: (bottom + top) / 2, width: Math.max(right - left, 1e-6), height: Math.max(top - bottom, 1e-6) };
   }

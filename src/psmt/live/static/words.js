@@ -21,7 +21,7 @@ export function lead(state) {
     return [...ahead, [why, ""]];
   }
   const percent = Math.round(100 * Math.abs(1 - state.ratio));
-  const verdict = state.ratio < 0.995 ? [`${percent} % less`, "good"] : state.ratio > 1.005 ? [`${percent} % more`, "bad"] : ["the same", "strong"];
+  const verdict = state.ratio < 0.995 ? [`${percent}\u00a0%\u00a0less`, "good"] : state.ratio > 1.005 ? [`${percent}\u00a0%\u00a0more`, "bad"] : ["the same", "strong"];
   const end = state.ratio < 0.995 ? ": it has learned how things move here." : state.ratio > 1.005 ? ": repeating would do better at the moment." : ".";
   const measure = verdict[0] === "the same" ? " error as repeating the last known frame" : " error than repeating the last known frame";
   return [...ahead, [`In the last ${times(state.n_recent, "frame")} it made `, ""], verdict, [measure + end, ""]];
