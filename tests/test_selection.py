@@ -59,13 +59,24 @@ def test_scores_are_walk_forward_errors(engine, film):
     for f, lam in ((None, 0.03), (16, 0.3)):
         errors = []
         for t in range(56, 64):
-            before = codes[: 56 if t < 60 else 60]  # an embedding serves four predictions
-            moments = WindowMoments.of(before)
+            moments = WindowMoments.of(codes[:t])
             P = solve_closed_form(moments.covariance(), moments.second_differences(), n_codes=len(moments)).matrix[:f]
-            recover = Recovery(P, lam, activity=2 * before.sum(axis=1).max())
+            recover = Recovery(P, lam, activity=2 * codes[:t].sum(axis=1).max())
             code = recover_next(recover, Linear(), codes[t - 2], codes[t - 1])
             errors.append(np.mean(((code - codes[t]) @ dictionary) ** 2))
         assert scores[f, lam] == pytest.approx(np.mean(errors), rel=1e-6)
+
+
+def test_an_embedding_serves_four_predictions_of_a_long_window():
+    codes = np.abs(np.random.default_rng(0).standard_normal((120, 6)))
+    score = walk(codes, np.eye(6), n_components=4).scores[4, 0.1]
+    errors = []
+    for t in range(105, 120, 2):
+        moments = WindowMoments.of(codes[: 105 + (t - 105) // 8 * 8])
+        P = solve_closed_form(moments.covariance(), moments.second_differences(), n_codes=len(moments), rank_tol=1e-6)
+        recover = Recovery(P.matrix[:4], 0.1, activity=2 * moments.peak_activity)
+        errors.append(np.mean((recover_next(recover, Linear(), codes[t - 2], codes[t - 1]) - codes[t]) ** 2))
+    assert score == pytest.approx(np.mean(errors), rel=1e-6)
 
 
 def test_the_first_predictions_do_not_know_the_last_codes(film):

@@ -34,7 +34,8 @@ _SCORED = 12
 for. At nine places of highway.mp4, 32 chose no better, by the errors of the 192 frames that followed."""
 
 _SERVED = 4
-"""How many of these one embedding serves: the next ones know a few codes less than they might, of hundreds."""
+"""How many of these one embedding serves in a window that is long enough to score a part of its codes: the next ones
+know a few codes less than they might, of hundreds."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def walk_forward(
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
     skip = -(-(len(codes) - start) // _SCORED)
+    renewed = skip * (_SERVED if skip > 1 else 1)
     engine = engine_for(device)
     own, atoms = engine.array(codes), engine.array(dictionary)
     moments = WindowMoments.of(own[:start], engine, begins=first[:start])
@@ -111,7 +113,7 @@ def walk_forward(
     errors: dict[int | None, list[Array]] = {}
     for t in range(start, len(codes)):
         within = not (first[t] or first[t - 1])
-        if (t - start) % (_SERVED * skip) == 0:
+        if (t - start) % renewed == 0:
             embedding = embed_window(
                 moments,
                 None if n_components == "auto" else n_components,
