@@ -22,7 +22,7 @@ _ODD = {
     "brain": _COMMON
     | {
         "--atoms": ("4", "0", "x"),
-        "--window": ("9", "0", "99"),
+        "--window": ("16", "9", "0", "99"),
         "--states": ("2", "auto", "0", "99", "x"),
         "--surrogates": ("19", "2", "0", "-1", "x"),
         "--tr": ("2", "0", "-1", "nan", "x"),
@@ -52,7 +52,7 @@ _ODD = {
 }
 _SMALL = {
     "changes": ("--atoms", "4", "--window", "9", "--workers", "1"),
-    "brain": ("--atoms", "4", "--window", "9", "--states", "2", "--surrogates", "19", "--workers", "1"),
+    "brain": ("--atoms", "4", "--window", "16", "--states", "2", "--surrogates", "19", "--workers", "1"),
     "predict": ("--atoms", "4", "--window", "9", "--workers", "1", "--start", "20", "--horizon", "3"),
     "predict-video": ("--size", "16", "--start", "6"),
 }

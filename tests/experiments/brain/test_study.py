@@ -41,6 +41,21 @@ def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
     assert study(path, tr=2.0).tr == 2.0
 
 
+@pytest.mark.parametrize("tr", ["two", 1j, b"2", np.datetime64("2020-01-01"), True])
+def test_a_tr_that_is_no_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
+    path = table(tmp_path / "p.npz", RNG.standard_normal((50, 5)), tr=np.array(tr))
+    with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, no number of seconds; give --tr SECONDS"):
+        study(path)
+    assert study(path, tr=2.0).tr == 2.0
+
+
+def test_a_tr_that_cannot_be_read_is_refused_by_the_name_of_its_file(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, series=RNG.standard_normal((50, 5)), tr=np.array(None, dtype=object))
+    with pytest.raises(FrameSourceError, match=r"the TR in .*p.npz cannot be read: tr holds Python objects"):
+        study(path)
+
+
 def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
     one = table(tmp_path / "one.npz", RNG.standard_normal((50, 5)), tr=0.72)
     other = table(tmp_path / "other.npy", RNG.standard_normal((50, 5)))
@@ -82,6 +97,12 @@ def test_values_that_are_no_numbers_are_refused(tmp_path):
 def test_one_that_is_shorter_than_the_window_is_named():
     with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=96 need 108"):
         BrainSettings().check_lengths(["p1", "p2"], [400, 100])
+
+
+def test_more_states_than_half_a_person_has_volumes_are_refused():
+    with pytest.raises(NotEnoughFramesError, match="b has 40 volumes.* fewer than --states 21; use --states 20 or"):
+        BrainSettings(window=16, n_states=21).check_lengths(["a", "b"], [300, 40])
+    BrainSettings(window=16, n_states=20).check_lengths(["a", "b"], [300, 40])
 
 
 def test_files_that_are_not_there_are_named(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from psmt.archives import Archive, ArchiveError
 from psmt.errors import FrameSourceError
 from psmt.sources import open_series
 from psmt.sources.bold import is_bold, parse_bold
@@ -136,10 +137,17 @@ def _stored_tr(path: Path) -> float | None:
     """The TR that lies beside the series in a ``.npz`` file; None elsewhere."""
     if path.suffix.lower() != ".npz":
         return None
-    with np.load(path, allow_pickle=False) as stored:
-        found = next(
-            (float(stored[name]) for name in ("tr", "TR", "t_r") if name in stored and stored[name].ndim == 0), 0
-        )
+    try:
+        with Archive.open(path) as archive:
+            name = next((name for name in ("tr", "TR", "t_r") if name in archive.names), None)
+            if name is None or archive.layout(name).shape != ():
+                return None
+            stored = archive.read(name)
+    except ArchiveError as error:
+        raise FrameSourceError(f"the TR in {path} cannot be read: {error}; save it again, or give --tr SECONDS") from error
+    if stored.dtype.kind not in "iuf":
+        raise FrameSourceError(f"{path}: {name} is {stored.item()!r}, no number of seconds; give --tr SECONDS")
+    found = float(stored)
     return found if np.isfinite(found) and found > 0 else None
 
 
