@@ -56,6 +56,25 @@ def test_a_tr_that_cannot_be_read_is_refused_by_the_name_of_its_file(tmp_path):
         study(path)
 
 
+def test_two_regions_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "p.csv"
+    for name in ("left", ""):
+        path.write_text(f"{name},right,{name}\n" + "1,2,3\n4,5,7\n" * 20)
+        with pytest.raises(FrameSourceError, match=f"two columns called '{name}'; give each region a name of its own"):
+            study(path)
+
+
+def test_nobody_is_in_a_study_twice_and_everybody_has_a_name(tmp_path):
+    paths = [tmp_path / one / "same" / "p.npy" for one in "ab"]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        table(path, RNG.standard_normal((50, 5)))
+    assert [name for name, _ in find_people(list(map(str, paths))).files] == ["same_p_1", "same_p_2"]
+    with pytest.raises(FrameSourceError, match="p.npy is given twice; give each person once"):
+        find_people([str(paths[0]), str(paths[1]), str(paths[0])])
+    assert len(find_people(["builtin:bold?subjects=2"]).files) == 2
+
+
 def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
     one = table(tmp_path / "one.npz", RNG.standard_normal((50, 5)), tr=0.72)
     other = table(tmp_path / "other.npy", RNG.standard_normal((50, 5)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,9 +78,15 @@ def find_people(specs: Sequence[str]) -> People:
             bids = True
         else:
             people.append((_stem(Path(spec)), Path(spec)))
+    again = next((spec for spec, n in Counter(Path(spec).absolute() for _, spec in people).items() if n > 1), None)
+    if again is not None:
+        # A person who is in both halves would make them agree.
+        raise FrameSourceError(f"{again} is given twice; give each person once")
     if len({name for name, _ in people}) < len(people):
         # Files of one name from several folders.
         people = [(f"{Path(spec).parent.name}_{name}", spec) for name, spec in people]
+    if len({name for name, _ in people}) < len(people):
+        people = [(f"{name}_{k + 1}", spec) for k, (name, spec) in enumerate(people)]
     return People(people, bids)
 
 
@@ -130,6 +137,9 @@ def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Sca
         return replace(scan, values=scan.values[:stop]), None
     series = open_series(spec, stop=stop)
     names = series.feature_names or tuple(f"region {k + 1}" for k in range(series.n_features))
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise FrameSourceError(f"{spec} has two columns called {twice!r}; give each region a name of its own")
     return Scan(series.values, names, parcels.tr or _stored_tr(spec), ()), None
 
 
