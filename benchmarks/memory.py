@@ -77,7 +77,9 @@ def run(command: str, frames: int, limit: float, folder: Path) -> Run:
     series, out, log = folder / "series.npy", folder / "out", folder / "log"
     if "{series}" in COMMANDS[command]:
         walk(frames, series)
-    asked = [part.format(frames=frames, last=frames - 100, middle=frames // 2, series=series) for part in COMMANDS[command]]
+    asked = [
+        part.format(frames=frames, last=frames - 100, middle=frames // 2, series=series) for part in COMMANDS[command]
+    ]
     call = [command, *asked, "--frames", str(frames), "--out", str(out)]
     begin = time.perf_counter()
     with open(log, "wb") as file:
@@ -100,7 +102,13 @@ def recorded(path: Path = RECORD) -> dict[tuple[str, int], Run]:
         return {}
     with open(path, newline="") as file:
         rows = [
-            Run(row["command"], int(row["frames"]), float(row["megabytes"]), float(row["seconds"]), row["ended"] == "yes")
+            Run(
+                row["command"],
+                int(row["frames"]),
+                float(row["megabytes"]),
+                float(row["seconds"]),
+                row["ended"] == "yes",
+            )
             for row in csv.DictReader(file)
         ]
     return {(row.command, row.frames): row for row in rows}

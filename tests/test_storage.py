@@ -303,3 +303,9 @@ def test_other_classes_are_not_confused(film, tmp_path):
     small(Baseline2).fit(film[:100]).save(tmp_path / "m")
     with pytest.raises(ModelFileError, match=r"holds a Baseline2, not a PSMT; use Baseline2.load"):
         PSMT.load(tmp_path / "m")
+
+
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe.psmt")
+    with pytest.raises(ModelFileError, match=r"pipe.psmt is not a saved model.*a pipe or a device"):
+        PSMT.load(tmp_path / "pipe.psmt")

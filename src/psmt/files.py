@@ -24,6 +24,12 @@ _DAY = 86_400.0
 """Seconds."""
 
 
+def never_ends(path: str | os.PathLike[str]) -> bool:
+    """Whether reading may wait or go on for ever: a pipe, a socket or a device, and no file."""
+    path = Path(path)
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def temporary_name(path: Path) -> Path:
     """The name of a file beside `path` that this process writes; `clear_stale` knows whose it is."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")

@@ -154,7 +154,9 @@ def _stored_tr(path: Path) -> float | None:
                 return None
             stored = archive.read(name)
     except ArchiveError as error:
-        raise FrameSourceError(f"the TR in {path} cannot be read: {error}; save it again, or give --tr SECONDS") from error
+        raise FrameSourceError(
+            f"the TR in {path} cannot be read: {error}; save it again, or give --tr SECONDS"
+        ) from error
     if stored.dtype.kind not in "iuf":
         raise FrameSourceError(f"{path}: {name} is {stored.item()!r}, no number of seconds; give --tr SECONDS")
     found = float(stored)
