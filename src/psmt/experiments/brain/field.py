@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -62,6 +63,8 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
     """
     from hmmlearn.hmm import GaussianHMM
 
+    # The likeliest of several starts is taken: that one of them does not converge is no news.
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     joined, lengths = np.concatenate(people), [len(series) for series in people]
     _, vectors = np.linalg.eigh(joined.T @ joined)
     best: tuple[float, list[Ints]] | None = None
