@@ -76,12 +76,7 @@ def test_names_that_are_no_text_and_no_formulas_are_drawn_and_written_as_they_ar
     series = np.random.default_rng(0).standard_normal((60, 3)).cumsum(axis=0)
     path = tmp_path / os.fsdecode(b"\xff\n$x_$.csv")
     np.savetxt(path, series, delimiter=",", header="$x_$,\x1b[31m,plain")
-    assert (
-        main(
-            ["brain", str(path), "--window", "16", "--atoms", "4", "--states", "2", "--workers", "1", "--tr", "2"]
-            + ["--out", str(tmp_path / "out")]
-        )
-        == 0
-    )
+    small = ["--window", "16", "--atoms", "4", "--states", "2", "--workers", "1", "--tr", "2"]
+    assert main(["brain", str(path), *small, "--out", str(tmp_path / "out")]) == 0
     assert b"\\udcff\\n$x_$" in (tmp_path / "out" / "summary.json").read_bytes()
     assert b"\xff\n$x_$" in (tmp_path / "out" / "states.csv").read_bytes()
