@@ -127,18 +127,17 @@ def keep(found: Run, path: Path = RECORD) -> None:
         file.write("\n".join(lines).encode() + b"\n")
 
 
-def shown(found: Run | None) -> str:
-    """A cell of the table."""
+def shown(found: Run | None, before: Run | None = None) -> str:
+    """A cell of the table; what was not run says how long the run `before` took, which is why."""
     if found is None:
-        return "not run"
+        return f"not run: {before.frames:,} took {before.seconds:.0f} s" if before else "not run"
     if not found.ended:
         return f"stopped after {found.seconds:.0f} s, at {found.megabytes:.0f} MB"
     return f"{found.megabytes:.0f} MB"
 
 
-def growth(runs: list[Run | None]) -> str:
+def growth(ended: list[Run]) -> str:
     """Bytes per frame between the last two runs that came to their end, or nothing."""
-    ended = [found for found in runs if found is not None and found.ended]
     if len(ended) < 2:
         return ""
     less, more = ended[-2:]
@@ -151,7 +150,9 @@ def text() -> str:
     rows = []
     for command in COMMANDS:
         row = [runs.get((command, frames)) for frames in FRAMES]
-        rows.append((f"`psmt {command}`", *map(shown, row), growth(row)))
+        done = [found for found in row if found is not None and found.ended]
+        cells = [shown(found, done[-1] if done else None) for found in row]
+        rows.append((f"`psmt {command}`", *cells, growth(done)))
     header = ("command", *(f"{frames:,} frames" for frames in FRAMES), "bytes per frame between the last two")
     return f"{table(header, rows)}\n\n{machine()}"
 
