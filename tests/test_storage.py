@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import stat
 import zipfile
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from psmt import PSMT, SparseCoder
 from psmt.baselines import Baseline1, Baseline2, CopyCode
 from psmt.errors import ModelFileError
+from psmt.files import writing
 
 
 def small(cls=PSMT, **parameters):
@@ -303,3 +305,27 @@ def test_other_classes_are_not_confused(film, tmp_path):
     small(Baseline2).fit(film[:100]).save(tmp_path / "m")
     with pytest.raises(ModelFileError, match=r"holds a Baseline2, not a PSMT; use Baseline2.load"):
         PSMT.load(tmp_path / "m")
+
+
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe.psmt")
+    with pytest.raises(ModelFileError, match=r"pipe.psmt is not a saved model.*a pipe or a device"):
+        PSMT.load(tmp_path / "pipe.psmt")
+
+
+def test_a_file_takes_the_place_of_nothing_but_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, why in ((tmp_path / "pipe", "a device or a pipe"), (tmp_path, "a folder")):
+        with pytest.raises(OSError, match=f"{why}; give the name of a file") as raised, writing(path):
+            pass
+        assert raised.value.filename == str(path)
+    assert os.listdir(tmp_path) == ["pipe"]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["no/such/model", "file/model", "x" * 300])
+def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError) as raised, writing(tmp_path / name):
+        pass
+    assert raised.value.filename == str(tmp_path / name)

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from psmt.files import never_ends
+
 _SUFFIX = ".npy"
 
 _STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
@@ -105,6 +107,8 @@ class Archive:
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
         """Open a file to read arrays from."""
+        if never_ends(path):
+            raise ArchiveError("a pipe or a device, and no file")
         with trouble_named("no archive"):
             file = zipfile.ZipFile(path)
         with file:

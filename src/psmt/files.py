@@ -24,6 +24,12 @@ _DAY = 86_400.0
 """Seconds."""
 
 
+def never_ends(path: str | os.PathLike[str]) -> bool:
+    """Whether reading may wait or go on for ever: a pipe, a socket or a device, and no file."""
+    path = Path(path)
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def temporary_name(path: Path) -> Path:
     """The name of a file beside `path` that this process writes; `clear_stale` knows whose it is."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
@@ -33,9 +39,14 @@ def temporary_name(path: Path) -> Path:
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Binary file under a temporary name, renamed to `path` at the end; removed if anything goes wrong before.
 
-    An earlier file of that name stays until the new one is complete and on disk.
+    An earlier file of that name stays until the new one is complete and on disk. A folder, a device or a pipe of that
+    name is an error: who may, would put a file in the place of ``/dev/null``.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder; give the name of a file", str(path))
+    if never_ends(path):
+        raise FileExistsError(errno.EEXIST, "a device or a pipe; give the name of a file", str(path))
     temporary = temporary_name(path)
     try:
         with open(temporary, "wb") as file:
@@ -44,12 +55,13 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        # What fails in writing does not say where.
-        if error.errno in _FULL and error.filename is None:
+        # What fails in writing does not say where, and what fails in opening names a file that nobody knows.
+        if (error.errno in _FULL and error.filename is None) or error.filename == str(temporary):
             error.filename = str(path)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # not there any more, or never was
+            temporary.unlink()
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:

@@ -71,6 +71,12 @@ def test_a_terminal_that_knows_ascii_alone():
     assert re.fullmatch(r"psmt: error: .*caf\?\.mp4.*\n", done.stderr)
 
 
+def test_help_on_a_screen_of_one_column_comes_to_an_end():
+    done = call("predict", "--help", env={"COLUMNS": "1"})
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) == 20
+
+
 def test_a_name_that_is_no_text_is_told_as_it_is():
     command = [sys.executable.encode(), b"-c", CALL.encode(), b"sweep", b"caf\xe9.mp4"]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)

@@ -22,9 +22,9 @@ _ODD = {
     "brain": _COMMON
     | {
         "--atoms": ("4", "0", "x"),
-        "--window": ("9", "0", "99"),
+        "--window": ("16", "9", "0", "99"),
         "--states": ("2", "auto", "0", "99", "x"),
-        "--surrogates": ("2", "0", "-1", "x"),
+        "--surrogates": ("19", "2", "0", "-1", "x"),
         "--tr": ("2", "0", "-1", "nan", "x"),
         "--high-pass": ("none", "0.01", "9", "-1", "x"),
         "--low-pass": ("0.1", "0", "x"),
@@ -52,7 +52,7 @@ _ODD = {
 }
 _SMALL = {
     "changes": ("--atoms", "4", "--window", "9", "--workers", "1"),
-    "brain": ("--atoms", "4", "--window", "9", "--states", "2", "--surrogates", "2", "--workers", "1"),
+    "brain": ("--atoms", "4", "--window", "16", "--states", "2", "--surrogates", "19", "--workers", "1"),
     "predict": ("--atoms", "4", "--window", "9", "--workers", "1", "--start", "20", "--horizon", "3"),
     "predict-video": ("--size", "16", "--start", "6"),
 }
@@ -97,7 +97,8 @@ def _sources(command: str, rng: np.random.Generator, folder: Path) -> list[str]:
         "npz": lambda: corpus.array("npz", "series"),
         "nii": corpus.scan,
     }
-    several = int(rng.integers(1, 4)) if command == "brain" else 1
+    # Two at the most: three people are halved in three ways, and take three times as long.
+    several = int(rng.integers(1, 3)) if command == "brain" else 1
     kind = list(made)[rng.integers(len(made))]
     return [_file(folder, f"{i}.{kind}", made[kind](), rng) for i in range(several)]
 

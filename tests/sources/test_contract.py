@@ -1,5 +1,7 @@
 """What can be read again and what cannot, and which of it each opener takes."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,16 @@ def test_a_colon_does_not_make_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("take:2.npy", FRAMES)
     assert open_frames("take:2.npy").n_frames == 6
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.mat", "a.tif", "a.mp4"])
+def test_a_pipe_is_refused_where_reading_would_wait_for_ever(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FrameSourceError, match=f"{name} is a pipe or a device, and no file"):
+        open_source(tmp_path / name)
+
+
+def test_a_pipe_among_images_is_named(tmp_path):
+    os.mkfifo(tmp_path / "1.png")
+    with pytest.raises(FrameSourceError, match=r"1.png is a pipe or a device, and no image; remove it"):
+        list(open_source(tmp_path))

@@ -1,9 +1,11 @@
 """Experts, rollouts on record, and what other films teach."""
 
+import weakref
+
 import numpy as np
 import pytest
 
-from psmt.errors import ModelFileError
+from psmt.errors import ModelFileError, NotEnoughFramesError
 from psmt.video import Prior, learn_prior
 from psmt.video.advice import Advice
 from psmt.video.candidates import PLANES, Candidates
@@ -93,6 +95,41 @@ def test_a_damaged_prior_is_refused(tmp_path, taught):
         np.savez(file, **parts | {"match": np.zeros((2, 2), np.float32)})
     with pytest.raises(ModelFileError, match=r"p.psmt is damaged.*match is float32 \(2, 2\), not float32 \(6,"):
         Prior.load(path)
+
+
+@pytest.mark.parametrize("n_frames", [3, 16, 17, 18, 19, 80])
+def test_a_film_that_comes_frame_by_frame_teaches_the_same_and_is_not_held(n_frames):
+    film = np.cumsum(np.random.default_rng(1).standard_normal((n_frames, 24, 24)), axis=0).astype(np.float32)
+    alive = weakref.WeakSet()
+    most = 0
+
+    def frames():
+        nonlocal most
+        for frame in film:
+            held = _Frame(frame)
+            alive.add(held)
+            most = max(most, len(alive))
+            yield held
+            del held
+
+    held, taught = learn_prior([film]), learn_prior([frames()])
+    assert np.array_equal(held.gram, taught.gram)
+    assert np.array_equal(held.match, taught.match)
+    assert most <= 34  # two snippets, the one before and the one that is read
+
+
+class _Frame(np.ndarray):
+    """A frame that a WeakSet can hold."""
+
+    __hash__ = object.__hash__
+
+    def __new__(cls, frame):
+        return frame.copy().view(cls)
+
+
+def test_a_film_too_short_to_learn_from_is_refused():
+    with pytest.raises(NotEnoughFramesError, match="2 frames; at least 3"):
+        learn_prior([iter(np.zeros((2, 24, 24), np.float32))])
 
 
 def test_there_must_be_a_film():

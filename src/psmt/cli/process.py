@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
 from types import FrameType
 from typing import Any, TextIO
 
@@ -27,6 +28,9 @@ class TerminatedError(BaseException):
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a process to end; without a handler nothing would be cleared away."""
 
+NARROWEST = 20
+"""Columns that a screen is taken to have at least: rich never comes to an end with help on one of two."""
+
 
 @contextmanager
 def settled() -> Iterator[None]:
@@ -34,6 +38,8 @@ def settled() -> Iterator[None]:
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
+    if get_terminal_size().columns < NARROWEST:
+        os.environ["COLUMNS"] = str(NARROWEST)
     for number in ENDING:
         # What is ignored, as under nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:

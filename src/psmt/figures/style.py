@@ -47,6 +47,17 @@ class LineStyle:
         }
 
 
+def literal(text: str) -> str:
+    r"""The text as matplotlib draws it letter by letter: dollars make no formula, and what cannot be printed is '?'.
+
+    For names that come from files. A letter that is no UTF-8 would end the drawing, and so would half a formula.
+
+    >>> print(literal("\a costs $1"), literal("$x_$"))
+    ? costs \$1 \$x_\$
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text).replace("$", r"\$")
+
+
 def style_axes(axes: Axes, *, grid: bool = True) -> None:
     """Open frame, quiet ticks, horizontal rules behind the data."""
     for side in ("top", "right"):

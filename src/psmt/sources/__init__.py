@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.errors import FrameSourceError, MissingSourceError
+from psmt.files import never_ends
 from psmt.sources.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.sources.bold import BOLD, BoldSimulation
 from psmt.sources.contract import (
@@ -136,6 +137,11 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         spec = Path(source)
         if not spec.exists():
             raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
+        if never_ends(spec):
+            raise FrameSourceError(
+                f"{spec} is a pipe or a device, and no file: nobody can read it twice; copy what comes into a file, or "
+                "give camera:0 or an address"
+            )
     opener = _opener(spec)
     if opener is None:
         raise TypeError(

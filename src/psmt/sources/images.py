@@ -17,6 +17,7 @@ from PIL import Image
 
 from psmt.archives import trouble_named
 from psmt.errors import FrameSourceError
+from psmt.files import never_ends
 from psmt.sources.contract import IndexedFilm, Opener, file_checksum, has_suffix
 from psmt.sources.pixels import Frame, channels, scaled
 
@@ -145,6 +146,8 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
     """Give the image in a file, not yet decoded."""
+    if never_ends(file):
+        raise FrameSourceError(f"{file} is a pipe or a device, and no image; remove it")
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:

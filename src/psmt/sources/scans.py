@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.archives import trouble_named
 from psmt.errors import FrameSourceError
+from psmt.files import never_ends
 from psmt.types import Array
 
 __all__ = ["STRATEGIES", "Parcels", "Scan", "find_scans", "is_scan", "read_scan"]
 
 STRATEGIES = ("simple", "compcor", "ica_aroma", "scrubbing")
 """Confounds of fMRIPrep by name, see `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
+
+_STRETCH = 1_032
+"""Bytes that one byte of a packed file can become at the most: deflate goes no further."""
 
 MOST_FEATURES = 2_000
 """Regions or voxels that a person may have: what is compared solves for matrices of this size."""
@@ -86,17 +93,19 @@ def find_scans(folder: Path) -> dict[str, Path]:
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
     """The series of one scan: regions of an atlas, or voxels of a mask."""
-    try:
-        import nibabel
-        import nilearn.image
-    except ImportError as error:
+    if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
             f"{path} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
-        ) from error
-    try:
-        image: Any = nibabel.load(path)
-    except (OSError, nibabel.filebasedimages.ImageFileError) as error:
-        raise FrameSourceError(f"{path} cannot be read as NIfTI: {error}") from error
+        )
+    # Damage shows wherever nibabel and nilearn come upon it, in errors of all kinds.
+    with trouble_named(f"{path} cannot be read as a scan", FrameSourceError):
+        return _read(path, parcels)
+
+
+def _read(path: Path, parcels: Parcels) -> Scan:
+    import nilearn.image
+
+    image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{path} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
     tr = parcels.tr or _repetition_time(image)
@@ -128,6 +137,26 @@ def read_scan(path: Path, parcels: Parcels) -> Scan:
     return Scan(np.asarray(values, dtype=np.float64), regions, tr, tuple(remarks))
 
 
+def load_image(path: Path) -> Any:
+    """The NIfTI image in a file, not yet read, which can hold as much as its header says."""
+    import nibabel
+
+    if not path.exists():
+        raise FrameSourceError(f"{path} does not exist; give a NIfTI image")
+    if never_ends(path):
+        raise FrameSourceError(f"{path} is a pipe or a device, and no NIfTI file")
+    with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
+        image: Any = nibabel.load(path)
+        said = prod(image.shape) * image.header.get_data_dtype().itemsize
+    most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
+    if said > most:
+        raise FrameSourceError(
+            f"{path} says that it is {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
+            f"{most:,} of it; copy it again"
+        )
+    return image
+
+
 def _repetition_time(image: Any) -> float | None:
     """Seconds from volume to volume, as the header says; None where it does not."""
     tr = float(image.header.get_zooms()[3])
@@ -154,14 +183,12 @@ def _without_nan(image: Any) -> NDArray[np.float32]:
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
     """The masker of nilearn that is asked for, and the names of an atlas's regions."""
-    import nibabel
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
-        return NiftiMasker(mask_img=str(parcels.mask) if parcels.mask else None, mask_strategy="epi", **how), []
-    if not parcels.atlas.exists():
-        raise FrameSourceError(f"atlas {parcels.atlas} does not exist; give a NIfTI image of labels or maps")
-    atlas: Any = nibabel.load(parcels.atlas)
+        mask = load_image(parcels.mask) if parcels.mask else None
+        return NiftiMasker(mask_img=mask, mask_strategy="epi", **how), []
+    atlas = load_image(parcels.atlas)
     if len(atlas.shape) == 4:
         return NiftiMapsMasker(atlas, mask_img=finite, **how), [f"map {k + 1}" for k in range(atlas.shape[3])]
     labels = np.unique(np.asanyarray(atlas.dataobj))
@@ -208,7 +235,13 @@ def _table(path: Path) -> Array:
         raise FrameSourceError(
             f"confounds {str(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"
         )
-    table = np.genfromtxt(path, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
+    if never_ends(path):
+        raise FrameSourceError(f"confounds {path} is a pipe or a device, and no table")
+    with trouble_named(f"confounds {path} cannot be read as a table", FrameSourceError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty one is told below
+        table = np.genfromtxt(path, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
+    if len(table) < 2:
+        raise FrameSourceError(f"confounds {path} has {len(table)} lines of numbers; there is one for each volume")
     table[0] = np.where(np.isnan(table[0]), table[1], table[0])
     if np.isnan(table).any():
         raise FrameSourceError(f"{path} has values that are no numbers beyond the first line; fill or remove them")

@@ -6,10 +6,11 @@ all films, and is not what it is later: the phases of one step are noisy, and ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import as_file, files
+from itertools import islice, pairwise
 from os import PathLike
 from typing import Self
 
@@ -124,25 +125,25 @@ def default_prior() -> Prior:
         return Prior.load(path)
 
 
-def learn_prior(films: Iterable[Levels]) -> Prior:
-    """Return what films (time, height, width), as few or as many as there are, have in common.
+def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
+    """Return what films, as few or as many as there are, have in common: arrays, or frames (height, width) in a row.
 
-    Each is cut into snippets of 16 frames, and every frame of every film counts the same, however lively it is.
+    Each is cut into snippets of 16 frames, and every frame of every film counts the same, however lively it is. No more
+    than two snippets are held at a time.
     """
     gram, match, n_frames = None, None, np.zeros(len(STAGES))
     names: tuple[str, ...] = ()
     for film in films:
-        past = check_film(film, minimum=3)
-        grid, candidates = Grid(past.shape[1:]), Candidates(past.shape[1:], PLANES)
-        names = candidates.names
-        if gram is None or match is None:
-            gram = np.zeros((len(STAGES), len(names), len(names)))
-            match = np.zeros((len(STAGES), len(names)))
-        for first in range(0, len(past) - 2, SNIPPET):
-            scene = candidates.start(past[first])
-            for now, after in zip(
-                past[first + 1 : first + SNIPPET], past[first + 2 : first + SNIPPET + 1], strict=False
-            ):
+        grid = candidates = None
+        for snippet in _snippets(film):
+            if grid is None or candidates is None:
+                grid, candidates = Grid(snippet.shape[1:]), Candidates(snippet.shape[1:], PLANES)
+                names = candidates.names
+            if gram is None or match is None:
+                gram = np.zeros((len(STAGES), len(names), len(names)))
+                match = np.zeros((len(STAGES), len(names)))
+            scene = candidates.start(snippet[0])
+            for now, after in pairwise(snippet[1:]):
                 scene, _, seen = candidates.see(scene, now)
                 energy = max(float(np.mean((now - scene.previous) ** 2)), float(np.mean((after - now) ** 2)))
                 if energy == 0:
@@ -159,6 +160,17 @@ def learn_prior(films: Iterable[Levels]) -> Prior:
     # A product of a matrix with itself is symmetric but for its rounding.
     gram = (gram + gram.swapaxes(1, 2)) / (2 * count[..., None])
     return Prior(names, gram.astype(np.float32), (match / count).astype(np.float32))
+
+
+def _snippets(film: Iterable[Levels]) -> Iterator[Levels]:
+    """Yield pieces (3 to 17, height, width) of a film: 16 frames, and the one that comes after them."""
+    frames = iter(film)
+    begun = list(islice(frames, SNIPPET + 1))
+    yield check_film(begun, minimum=3)
+    while len(begun) > SNIPPET:
+        begun = [begun[-1], *islice(frames, SNIPPET)]
+        if len(begun) > 2:
+            yield check_film(begun, minimum=3)
 
 
 def _stage(age: int) -> int:

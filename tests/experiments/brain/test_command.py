@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -66,3 +68,15 @@ def test_a_short_series_is_one_line(tmp_path, capsys):
     np.savez(tmp_path / "short.npz", series=np.random.default_rng(0).standard_normal((100, 5)), tr=2.0)
     assert main(["brain", str(tmp_path / "short.npz"), "--workers", "1", "--out", str(tmp_path / "out")]) == 2
     assert "short has 100 volumes, but two windows of --window 96 need 108" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_no_text_and_no_formulas_are_drawn_and_written_as_they_are(tmp_path):
+    series = np.random.default_rng(0).standard_normal((60, 3)).cumsum(axis=0)
+    path = tmp_path / os.fsdecode(b"\xff\n$x_$.csv")
+    np.savetxt(path, series, delimiter=",", header="$x_$,\x1b[31m,plain")
+    small = ["--window", "16", "--atoms", "4", "--states", "2", "--workers", "1", "--tr", "2"]
+    assert main(["brain", str(path), *small, "--out", str(tmp_path / "out")]) == 0
+    assert b"\\udcff\\n$x_$" in (tmp_path / "out" / "summary.json").read_bytes()
+    assert b"\xff\n$x_$" in (tmp_path / "out" / "states.csv").read_bytes()

@@ -1,10 +1,12 @@
 """Halves, surrogates, rivals and components: against what must come out."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from psmt.experiments.brain.components import follow_components, lasting
-from psmt.experiments.brain.field import DynamicModes, hmm_states, window_states
+from psmt.experiments.brain.field import DynamicModes, _windows, hmm_states, window_states
 from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
 from psmt.experiments.brain.prediction import METHODS, predict_person
 from psmt.experiments.brain.ridge import DirectRidge
@@ -49,6 +51,30 @@ def test_sliding_windows_find_correlations_that_switch():
     (found,) = window_states([series], 2, length=40)
     agree = np.mean(found == truth)
     assert max(agree, 1 - agree) > 0.85
+
+
+def test_a_volume_has_the_state_of_the_nearest_window():
+    series = np.random.default_rng(0).standard_normal((203, 4))
+    for length in (8, 9, 22, 150):
+        _, middles = _windows(series, length)
+        # As many states as windows: each window is one of its own.
+        (found,) = window_states([series], len(middles), length=length)
+        nearest = np.abs(np.arange(203)[:, None] - middles).argmin(axis=1)
+        assert len(set(zip(found.tolist(), nearest.tolist(), strict=True))) == len(middles)
+
+
+def test_fewer_windows_than_states_give_fewer_states():
+    (found,) = window_states([np.random.default_rng(0).standard_normal((30, 4))], 5, length=60)
+    assert found.tolist() == [0] * 30
+
+
+def test_windows_take_no_memory_with_the_square_of_the_length():
+    series = np.random.default_rng(0).standard_normal((10_000, 2))
+    tracemalloc.start()
+    window_states([series], 2, length=8)  # 5,000 windows: 0.4 GB of distances from all volumes
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50 * series.nbytes
 
 
 def test_state_patterns_leave_out_what_all_volumes_share():

@@ -1,5 +1,7 @@
 """States against a known truth, and against plain counts."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -103,6 +105,22 @@ def test_drifts_go_and_what_switches_stays():
     left = cleaned(np.column_stack([5.0 * drift + wave, wave]) + 9_000.0, 2.0, 0.0025)
     assert np.abs(left[:, 0] - left[:, 1]).max() < 0.3
     assert np.allclose(left.std(axis=0), 1.0)
+
+
+def test_drifts_are_those_of_a_regression_on_slow_cosines():
+    values = np.random.default_rng(0).standard_normal((101, 3)) + 50.0
+    cosines = np.cos(np.pi * np.arange(11) * (np.arange(101)[:, None] + 0.5) / 101)  # 2 * 101 * 2 s * 0.025 Hz = 10.1
+    rest = values - cosines @ np.linalg.lstsq(cosines, values, rcond=None)[0]
+    assert np.allclose(cleaned(values, 2.0, 0.025), rest / rest.std(axis=0))
+
+
+def test_drifts_take_no_memory_with_the_square_of_the_length():
+    values = np.random.default_rng(0).standard_normal((60_000, 2))
+    tracemalloc.start()
+    cleaned(values, 2.0, 0.0025)  # 600 slow cosines: 288 MB of them
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * values.nbytes
 
 
 def test_dwell_times_and_transitions_are_counts():

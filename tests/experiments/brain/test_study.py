@@ -1,5 +1,7 @@
 """From files to people: what is read, what is left out, and what is refused with a sentence."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,40 @@ def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
     path = table(tmp_path / "p.npy", RNG.standard_normal((50, 5)))
     assert "no TR is known" in study(path).remarks[0]
     assert study(path, tr=2.0).tr == 2.0
+
+
+@pytest.mark.parametrize("tr", ["two", 1j, b"2", np.datetime64("2020-01-01"), True])
+def test_a_tr_that_is_no_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
+    path = table(tmp_path / "p.npz", RNG.standard_normal((50, 5)), tr=np.array(tr))
+    with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, no number of seconds; give --tr SECONDS"):
+        study(path)
+    assert study(path, tr=2.0).tr == 2.0
+
+
+def test_a_tr_that_cannot_be_read_is_refused_by_the_name_of_its_file(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, series=RNG.standard_normal((50, 5)), tr=np.array(None, dtype=object))
+    with pytest.raises(FrameSourceError, match=r"the TR in .*p.npz cannot be read: tr holds Python objects"):
+        study(path)
+
+
+def test_two_regions_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "p.csv"
+    for name in ("left", ""):
+        path.write_text(f"{name},right,{name}\n" + "1,2,3\n4,5,7\n" * 20)
+        with pytest.raises(FrameSourceError, match=rf"two columns called '{name}'; give each region a name of its own"):
+            study(path)
+
+
+def test_nobody_is_in_a_study_twice_and_everybody_has_a_name(tmp_path):
+    paths = [tmp_path / one / "same" / "p.npy" for one in "ab"]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        table(path, RNG.standard_normal((50, 5)))
+    assert [name for name, _ in find_people(list(map(str, paths))).files] == ["same_p_1", "same_p_2"]
+    with pytest.raises(FrameSourceError, match=r"p.npy is given twice; give each person once"):
+        find_people([str(paths[0]), str(paths[1]), str(paths[0])])
+    assert len(find_people(["builtin:bold?subjects=2"]).files) == 2
 
 
 def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
@@ -82,6 +118,12 @@ def test_values_that_are_no_numbers_are_refused(tmp_path):
 def test_one_that_is_shorter_than_the_window_is_named():
     with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=96 need 108"):
         BrainSettings().check_lengths(["p1", "p2"], [400, 100])
+
+
+def test_more_states_than_half_a_person_has_volumes_are_refused():
+    with pytest.raises(NotEnoughFramesError, match=r"b has 40 volumes.* fewer than --states 21; use --states 20 or"):
+        BrainSettings(window=16, n_states=21).check_lengths(["a", "b"], [300, 40])
+    BrainSettings(window=16, n_states=20).check_lengths(["a", "b"], [300, 40])
 
 
 def test_files_that_are_not_there_are_named(tmp_path):
@@ -192,6 +234,41 @@ def test_what_is_no_scan_is_named(nibabel, tmp_path):
     _, atlas, _ = scan(nibabel, tmp_path / "sub.nii.gz")
     with pytest.raises(FrameSourceError, match="a scan is 4-D"):
         study(atlas)
+    os.mkfifo(tmp_path / "pipe.nii")
+    with pytest.raises(FrameSourceError, match=r"pipe.nii is a pipe or a device"):
+        study(tmp_path / "pipe.nii")
+
+
+def test_a_scan_is_as_large_as_its_file_allows(nibabel, tmp_path):
+    path, _, _ = scan(nibabel, tmp_path / "sub.nii")
+    content = bytearray(path.read_bytes())
+    content[42:50] = np.array([20_000, 20_000, 20_000, 3], np.int16).tobytes()  # dim[1:5] of the header
+    (tmp_path / "vast.nii").write_bytes(content)
+    with pytest.raises(FrameSourceError, match=r"vast.nii says that it is .*but the file cannot hold more than"):
+        study(tmp_path / "vast.nii")
+    with pytest.raises(FrameSourceError, match=r"vast.nii says that it is"):
+        study(path, atlas=tmp_path / "vast.nii")
+
+
+@pytest.mark.parametrize("part", ["atlas", "mask"])
+def test_what_is_no_atlas_or_mask_is_named(nibabel, tmp_path, part):
+    path, _, _ = scan(nibabel, tmp_path / "sub.nii")
+    (tmp_path / "odd.nii").write_bytes(b"nothing")
+    with pytest.raises(FrameSourceError, match=r"odd.nii cannot be read as NIfTI"):
+        study(path, **{part: tmp_path / "odd.nii"})
+    with pytest.raises(FrameSourceError, match=r"none.nii does not exist"):
+        study(path, **{part: tmp_path / "none.nii"})
+
+
+@pytest.mark.parametrize(
+    "content, why", [(b"x,y\n", "has 0 lines"), (b"x\n1\n1,2\n", "cannot be read"), (b"\xff\xfe\0", ".")]
+)
+def test_confounds_that_are_no_table_are_named_in_one_line(nibabel, tmp_path, content, why):
+    path, atlas, _ = scan(nibabel, tmp_path / "sub.nii")
+    (tmp_path / "odd.csv").write_bytes(content)
+    with pytest.raises(FrameSourceError, match=f"confounds .*odd.csv.*{why}") as raised:
+        study(path, atlas=atlas, confounds=str(tmp_path / "odd.csv"))
+    assert "\n" not in str(raised.value)
 
 
 def test_a_bids_folder_gives_people_and_confounds(nibabel, tmp_path):

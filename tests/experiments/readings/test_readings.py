@@ -148,6 +148,15 @@ def test_what_the_window_did_not_show_is_not_known_after_it():
     assert codes[40:, 3].max() > 1
 
 
+def test_a_film_that_stands_still_is_told(film):
+    given = {"window": 20, "alpha": 0.1, "n_components": 4, "centred": True, "half_stencils": False, "rank_tol": 1e-3}
+    still = np.repeat(film[:1], 24, axis=0)
+    with pytest.raises(ValueError, match=r"the 20 codes of a window never change.*use a livelier film"):
+        predict_start(
+            patches=still, dictionary=film[:6] / np.linalg.norm(film[:6], axis=1)[:, None], lam=(0.1,), **given
+        )
+
+
 LETTER = {"rank_tol": 0.0, "on_cut": "ignore", **Departures.literal().recovery}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,7 +75,9 @@ def follow_components(labels: Ints) -> list[Step]:
         groups.sort(key=lambda group: (-len(group), min(group)))
         parents = [[number for number, old in before.items() if _alike(old, group)] for group in groups]
         children = {number: sum(number in own for own in parents) for number in before}
-        steps = [_ended(step) if step.window == window - 1 and not children[step.component] else step for step in steps]
+        for k in range(len(steps) - len(before), len(steps)):
+            if not children[steps[k].component]:
+                steps[k] = replace(steps[k], ends=True)
         now: dict[int, frozenset[int]] = {}
         for group, own in zip(groups, parents, strict=True):
             free = [number for number in own if number not in now]
@@ -106,10 +108,6 @@ def _event(n_parents: int, n_siblings: int, returned: bool, window: int) -> str:
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
     shared = len(one & other)
     return shared >= 2 and shared >= ALIKE * min(len(one), len(other))
-
-
-def _ended(step: Step) -> Step:
-    return Step(step.window, step.component, step.size, step.event, ends=True)
 
 
 def lasting(steps: Sequence[Step], n_windows_apart: int) -> tuple[set[int], set[int]]:

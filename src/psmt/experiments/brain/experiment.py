@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -15,6 +14,7 @@ from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.contract import Experiment
+from psmt.experiments.record import to_json
 from psmt.figures import png
 from psmt.report import render, to_csv
 
@@ -38,7 +38,7 @@ def _page(result: BrainResult) -> bytes:
 
 def _summary(result: BrainResult) -> bytes:
     claims = {claim.key: claim.summary() for claim in brain_claims(result)}
-    return json.dumps(result.summary() | {"claims": claims}, indent=2, ensure_ascii=False).encode() + b"\n"
+    return to_json(result.summary() | {"claims": claims})
 
 
 EXPERIMENT = Experiment[BrainSettings, BrainResult](

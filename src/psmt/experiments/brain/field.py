@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -19,13 +20,15 @@ WINDOWS_PER_LENGTH = 4
 def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> list[Ints]:
     """States (time,) of each person (time, n_regions): k-means of the correlations in sliding windows.
 
-    A volume has the state of the window whose middle is nearest.
+    A volume has the state of the window whose middle is nearest. There are no more states than windows.
     """
     correlations, middles = zip(*(_windows(series, min(length, len(series))) for series in people), strict=True)
-    labels = KMeans(n_states, n_init=4, random_state=seed).fit_predict(np.concatenate(correlations))
+    joined = np.concatenate(correlations)
+    labels = KMeans(min(n_states, len(joined)), n_init=4, random_state=seed).fit_predict(joined)
     states, first = [], 0
     for series, own in zip(people, middles, strict=True):
-        nearest = np.abs(np.arange(len(series))[:, None] - own).argmin(axis=1)
+        # Midway from one middle to the next: all distances at once would take memory with the square of the length.
+        nearest = np.searchsorted(0.5 * (own[:-1] + own[1:]), np.arange(len(series)))
         states.append(labels[first : first + len(own)][nearest].astype(np.int64))
         first += len(own)
     return states
@@ -60,6 +63,8 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
     """
     from hmmlearn.hmm import GaussianHMM
 
+    # The likeliest of several starts is taken: that one of them does not converge is no news.
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     joined, lengths = np.concatenate(people), [len(series) for series in people]
     _, vectors = np.linalg.eigh(joined.T @ joined)
     best: tuple[float, list[Ints]] | None = None

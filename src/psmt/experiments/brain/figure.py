@@ -16,7 +16,7 @@ from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.surrogates import SURROGATES
 from psmt.figures.panels import WIDTH, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
+from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, literal, style_axes
 from psmt.types import Array
 
 SHOWN_ATOMS = 24
@@ -58,7 +58,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     axes.set_xlabel("atom (pattern of co-activation)", fontsize=TEXT, color=INK)
     every = max(1, len(result.study.regions) // 20)
     ticks = np.arange(0, len(result.study.regions), every)
-    axes.set_yticks(ticks, [result.study.regions[k] for k in ticks], fontsize=SMALL - 1.5)
+    axes.set_yticks(ticks, [literal(result.study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
     bar = figure.colorbar(image, cax=panel(figure, WIDTH - 1.0, 0.75 + rows * each, 0.15, chart - 0.3))
     bar.ax.tick_params(labelsize=SMALL - 1)
     bar.set_label("weight of the region", fontsize=SMALL)
@@ -121,7 +121,7 @@ def components_figure(result: BrainResult) -> Figure:
         axes.set_xlim(0, max(result.study.lengths[i] for i in people) * result.seconds)
         style_axes(axes)
         axes.annotate(
-            result.study.subjects[k].name,
+            literal(result.study.subjects[k].name),
             (0, 0.5),
             (-75, 0),
             xycoords="axes fraction",
@@ -169,7 +169,7 @@ def states_figure(result: BrainResult) -> Figure:
             extent=(0, len(result.states[k]) * result.seconds, 0, 1),
         )
         axes.set_xlim(0, longest * result.seconds)
-        axes.set_yticks([0.5], [result.study.subjects[k].name], fontsize=SMALL)
+        axes.set_yticks([0.5], [literal(result.study.subjects[k].name)], fontsize=SMALL)
         for side in axes.spines.values():
             side.set_visible(False)
         axes.tick_params(length=0, labelcolor=INK)
@@ -227,7 +227,7 @@ def _draw_patterns(axes: Axes, figure: Figure, result: BrainResult) -> None:
     axes.set_yticks(range(result.n_states), [f"state {k + 1}" for k in range(result.n_states)], fontsize=SMALL)
     every = max(1, len(result.study.regions) // 10)
     ticks = np.arange(0, len(result.study.regions), every)
-    axes.set_xticks(ticks, [result.study.regions[k] for k in ticks], fontsize=SMALL - 1)
+    axes.set_xticks(ticks, [literal(result.study.regions[k]) for k in ticks], fontsize=SMALL - 1)
     box = axes.get_position()
     bar = figure.colorbar(image, cax=figure.add_axes((box.x1 + 0.012, box.y0, 0.012, box.height)))
     bar.ax.tick_params(labelsize=SMALL - 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dct, idct
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
@@ -37,9 +38,10 @@ def cleaned(values: Array, tr: float | None, high_pass: float | None) -> Array:
     count = 0
     if high_pass is not None:
         count = int(2 * n * (high_pass * tr if tr is not None else 1.0 / VOLUMES_OF_DRIFT))
-    time = (np.arange(n) + 0.5) / n
-    slow, _ = np.linalg.qr(np.cos(np.pi * np.arange(min(count, n - 2) + 1) * time[:, None]))
-    rest = values - slow @ (slow.T @ values)
+    # The transform, not a regression on its cosines: those take memory with the square of the length.
+    shares = dct(values, axis=0, norm="ortho")
+    shares[: min(count, n - 2) + 1] = 0.0
+    rest = idct(shares, axis=0, norm="ortho", overwrite_x=True)
     spread = rest.std(axis=0)
     standardised: Array = np.divide(rest, spread, out=np.zeros_like(rest), where=spread > 1e-12 * np.abs(values).max())
     return standardised

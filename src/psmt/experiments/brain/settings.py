@@ -90,8 +90,13 @@ class BrainSettings:
         return max(1, self.window // PATHS)
 
     def check_lengths(self, names: Sequence[str], lengths: Sequence[int]) -> None:
-        """Raise unless each person's series has two windows."""
+        """Raise unless each person's series has two windows, and each half of it a volume per state."""
         for name, length in zip(names, lengths, strict=True):
+            if self.n_states != "auto" and self.n_states > length // 2:
+                raise NotEnoughFramesError(
+                    f"{name} has {length} volumes, and half of them are fewer than --states {self.n_states}; "
+                    f"use --states {length // 2} or less"
+                )
             if length < self.window + self.step:
                 raise NotEnoughFramesError(
                     f"{name} has {length} volumes, but two windows of window={self.window} need "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from psmt.archives import Archive, ArchiveError
 from psmt.errors import FrameSourceError
 from psmt.sources import open_series
 from psmt.sources.bold import is_bold, parse_bold
@@ -76,9 +78,15 @@ def find_people(specs: Sequence[str]) -> People:
             bids = True
         else:
             people.append((_stem(Path(spec)), Path(spec)))
+    again = next((spec for spec, n in Counter(Path(spec).absolute() for _, spec in people).items() if n > 1), None)
+    if again is not None:
+        # A person who is in both halves would make them agree.
+        raise FrameSourceError(f"{again} is given twice; give each person once")
     if len({name for name, _ in people}) < len(people):
         # Files of one name from several folders.
         people = [(f"{Path(spec).parent.name}_{name}", spec) for name, spec in people]
+    if len({name for name, _ in people}) < len(people):
+        people = [(f"{name}_{k + 1}", spec) for k, (name, spec) in enumerate(people)]
     return People(people, bids)
 
 
@@ -129,6 +137,9 @@ def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Sca
         return replace(scan, values=scan.values[:stop]), None
     series = open_series(spec, stop=stop)
     names = series.feature_names or tuple(f"region {k + 1}" for k in range(series.n_features))
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise FrameSourceError(f"{spec} has two columns called {twice!r}; give each region a name of its own")
     return Scan(series.values, names, parcels.tr or _stored_tr(spec), ()), None
 
 
@@ -136,10 +147,19 @@ def _stored_tr(path: Path) -> float | None:
     """The TR that lies beside the series in a ``.npz`` file; None elsewhere."""
     if path.suffix.lower() != ".npz":
         return None
-    with np.load(path, allow_pickle=False) as stored:
-        found = next(
-            (float(stored[name]) for name in ("tr", "TR", "t_r") if name in stored and stored[name].ndim == 0), 0
-        )
+    try:
+        with Archive.open(path) as archive:
+            name = next((name for name in ("tr", "TR", "t_r") if name in archive.names), None)
+            if name is None or archive.layout(name).shape != ():
+                return None
+            stored = archive.read(name)
+    except ArchiveError as error:
+        raise FrameSourceError(
+            f"the TR in {path} cannot be read: {error}; save it again, or give --tr SECONDS"
+        ) from error
+    if stored.dtype.kind not in "iuf":
+        raise FrameSourceError(f"{path}: {name} is {stored.item()!r}, no number of seconds; give --tr SECONDS")
+    found = float(stored)
     return found if np.isfinite(found) and found > 0 else None
 
 

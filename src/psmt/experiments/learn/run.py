@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from psmt.experiments.learn.films import built_in_films
 from psmt.sources import open_frames
 from psmt.types import Levels
@@ -21,8 +19,8 @@ def learn_from(films: Sequence[str], out: Path, *, size: int, frames: int) -> Pr
     return prior
 
 
-def _read(films: Sequence[str], size: int, frames: int) -> Iterator[Levels]:
-    """Yield the films one by one (time, height, width), so that only one is held at a time."""
+def _read(films: Sequence[str], size: int, frames: int) -> Iterator[Iterator[Levels]]:
+    """Yield the films one by one, each as its frames (height, width): none is held, however long it is."""
     reader = FrameReader(size)
     for spec in films:
-        yield np.stack([frame.luma for frame in islice(reader.read(open_frames(spec, stop=frames)), frames)])
+        yield (frame.luma for frame in islice(reader.read(open_frames(spec, stop=frames)), frames))

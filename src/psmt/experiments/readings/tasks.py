@@ -86,7 +86,13 @@ def predict_start(
     estimates = coder.inverse_transform(coder.transform(delayed))
     how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
     if n_components is not None:
-        n_components = min(n_components, len(embed_window(WindowMoments.of(codes), None, **how)))
+        rank = len(embed_window(WindowMoments.of(codes), None, **how))
+        if not rank:
+            raise ValueError(
+                f"the {window} codes of a window never change, so there is no embedding; use a livelier film, or a "
+                "larger window"
+            )
+        n_components = min(n_components, rank)
     given = how | recovery | {"window": window, "n_components": n_components, "coder": coder, "device": device}
     # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
     still = {
