@@ -18,6 +18,8 @@ import grimp
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
+from psmt.figures.style import png
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "psmt"
 INK, QUIET, LINE, ACCENT = "#1b1f24", "#6a737d", "#d5dae0", "#0072b2"
@@ -84,7 +86,7 @@ def main() -> None:
                 alpha=0.45,
             )
         )
-    figure.savefig(Path(__file__).with_suffix(".png"), dpi=150, facecolor="white")
+    Path(__file__).with_suffix(".png").write_bytes(png(figure))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from psmt.experiments.brain.halves import MEASURES, METHODS
 from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.surrogates import SURROGATES
+from psmt.figures.dark import ON_PAPER
 from psmt.figures.panels import WIDTH, heading, panel
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
 from psmt.types import Array
@@ -65,7 +66,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     for k, (atom, picture) in enumerate(glass):
         row, column = divmod(k, 2)
         own = panel(figure, 0.2 + column * WIDTH / 2, (rows - 1 - row) * each + 0.05, WIDTH / 2 - 0.4, each - 0.25)
-        own.imshow(picture)
+        own.imshow(picture, gid=ON_PAPER)
         own.axis("off")
         own.set_title(f"atom {atom + 1}", fontsize=SMALL, color=INK, loc="left", pad=1)
     return figure
