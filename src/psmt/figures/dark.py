@@ -1,8 +1,8 @@
 """Figures for a dark page: ink and paper change places, pictures stay as they are.
 
 A frame or an atom with black and white exchanged would be another picture. So `png` writes down where the pictures lie,
-in the file itself, and whoever has the file can make the dark one. A table that is shown in colours (weights, ratios) is
-no picture: its white says "nothing" and is the colour of the page.
+in the file itself, and whoever has the file can make the dark one. A table in colours (weights, ratios) is no picture:
+its white says "nothing", and is the colour of the page.
 """
 
 from __future__ import annotations
@@ -62,9 +62,14 @@ def with_places(places: list[tuple[int, int, int, int]]) -> PngInfo:
     return info
 
 
+def is_figure(png: bytes) -> bool:
+    """Whether a PNG file says what in it is a picture: it was written by `png`, and is no photograph."""
+    return PLACES.encode() in png
+
+
 def darkened(png: bytes) -> bytes | None:
-    """The PNG file of a figure for a dark page; None where it does not say what in it is a picture."""
-    if PLACES.encode() not in png:
+    """The PNG file of a figure for a dark page; None for a photograph, which looks the same on any page."""
+    if not is_figure(png):
         return None
     light = Image.open(BytesIO(png))
     indices = np.asarray(light).copy()

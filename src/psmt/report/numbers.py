@@ -14,6 +14,15 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
+def plus(number: str) -> str:
+    """A number that is a gain or a loss, with its sign.
+
+    >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
+    ('+0.17', '−0.17', '−3')
+    """
+    return number.replace("-", "−") if number[0] in "-−" else f"+{number}"
+
+
 def error(value: float) -> str:
     """An error in three digits.
 
