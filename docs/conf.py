@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 10,
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib",),
+    "capture_repr": (),
     "image_scrapers": ("dark_pictures.save_figures",),
 }
 

@@ -51,7 +51,8 @@ def pair_pictures(app: Sphinx, _page: str, _template: str, context: dict[str, An
         if not _write_dark(app, name, target):
             return tag[0]
         dark = re.sub(r'\bsrcset="[^"]*"', "", tag[0]).replace(f"/{name}", f"/{target.name}")
-        return _with_class(tag[0], "only-light") + _with_class(dark, "only-dark")
+        pair = _with_class(tag[0], "only-light") + _with_class(dark, "only-dark")
+        return pair if name.endswith("_thumb.png") else f'<span class="figure">{pair}</span>'
 
     if "body" in context:
         context["body"] = _IMAGE.sub(paired, context["body"])

@@ -24,6 +24,9 @@ _NAMES = {
     "foretold": "gain in log-likelihood",
 }
 
+_RIVALS = {"ridge": "ridge", "dmd": "dynamic modes", "copy": "copying", "mean": "the mean"}
+"""Short names, for badges."""
+
 
 class Line(NamedTuple):
     """One comparison behind a claim."""
@@ -60,7 +63,7 @@ def predicts_better(result: BrainResult, rivals: Sequence[str], key: str, text: 
             change = mean_interval(own[:, h] - np.log(result.errors[:, names.index(rival), h]))
             times, low, high = (ratio(float(np.exp(value))) for value in change)
             said = f"{h + 1} ahead: {times} times the error of {PREDICTORS[rival]} ({low} to {high})"
-            size = f"{times} × the error of {PREDICTORS[rival]}, {h + 1} ahead"
+            size = f"{times} × the error of {_RIVALS[rival]}, {h + 1} ahead"
             lines.append(Line(judged(change, margin=TIE), said, -change.mean, size))
     means = result.errors.mean(axis=0)
     return _claim(
@@ -83,7 +86,7 @@ def states_found_again(result: BrainResult) -> Claim:
             f"{_NAMES[measure]}: matched correlation {signed(ours)}, {METHODS['swc']} {signed(theirs)}; "
             f"difference {_told(ahead)}"
         )
-        size = f"correlation {plus(signed(ahead.mean))} ({measure})"
+        size = f"correlation {plus(signed(ahead.mean))}, {measure}"
         lines.append(Line(_exceeds(ahead), said, ahead.mean, size))
     return _claim(
         "states_found_again",
@@ -106,7 +109,7 @@ def states_beyond_surrogates(result: BrainResult) -> Claim:
         "states_beyond_surrogates",
         "States are found again beyond what series without dynamics give",
         "the matched correlation between halves of the people",
-        "correlation",
+        "correlation {}",
     )
 
 
@@ -118,7 +121,7 @@ def states_foretell(result: BrainResult) -> Claim:
         "states_foretell",
         "States foretell other people beyond what series without dynamics give",
         "how much likelier a volume of the other half of the people is by states than by a single one, in nats,",
-        "nats",
+        "{} nats",
     )
 
 
@@ -134,7 +137,7 @@ def _beyond(result: BrainResult, measures: Sequence[str], key: str, text: str, w
                 f"{_NAMES[measure]}, {kind}: {signed(measured.value)} against {signed(null)}; "
                 f"beyond it by {_told(beyond)}"
             )
-            size = f"{unit} {plus(signed(beyond.mean))} against {kind}"
+            size = f"{unit.format(plus(signed(beyond.mean)))} against {kind}"
             lines.append(Line(_exceeds(beyond), said, beyond.mean, size))
     return _claim(
         key,
