@@ -35,7 +35,7 @@ class Picture:
         if not is_figure(self.png):
             return 1.0
         image = Image.open(BytesIO(self.png))
-        return round(min(1.0, image.width / image.info["dpi"][0] / WIDTH), 3)
+        return round(float(min(1.0, image.width / image.info["dpi"][0] / WIDTH)), 3)
 
     @property
     def dark_uri(self) -> str:
