@@ -9,7 +9,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "src"))
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "_extensions")]
 
 from psmt import __version__  # noqa: E402
 
@@ -24,8 +24,9 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "dark_pictures",
 ]
-exclude_patterns = ["_build", "gallery", "pictures"]
+exclude_patterns = ["_build", "_extensions", "gallery", "pictures"]
 templates_path = ["_templates"]
 # A page about a module that this tree does not have is left out; the list of modules is a glob and does not miss it.
 exclude_patterns += [f"api/modules/{name}.rst" for name in ("plot", "datasets") if not find_spec(f"psmt.{name}")]
@@ -54,6 +55,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 10,
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib",),
+    "capture_repr": (),
+    "image_scrapers": ("dark_pictures.save_figures",),
 }
 
 html_theme = "pydata_sphinx_theme"

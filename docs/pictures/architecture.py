@@ -18,6 +18,8 @@ import grimp
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
+from psmt.figures.style import png
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "psmt"
 INK, QUIET, LINE, ACCENT = "#1b1f24", "#6a737d", "#d5dae0", "#0072b2"
@@ -37,7 +39,7 @@ def job(room: str) -> tuple[str, int]:
     first = path / "__init__.py" if path.is_dir() else files[0]
     text = (ast.get_docstring(ast.parse(first.read_text())) or "").splitlines()[0]
     sentence = text.split(". ")[0].rstrip(".").replace("`", "")
-    return shorten(sentence, 90, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
+    return shorten(sentence, 74, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
 
 
 def imports(names: list[str]) -> Counter[tuple[str, str]]:
@@ -54,10 +56,10 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
 def main() -> None:
     names = rooms()
     place = {name: -i for i, name in enumerate(names)}
-    figure = Figure(figsize=(12.5, 0.42 * len(names) + 0.7))
+    figure = Figure(figsize=(9.0, 0.3 * len(names) + 0.5))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_xlim(-7.2, 17.0)
-    axes.set_ylim(-len(names) + 0.3, 1.2)
+    axes.set_xlim(-5.2, 17.0)
+    axes.set_ylim(-len(names) + 0.3, 1.4)
     axes.set_axis_off()
     axes.text(0.15, 0.85, "room, lines of Python", fontsize=8.5, color=QUIET)
     axes.text(4.3, 0.85, "what it is for", fontsize=8.5, color=QUIET)
@@ -65,7 +67,7 @@ def main() -> None:
     for name in names:
         text, lines = job(name)
         axes.plot([0.05, 16.8], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
-        axes.text(0.15, place[name], name, fontsize=11, fontweight="bold", color=INK, va="center")
+        axes.text(0.15, place[name], name, fontsize=10, fontweight="bold", color=INK, va="center")
         axes.text(3.9, place[name], f"{lines:,}", fontsize=8.5, color=QUIET, va="center", ha="right")
         axes.text(4.3, place[name], text, fontsize=8.5, color=INK, va="center")
         axes.plot([0], [place[name]], "o", color=ACCENT, markersize=4)
@@ -75,7 +77,7 @@ def main() -> None:
         axes.add_patch(
             Arc(
                 (0, (place[importer] + place[imported]) / 2),
-                min(0.72 * height, 13.6),
+                min(0.52 * height, 9.8),
                 height,
                 theta1=90,
                 theta2=270,
@@ -84,7 +86,7 @@ def main() -> None:
                 alpha=0.45,
             )
         )
-    figure.savefig(Path(__file__).with_suffix(".png"), dpi=150, facecolor="white")
+    Path(__file__).with_suffix(".png").write_bytes(png(figure))
 
 
 if __name__ == "__main__":

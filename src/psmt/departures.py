@@ -77,7 +77,9 @@ class Departures:
         made = [
             "" if self.half_stencils else "D without its half stencils",
             "" if self.centred else "V about zero",
-            f"noise of about {self.rank_tol:g} of the variance where V is not determined" if self.rank_tol else "",
+            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined"
+            if self.rank_tol
+            else "",
             ""
             if self.activity_bound is None
             else f"activity of a predicted code, and its move, up to {self.activity_bound:g} times the window's",

@@ -3,11 +3,12 @@
 from io import BytesIO
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
 from psmt.figures import png
-from psmt.figures.dark import PAPER, darkened, swap_lightness
+from psmt.figures.dark import ON_PAPER, PAPER, darkened, swap_lightness
 from psmt.figures.panels import panel
 
 DPI = 100
@@ -36,6 +37,26 @@ def test_paper_turns_dark_and_pictures_stay():
     np.testing.assert_array_equal(pixels(light)[:, :195], dark[:, :195])  # black stays black, white stays white
     assert (dark[20, 100] == 0).all() and (dark[180, 100] == 255).all()
     np.testing.assert_array_equal(dark[5, 390], PAPER)
+
+
+@pytest.mark.parametrize(
+    ("image", "is_picture"),
+    [
+        ({"X": [[0.0]], "cmap": "gray"}, True),
+        ({"X": [[[1.0, 1.0, 1.0]]]}, True),
+        ({"X": [[[1.0, 1.0, 1.0]]], "gid": ON_PAPER}, False),
+        ({"X": [[0.0]], "cmap": "RdBu_r"}, False),
+        ({"X": [[0.0]], "cmap": "Greys"}, False),
+    ],
+)
+def test_a_table_in_colours_is_no_picture(image, is_picture):
+    figure = Figure(figsize=(1, 1))
+    axes = panel(figure, 0, 0, 1, 1)
+    axes.imshow(image.pop("X"), vmin=-1 if image.get("cmap") == "RdBu_r" else 0, vmax=1, **image)
+    axes.set_axis_off()
+    light = png(figure, dpi=DPI)
+    kept = pixels(light)[50, 50]
+    np.testing.assert_allclose(pixels(darkened(light))[50, 50], kept if is_picture else PAPER, atol=8)
 
 
 def test_lines_keep_their_hue_and_stand_out():

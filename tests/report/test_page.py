@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from matplotlib.figure import Figure
 
 from psmt.figures import png
+from psmt.figures.panels import WIDTH
 from psmt.report import Cell, Claim, Fact, Page, Picture, Section, Table, render
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -74,3 +75,19 @@ def test_figures_have_a_dark_side_and_photographs_do_not():
     html = render(Page(title="T", lead="L", claims=[], sections=[section])).decode()
     assert len(re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="data:image/png', html)) == 1
     assert len(re.findall("<img ", html)) == 2
+
+
+def test_figures_are_seen_at_one_scale_whatever_their_resolution():
+    half, whole = Figure(figsize=(WIDTH / 2, 1)), Figure(figsize=(WIDTH, 1))
+    assert [Picture(png(half, dpi=dpi), alt="").share for dpi in (50, 110)] == [0.5, 0.5]
+    assert Picture(png(whole), alt="").share == 1.0
+    section = Section(title="s", pictures=[Picture(png(half), alt="half")])
+    html = render(Page(title="T", lead="L", claims=[], sections=[section])).decode()
+    assert '--share: 0.5"' in html
+
+
+def test_an_interval_is_cut_from_its_number_and_nowhere_else():
+    table = Table("t", ("m", "v"), [[Cell("x"), Cell("0.57 (0.48 to 0.69)")], [Cell("y"), Cell("never", "missing")]])
+    html = render(Page(title="T", lead="L", claims=[], sections=[Section(title="s", tables=[table])])).decode()
+    assert '<td class="range"><span>0.57</span> <span>(0.48 to 0.69)</span></td>' in html
+    assert '<td class="missing">never</td>' in html

@@ -1,7 +1,8 @@
 """Figures for a dark page: ink and paper change places, pictures stay as they are.
 
 A frame or an atom with black and white exchanged would be another picture. So `png` writes down where the pictures lie,
-in the file itself, and whoever has the file can make the dark one.
+in the file itself, and whoever has the file can make the dark one. A table in colours (weights, ratios) is no picture:
+its white says "nothing", and is the colour of the page.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from io import BytesIO
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -26,6 +28,9 @@ PLACES = "psmt-pictures"
 N_COLOURS = 128
 """Of a figure: the dark one needs as many again, and a palette has 256."""
 
+ON_PAPER = "drawn on paper"
+"""``gid`` of an image of red, green and blue that is a drawing on white, and no photograph."""
+
 
 def picture_places(figure: Figure, dpi: float) -> list[tuple[int, int, int, int]]:
     """Left, top, right and bottom of each picture in a figure that was drawn, in pixels of a file of so many dpi."""
@@ -33,12 +38,21 @@ def picture_places(figure: Figure, dpi: float) -> list[tuple[int, int, int, int]
     scale = dpi / figure.dpi
     places = []
     for axes in figure.axes:
-        for image in axes.images:
+        for image in filter(_is_picture, axes.images):
             box = image.get_window_extent()
             left, right = sorted(scale * x for x in (box.x0, box.x1))
             bottom, top = sorted(scale * y for y in (box.y0, box.y1))
             places.append((round(left), round(height - top), round(right), round(height - bottom)))
     return places
+
+
+def _is_picture(image: AxesImage) -> bool:
+    """Whether an image is a photograph, or brightness from black to white, as of a frame or an atom."""
+    values = image.get_array()
+    if values is not None and values.ndim == 3:
+        return image.get_gid() != ON_PAPER
+    darkest, brightest = image.get_cmap()((0.0, 1.0))
+    return bool((darkest[:3] == 0).all() and (brightest[:3] == 1).all())
 
 
 def with_places(places: list[tuple[int, int, int, int]]) -> PngInfo:
@@ -48,9 +62,14 @@ def with_places(places: list[tuple[int, int, int, int]]) -> PngInfo:
     return info
 
 
+def is_figure(png: bytes) -> bool:
+    """Whether a PNG file says what in it is a picture: it was written by `png`, and is no photograph."""
+    return PLACES.encode() in png
+
+
 def darkened(png: bytes) -> bytes | None:
-    """The PNG file of a figure for a dark page; None where it does not say what in it is a picture."""
-    if PLACES.encode() not in png:
+    """The PNG file of a figure for a dark page; None for a photograph, which looks the same on any page."""
+    if not is_figure(png):
         return None
     light = Image.open(BytesIO(png))
     indices = np.asarray(light).copy()

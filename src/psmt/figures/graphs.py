@@ -47,7 +47,8 @@ def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
     """
     if n_nodes == 1:
         return np.zeros((1, 2))
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *edges])
+    # scipy 1.13 walks graphs of 32-bit indices only.
+    pairs = np.concatenate([np.zeros((0, 2)), *edges]).astype(np.int32)
     union = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_nodes, n_nodes)).tocsr()
     steps = shortest_path(union, directed=False, unweighted=True)
     reachable = np.isfinite(steps)

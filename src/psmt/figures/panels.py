@@ -94,5 +94,5 @@ def tile_gap(tall: int) -> int:
 def show_tiles(axes: Axes, canvas: Array, limit: float = 1.0) -> None:
     """Draw what `tiled` gives; what lies between is grey: neither a bright nor a dark page makes a grid of it."""
     grey = colormaps["gray"].with_extremes(bad=BETWEEN)
-    axes.imshow(canvas, cmap=grey, vmin=-limit, vmax=limit, interpolation="auto", interpolation_stage="rgba")
+    axes.imshow(canvas, cmap=grey, vmin=-limit, vmax=limit, interpolation="antialiased", interpolation_stage="rgba")
     axes.set_axis_off()

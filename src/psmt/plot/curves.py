@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -110,7 +111,11 @@ def _as_lines(predicted: Array, came: Array | None, _shape: Any, ax: Axes | None
         ax.plot([], [], color=INK, label="came")
     ax.plot([], [], color=INK, linestyle=(0, (3, 1.6)), label="predicted")
     style_axes(ax)
-    ax.legend(frameon=False, fontsize=SMALL, ncols=3)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # The legend has room of its own above the lines.
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.3 * (high - low))
+    ax.legend(frameon=False, fontsize=SMALL, ncols=3, loc="upper left")
     label(ax, f"Predicted frames, {len(lively)} of {predicted.shape[1]} features", "step ahead", "value")
     return ax
 

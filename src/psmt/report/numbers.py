@@ -14,6 +14,15 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
+def plus(number: str) -> str:
+    """A number that is a gain or a loss, with its sign.
+
+    >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
+    ('+0.17', '−0.17', '−3')
+    """
+    return number.replace("-", "−") if number[0] in "-−" else f"+{number}"
+
+
 def error(value: float) -> str:
     """An error in three digits.
 
@@ -29,8 +38,8 @@ def error(value: float) -> str:
 def ratio(value: float) -> str:
     """A ratio in three digits, with more of them close to 1, where they decide.
 
-    >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, float("nan"))]
-    ['0.021', '0.9995', '1.34', '429', '12,424', 'n/a']
+    >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, -0.071, float("nan"))]
+    ['0.021', '0.9995', '1.34', '429', '12,424', '−0.071', 'n/a']
     """
     if value != value:
         return "n/a"
@@ -38,7 +47,7 @@ def ratio(value: float) -> str:
         return f"{value:,.0f}"
     if abs(value - 1) < 0.005:
         return f"{value:.4f}"
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}".replace("-", "−")
 
 
 def percent(value: float) -> str:

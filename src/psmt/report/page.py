@@ -5,11 +5,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from PIL import Image
 
-from psmt.figures.dark import darkened
+from psmt.figures.dark import darkened, is_figure
+from psmt.figures.panels import WIDTH
 from psmt.report.claim import Claim
 
 
@@ -25,6 +28,14 @@ class Picture:
     def uri(self) -> str:
         """The picture as an address that holds it."""
         return _address(self.png)
+
+    @property
+    def share(self) -> float:
+        """Of the width of the page, so that all figures are seen at one scale."""
+        if not is_figure(self.png):
+            return 1.0
+        image = Image.open(BytesIO(self.png))
+        return round(float(min(1.0, image.width / image.info["dpi"][0] / WIDTH)), 3)
 
     @property
     def dark_uri(self) -> str:

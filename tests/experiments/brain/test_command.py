@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -45,7 +46,10 @@ def test_states_of_each_volume_add_up_to_the_summary(folder):
     assert summary["tr"] == 2.0
     assert set(summary["agreement_with_truth"]) >= {"psmt", "swc"}
     assert {"shuffled", "phases"} == set(summary["reproducibility"]["against_surrogates"])
-    assert {claim["verdict"] for claim in summary["claims"].values()} <= {"holds", "does not hold", "cannot be told"}
+    claims = summary["claims"]
+    assert {claim["verdict"] for claim in claims.values()} <= {"holds", "does not hold", "cannot be told"}
+    assert re.fullmatch(r"[\d.]+ × the error of (copying|the mean), \d ahead", claims["beats_trivial"]["size"])
+    assert re.match(r"Rand index [+−]", claims["states_true"]["size"])
 
 
 def test_topology_and_report(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.surrogates import SURROGATES
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
-from psmt.report.numbers import ratio, signed
+from psmt.report.numbers import plus, ratio, signed
 
 COMPARED = MEASURES[:2]
 """Measures that claims go by: what all states share is left out."""
@@ -23,7 +24,19 @@ _NAMES = {
     "foretold": "gain in log-likelihood",
 }
 
-Line = tuple[Outcome, str]
+_RIVALS = {"ridge": "ridge", "dmd": "dynamic modes", "copy": "copying", "mean": "the mean"}
+"""Short names, for badges."""
+
+
+class Line(NamedTuple):
+    """One comparison behind a claim."""
+
+    outcome: Outcome
+    said: str
+    gain: float
+    """What speaks for the claim: the comparison with the least decides on it."""
+    size: str
+    """The same in a few words."""
 
 
 def brain_claims(result: BrainResult) -> list[Claim]:
@@ -49,8 +62,9 @@ def predicts_better(result: BrainResult, rivals: Sequence[str], key: str, text: 
         for h in range(result.errors.shape[2]):
             change = mean_interval(own[:, h] - np.log(result.errors[:, names.index(rival), h]))
             times, low, high = (ratio(float(np.exp(value))) for value in change)
-            line = f"{h + 1} ahead: {times} times the error of {PREDICTORS[rival]} ({low} to {high})"
-            lines.append((judged(change, margin=TIE), line))
+            said = f"{h + 1} ahead: {times} times the error of {PREDICTORS[rival]} ({low} to {high})"
+            size = f"{times} × the error of {_RIVALS[rival]}, {h + 1} ahead"
+            lines.append(Line(judged(change, margin=TIE), said, -change.mean, size))
     means = result.errors.mean(axis=0)
     return _claim(
         key,
@@ -68,11 +82,12 @@ def states_found_again(result: BrainResult) -> Claim:
     for measure in COMPARED:
         ahead = result.ahead_of("swc", measure)
         ours, theirs = (result.state_measure(measure)[name].mean for name in ("psmt", "swc"))
-        line = (
+        said = (
             f"{_NAMES[measure]}: matched correlation {signed(ours)}, {METHODS['swc']} {signed(theirs)}; "
             f"difference {_told(ahead)}"
         )
-        lines.append((_exceeds(ahead), line))
+        size = f"correlation {plus(signed(ahead.mean))}, {measure}"
+        lines.append(Line(_exceeds(ahead), said, ahead.mean, size))
     return _claim(
         "states_found_again",
         "States are found again in other people, better than those of sliding windows",
@@ -94,6 +109,7 @@ def states_beyond_surrogates(result: BrainResult) -> Claim:
         "states_beyond_surrogates",
         "States are found again beyond what series without dynamics give",
         "the matched correlation between halves of the people",
+        "correlation {}",
     )
 
 
@@ -105,10 +121,11 @@ def states_foretell(result: BrainResult) -> Claim:
         "states_foretell",
         "States foretell other people beyond what series without dynamics give",
         "how much likelier a volume of the other half of the people is by states than by a single one, in nats,",
+        "{} nats",
     )
 
 
-def _beyond(result: BrainResult, measures: Sequence[str], key: str, text: str, what: str) -> Claim:
+def _beyond(result: BrainResult, measures: Sequence[str], key: str, text: str, what: str, unit: str) -> Claim:
     """That something exceeds what each surrogate gives."""
     lines: list[Line] = []
     for kind in SURROGATES:
@@ -116,11 +133,12 @@ def _beyond(result: BrainResult, measures: Sequence[str], key: str, text: str, w
             measured = result.against(kind, measure)
             beyond = measured.beyond()
             null = float(measured.null.mean()) if len(measured.null) else np.nan
-            line = (
+            said = (
                 f"{_NAMES[measure]}, {kind}: {signed(measured.value)} against {signed(null)}; "
                 f"beyond it by {_told(beyond)}"
             )
-            lines.append((_exceeds(beyond), line))
+            size = f"{unit.format(plus(signed(beyond.mean)))} against {kind}"
+            lines.append(Line(_exceeds(beyond), said, beyond.mean, size))
     return _claim(
         key,
         text,
@@ -139,11 +157,12 @@ def states_true(result: BrainResult) -> Claim:
     for name, others in result.agreement_by_person.items():
         if name != "psmt":
             ahead = mean_interval(own - others)
-            line = (
+            said = (
                 f"adjusted Rand index {result.agreement['psmt']:.3f}, {METHODS[name]} {result.agreement[name]:.3f}; "
                 f"person by person {_told(ahead)}"
             )
-            lines.append((_exceeds(ahead), line))
+            size = f"Rand index {plus(signed(ahead.mean))} against {METHODS[name]}"
+            lines.append(Line(_exceeds(ahead), said, ahead.mean, size))
     return _claim(
         "states_true",
         "States agree with the truth better than those of the field",
@@ -156,14 +175,16 @@ def states_true(result: BrainResult) -> Claim:
 
 def _claim(key: str, text: str, rule: str, lines: list[Line], figures: dict[str, object], note: str) -> Claim:
     def said(outcome: Outcome) -> tuple[str, ...]:
-        return tuple(line for own, line in lines if own == outcome)
+        return tuple(line.said for line in lines if line.outcome == outcome)
 
+    least = min((line for line in lines if np.isfinite(line.gain)), key=lambda line: line.gain, default=None)
     return Claim(
         key=key,
         text=text,
         rule=rule,
-        outcome=all_hold([outcome for outcome, _ in lines]),
+        outcome=all_hold([line.outcome for line in lines]),
         paper=False,
+        size=least.size if least else "",
         support=said("holds"),
         against=said("does not hold"),
         notes=some(*said(UNTOLD), note),

@@ -1,4 +1,4 @@
-"""Pictures of a study: networks, components over time, states, and how far they can be trusted."""
+"""Pictures of a study: networks, components over time, and states."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
-from psmt.experiments.brain.claims import COMPARED
-from psmt.experiments.brain.halves import MEASURES, METHODS
-from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.result import BrainResult
-from psmt.experiments.brain.surrogates import SURROGATES
+from psmt.figures.dark import ON_PAPER
 from psmt.figures.panels import WIDTH, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, literal, style_axes
+from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, literal, style_axes
 from psmt.types import Array
 
 SHOWN_ATOMS = 24
@@ -65,7 +62,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     for k, (atom, picture) in enumerate(glass):
         row, column = divmod(k, 2)
         own = panel(figure, 0.2 + column * WIDTH / 2, (rows - 1 - row) * each + 0.05, WIDTH / 2 - 0.4, each - 0.25)
-        own.imshow(picture)
+        own.imshow(picture, gid=ON_PAPER)
         own.axis("off")
         own.set_title(f"atom {atom + 1}", fontsize=SMALL, color=INK, loc="left", pad=1)
     return figure
@@ -100,7 +97,8 @@ def components_figure(result: BrainResult) -> Figure:
             sizes = np.full(len(starts), np.nan)
             sizes[[step.window for step in own]] = [step.size for step in own]
             axes.plot(centre, sizes, ".-", color=state_colour(number), linewidth=1.3, markersize=3, zorder=2)
-            for step in own:
+            # Who comes back for one window alone, as many do, is a dot of the line: marks are for what goes on.
+            for step in (step for step in own if not (step.event == "return" and step.ends)):
                 if step.event in marks:
                     axes.plot(
                         centre[step.window],
@@ -145,7 +143,8 @@ def components_figure(result: BrainResult) -> Figure:
     legend.axis("off")
     for marker, text in [*marks.values(), ("x", "end")]:
         legend.plot([], [], marker, color=INK, label=text)
-    legend.legend(ncols=5, fontsize=SMALL, frameon=False, loc="center left")
+    legend.plot([], [], ".", color=INK, markersize=3, label="a window; alone, a return for this one")
+    legend.legend(ncols=6, fontsize=SMALL, frameon=False, loc="center left")
     return figure
 
 
@@ -199,7 +198,7 @@ def states_figure(result: BrainResult) -> Figure:
             "Dwell time",
             dynamics.dwell * result.seconds,
             [result.dynamics(k).dwell * result.seconds for k in range(len(result.states))],
-            result.unit,
+            f"mean stay, {result.unit}",
         ),
     ):
         axes = panel(figure, left, 0.6, 2.4, 1.55)
@@ -256,52 +255,3 @@ def _draw_matrix(axes: Axes, transitions: Array) -> None:
     axes.set_ylabel("from state", fontsize=TEXT, color=INK)
     style_axes(axes, grid=False)
     heading(axes, "c", "Transitions")
-
-
-def trust_figure(result: BrainResult) -> Figure:
-    """Errors by volumes ahead, and matched correlations of states between halves, with surrogates."""
-    figure = Figure(figsize=(WIDTH, 3.6))
-    axes = panel(figure, 0.75, 0.75, 3.6, 2.3)
-    means = result.errors.mean(axis=0)
-    ahead = np.arange(1, means.shape[1] + 1)
-    styles = {"psmt": (COLOURS[0], 2.2, "-"), "ridge": (COLOURS[1], 1.4, "-"), "dmd": (COLOURS[2], 1.4, "-")}
-    for name, errors in zip(PREDICTORS, means, strict=True):
-        colour, width, dash = styles.get(name, (QUIET, 1.2, "--" if name == "copy" else ":"))
-        axes.plot(ahead, errors, color=colour, linewidth=width, linestyle=dash, label=PREDICTORS[name])
-    axes.set_xticks(ahead)
-    axes.set_ylim(0, 1.05 * float(means.max()))
-    axes.set_xlabel("volumes ahead", fontsize=TEXT, color=INK)
-    axes.set_ylabel("MSE / variance", fontsize=TEXT, color=INK)
-    axes.legend(fontsize=SMALL - 0.5, frameon=False, loc="lower right")
-    style_axes(axes)
-    heading(axes, "a", f"What comes next, mean of {len(result.errors)} people")
-    _draw_reproducibility(panel(figure, 5.3, 0.75, 4.5, 2.3), result)
-    return figure
-
-
-def _draw_reproducibility(axes: Axes, result: BrainResult) -> None:
-    kinds = [*result.methods, *SURROGATES]
-    for place, measure in enumerate(COMPARED):
-        k = MEASURES.index(measure)
-        for i, kind in enumerate(kinds):
-            if kind in SURROGATES:
-                values = result.against(kind, measure).null
-            else:
-                values = result.between[:, result.methods.index(kind), k]
-                values = values[np.isfinite(values)]
-            at = place + (i - (len(kinds) - 1) / 2) * 0.16
-            colour = (COLOURS[0], COLOURS[1], COLOURS[2], RULE, QUIET)[i] if len(kinds) == 5 else COLOURS[i]
-            if len(values):
-                axes.bar(at, values.mean(), width=0.14, color=colour, label=_kind(kind) if place == 0 else None)
-                axes.plot(np.full(len(values), at), values, ".", color=INK, markersize=3, alpha=0.6)
-    axes.set_xticks(range(len(COMPARED)), ["activity", "connectivity\n(less the overall)"], fontsize=SMALL)
-    axes.set_ylabel("matched correlation", fontsize=TEXT, color=INK)
-    style_axes(axes)
-    if len(result.between):
-        axes.set_ylim(top=1.35 * axes.get_ylim()[1])
-        axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper right")
-    heading(axes, "b", "States found again in the other half of the people")
-
-
-def _kind(kind: str) -> str:
-    return METHODS.get(kind, f"PSMT on surrogates: {kind}")

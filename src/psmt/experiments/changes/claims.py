@@ -8,7 +8,7 @@ from psmt.evaluation import mean_interval
 from psmt.experiments.changes.result import ChangesResult
 from psmt.experiments.changes.settings import KINDS
 from psmt.report import UNTOLD, Claim, judged
-from psmt.report.numbers import percent, signed
+from psmt.report.numbers import percent, ratio, signed
 
 MARGIN = 0.02
 """Mean log10 ratio of errors that is called a tie: 5 percent."""
@@ -42,6 +42,7 @@ def cuts_found(result: ChangesResult) -> Claim:
         f"and at most {percent(FALSE)} of the frames of the film as it is",
         outcome=UNTOLD if few else "holds" if all(told.values()) else "does not hold",
         paper=False,
+        size=f"{percent(min(shares['flash'], shares['cut']))} found, {percent(false)} false",
         support=tuple(text for text, holds in told.items() if holds),
         against=tuple(text for text, holds in told.items() if not holds),
         notes=(
@@ -69,6 +70,7 @@ def holding_pays(result: ChangesResult) -> Claim:
         f"{signed(-MARGIN)}, with its whole interval, over the places",
         outcome=outcomes["cut"],
         paper=False,
+        size=f"{ratio(10 ** figures['cut']['mean'])} × the error, after cuts",
         support=tuple(text for kind, text in told if outcomes[kind] == "holds"),
         against=tuple(text for kind, text in told if outcomes[kind] == "does not hold"),
         notes=tuple(text for kind, text in told if outcomes[kind] == UNTOLD),

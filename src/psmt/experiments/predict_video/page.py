@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
 
 import psmt
 from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
 from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
-from psmt.report.numbers import percent, ratio, seconds
+from psmt.report.numbers import error, percent, ratio, seconds
 
 COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
 """Heads of the table of methods."""
@@ -61,7 +65,13 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
                 "shows where in the picture the next frame is predicted better than by copying (blue) and where "
                 "worse (orange).",
             ],
-            pictures=[Picture(pictures["places"], alt="Error by steps ahead, a frame, and a map of better and worse")],
+            pictures=[
+                Picture(
+                    pictures["places"],
+                    alt="Error by steps ahead, a frame, and a map of better and worse",
+                    caption="Lines have the colours of the figure above." if result.rollouts else "",
+                )
+            ],
             tables=[rollout_table(result)] if result.rollouts else [],
         ),
         _events_section(result, pictures),
@@ -76,8 +86,18 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
         lead=verdict(result),
         claims=frame_claims(result),
         sections=sections,
+        still=_still(result),
         facts=_facts(result, facts),
     )
+
+
+def _still(result: VideoResult) -> Picture:
+    """The film at a glance: its last frame."""
+    last = result.stills["last"]
+    file = BytesIO()
+    Image.fromarray(np.clip(255 * last.frame, 0, 255).round().astype(np.uint8)).save(file, format="png", optimize=True)
+    caption = f"Frame {last.row.frame:,} of {result.name}. All of its {_by(result.shape)} pixels are predicted."
+    return Picture(file.getvalue(), alt="A frame of the film", caption=caption)
 
 
 def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Section:
@@ -147,7 +167,7 @@ def _row(summary: FrameSummary, summaries: Sequence[FrameSummary], durations: Ma
     copies = summary.method == "copy"
     return [
         Cell(FRAME_METHODS[summary.method]),
-        best("mse", f"{summary.mse:.2e}"),
+        best("mse", error(summary.mse)),
         Cell("1" if copies else ratio(summary.ratio), "loses" if not copies and summary.ratio > 1 + TIE else ""),
         Cell("–" if copies else percent(summary.wins)),
         best("psnr", f"{summary.psnr:.2f}", highest=True),

@@ -91,6 +91,7 @@ def _some(
         rule=rule,
         outcome="holds" if holds else UNTOLD if open_ else "does not hold",
         paper=paper,
+        size=f"{len(holds)} of {n} readings",
         support=tuple(holds),
         against=(f"it does not under {len(fails)} of {n} readings",) if fails else (),
         notes=(

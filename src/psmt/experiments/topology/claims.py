@@ -8,7 +8,7 @@ from psmt.evaluation import Interval
 from psmt.experiments.measured import Measured
 from psmt.experiments.topology.result import TopologyResult
 from psmt.report import UNTOLD, Claim, Outcome, all_hold, judged, some
-from psmt.report.numbers import percent, ratio, signed
+from psmt.report.numbers import percent, plus, ratio, signed
 
 LEAST = 0.05
 """Effect that is worth the name: 5 links of 100, or a correlation of 0.05, beyond the null."""
@@ -156,7 +156,7 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
         rule=rule,
         # In place; what shifted pictures say is told beside it.
         outcome=lines[0][0],
-        size=f"correlation {_plus(signed(min(null.beyond().mean for null in nulls)))}",
+        size=f"correlation {plus(signed(min(null.beyond().mean for null in nulls)))}",
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
         notes=some(*_said(lines, UNTOLD), _few_links(result.lasting.links), note),
@@ -176,11 +176,7 @@ def _said(lines: list[tuple[Outcome, str]], outcome: Outcome) -> tuple[str, ...]
 
 def _more(measured: Measured) -> str:
     """The effect in a few words."""
-    return f"{_plus(f'{round(100 * measured.beyond().mean)}')} links in 100"
-
-
-def _plus(number: str) -> str:
-    return number.replace("-", "−") if number[0] in "-−" else f"+{number}"
+    return f"{plus(f'{round(100 * measured.beyond().mean)}')} links in 100"
 
 
 def _points(measured: Measured) -> str:
