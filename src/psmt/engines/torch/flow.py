@@ -8,8 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, grid_sample, pad
 
+from psmt.engines.torch.nvrtc import kernel
+
 LEVELS, SMALLEST, STEPS, RADIUS, DAMPING = 4, 12, 3, 3, 0.01
 """As on the CPU; a test holds the two against each other."""
+
+_THREADS = 256
+"""Of a block, in the kernels of `flow.cu`, which do in one launch what torch does in dozens."""
 
 
 def flow_between(before: Tensor, now: Tensor) -> Tensor:
@@ -28,6 +33,11 @@ def flow_between(before: Tensor, now: Tensor) -> Tensor:
 def moved(frame: Tensor, flow: Tensor) -> Tensor:
     """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation."""
     height, width = frame.shape
+    compiled = kernel("flow.cu", "moved", frame.dtype, frame.device, _THREADS)
+    if compiled is not None:
+        result = torch.empty_like(frame, memory_format=torch.contiguous_format)
+        compiled(_blocks(result), _THREADS, 0, frame.contiguous(), flow.contiguous(), result, height, width)
+        return result
     row, column = _places(height, width, flow)
     i, j = row.floor(), column.floor()
     down, right = _catmull_rom(row - i), _catmull_rom(column - j)
@@ -36,6 +46,11 @@ def moved(frame: Tensor, flow: Tensor) -> Tensor:
     columns = (j.long() + steps).clip(0, width - 1)
     seen = frame[rows[:, None], columns[None]]
     return ((seen * right).sum(dim=1) * down).sum(dim=0)
+
+
+def _blocks(pixels: Tensor) -> int:
+    """Blocks that have a thread for each pixel."""
+    return -(-int(pixels.numel()) // _THREADS)
 
 
 def _catmull_rom(t: Tensor) -> Tensor:
@@ -97,6 +112,13 @@ def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[
 
 def _blurred(values: Tensor) -> Tensor:
     """Values (n, height, width), smoothed by a box along both axes, twice."""
+    compiled = kernel("flow.cu", "boxed", values.dtype, values.device, _THREADS)
+    if compiled is not None:
+        for _ in range(2):
+            means = torch.empty_like(values, memory_format=torch.contiguous_format)
+            compiled(_blocks(means), _THREADS, 0, values.contiguous(), means, *values.shape, RADIUS)
+            values = means
+        return values
     for _ in range(2):
         padded = pad(values[None], (RADIUS,) * 4, mode="replicate")
         values = avg_pool2d(padded, 2 * RADIUS + 1, stride=1)[0]
