@@ -272,8 +272,7 @@ class Track:
         self._resolvent: ShiftInvert = self._engine.shift_invert(lifted, self._engine.array([-1.0]))
 
     def _pencil(self, view: View) -> Pencil:
-        together = self._engine.together
-        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent, together)
+        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent)
 
     @property
     def followed(self) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Self, cast
 
 from psmt.embedding.closed_form import noise_curvature
@@ -31,8 +29,6 @@ class Pencil(Resident):
     """n that the resolvent was made with."""
     resolvent: ShiftInvert
     """``(V + n)^-1``, a single operator."""
-    together: Callable[..., list[Array]]
-    """As `Engine.together`."""
 
     @property
     def curvature(self) -> float:
@@ -50,13 +46,11 @@ class Pencil(Resident):
 
     def times(self, vectors: Array) -> tuple[Array, Array]:
         """V and S, each with its noise, times the columns of `vectors` (n_features, k)."""
-        noise, covariance, curvature = self.together(
-            partial(self.resolvent.times, 0, vectors),
-            partial(covariance_times, self.sums, vectors, centred=self.centred),
-            partial(self.sums.second_differences_times, vectors),
+        noise = self.resolvent.times(0, vectors)
+        covariance = add_multiple(covariance_times(self.sums, vectors, centred=self.centred), self.noise**2, noise)
+        return covariance, add_multiple(
+            self.sums.second_differences_times(vectors), self.curvature * self.noise**2, noise
         )
-        covariance = add_multiple(covariance, self.noise**2, noise)
-        return covariance, add_multiple(curvature, self.curvature * self.noise**2, noise)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
         """``S x - V y``, with their noise, of the columns x of `vectors` and y of `scaled`, each (n_features, k)."""

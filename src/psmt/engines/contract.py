@@ -10,7 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, get_type_hints
+from typing import NamedTuple, Protocol, Self, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,9 +208,6 @@ class Engine(Protocol):
 
     def capture(self, work: Work) -> Work:
         """The work as one launch, where the engine can record it; elsewhere the work itself."""
-
-    def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """What each of several independent pieces of work returns; done side by side where that takes less time."""
 
     def small_work(self) -> AbstractContextManager[object]:
         """Context in which small matrices are worked on: no more threads than pay."""

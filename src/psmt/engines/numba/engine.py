@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from psmt.engines.contract import Bound, ShiftInvert, Work
 from psmt.engines.numba import dictionary, lasso
 from psmt.engines.numba.code_window import SparseWindow
-from psmt.engines.numba.fan_out import together
 from psmt.engines.numba.frame_kernels import NumbaFrameKernels
 from psmt.engines.numba.shift_invert import LazyShiftInvert
 from psmt.engines.window import CodeWindow
@@ -30,7 +29,6 @@ class NumbaEngine:
     captures = False
     linalg_errors: tuple[type[Exception], ...] = (np.linalg.LinAlgError, ValueError)
     frames = NumbaFrameKernels()
-    together = staticmethod(together)
 
     def array(self, values: ArrayLike) -> Array:
         """Own array of float64 with these values."""

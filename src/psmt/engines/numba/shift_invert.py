@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from psmt.engines.contract import Change
-from psmt.engines.numba.fan_out import in_background, in_threads, together
+from psmt.engines.numba.fan_out import in_background
 from psmt.numerics.few_rows import FEW, few_rows_times
 from psmt.numerics.linalg import FEWEST, inverse_symmetric
 from psmt.types import Array, Mask
@@ -18,9 +18,6 @@ from psmt.types import Array, Mask
 _WAITING = 24
 """Vectors of changes that are kept aside before they are flushed into the matrices."""
 
-
-_ROWS = 128
-"""Rows of a matrix that changes are flushed into at a time: their product stays in the cache."""
 
 _AHEAD = 4
 """Changes that an operator is prepared ahead by: they take longer than to invert a matrix. The number is fixed, and not
@@ -62,12 +59,14 @@ class LazyShiftInvert:
 
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
-        return self._images(which, vectors.T).T
+        left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
+        images: Array = _times_rows(vectors.T, self._matrices[which]).T - left.T @ (right @ vectors)
+        return images
 
     def times_each(self, vectors: Array) -> Array:
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
         own = np.broadcast_to(vectors, (len(self.shifts), *vectors.shape[1:]))
-        return np.stack(together(*(partial(self.times, i, columns) for i, columns in enumerate(own))))
+        return np.stack([self.times(i, own[i]) for i in range(len(own))])
 
     def refactorise(self, which: Mask, shifts: Array, shifted: Array, /, *, later: bool = False) -> None:
         """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts.
@@ -111,13 +110,9 @@ class LazyShiftInvert:
 
     def images(self, vectors: Array) -> Array:
         """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
-        return np.stack(together(*(partial(self._images, i, vectors) for i in range(len(self.shifts)))))
-
-    def _images(self, which: int, vectors: Array) -> Array:
-        """Images (n, n_features) of vectors under one operator."""
-        left, right = self._left[which, : self._waiting], self._right[which, : self._waiting]
-        images = _times_rows(vectors, self._matrices[which])
-        images -= (vectors @ right.T) @ left
+        left, right = self._left[:, : self._waiting], self._right[:, : self._waiting]
+        images = _times_rows(vectors, self._matrices)
+        images -= (vectors @ right.mT) @ left
         return images
 
     def subtract(self, left: Array, right: Array) -> None:
@@ -140,18 +135,10 @@ class LazyShiftInvert:
         return images
 
     def _flush(self) -> None:
-        left, right = self._left[:, : self._waiting], self._right[:, : self._waiting]
-        if np.iscomplexobj(left):  # a real product of real and imaginary parts, as in `_times_rows`
-            left, right = np.concatenate([left.real, left.imag], axis=1), np.concatenate([right, 1j * right], axis=1)
-        columns, rows = left.mT, right.view(np.float64)
-        n, n_blocks = self._matrices.shape[-1], -(-self._matrices.shape[-1] // _ROWS)
-
-        def subtract(block: slice) -> None:
-            which, k = divmod(block.start, n_blocks)
-            part = slice(k * _ROWS, min((k + 1) * _ROWS, n))
-            self._matrices[which, part].view(np.float64)[...] -= columns[which, part] @ rows[which]
-
-        in_threads(subtract, len(self.shifts) * n_blocks, 1)
+        (gemm,) = scipy.linalg.get_blas_funcs(("gemm",), (self._matrices,))
+        for matrix, left, right in zip(self._matrices, self._left, self._right, strict=True):
+            waiting = slice(self._waiting)
+            gemm(-1.0, right[waiting].T, left[waiting].T, beta=1.0, c=matrix.T, trans_b=True, overwrite_c=True)
         self._waiting = 0
 
 
@@ -165,13 +152,17 @@ def _core(images: Array, change: Change, shifts: Array | complex) -> Array:
     return symmetric
 
 
-def _times_rows(vectors: Array, matrix: Array) -> Array:
-    """Real vectors (n, n_features) times a matrix (n_features, n_features), real or complex."""
+def _times_rows(vectors: Array, matrices: Array) -> Array:
+    """Real vectors (n, n_features) times matrices (.., n_features, n_features), real or complex."""
     # Real and imaginary parts stand side by side: one real product, in half the time of a complex one.
-    dense = matrix.view(np.float64)
-    if not np.iscomplexobj(matrix):
+    dense = matrices.view(np.float64)
+    if not np.iscomplexobj(matrices):
         # The resolvent: BLAS sums to a digit more, which its refinement needs.
-        images = vectors @ dense if len(vectors) > FEWEST else np.stack([one @ dense for one in vectors])
+        images = vectors @ dense if len(vectors) > FEWEST else np.stack([one @ dense for one in vectors], axis=-2)
+    elif len(vectors) > FEW:
+        images = vectors @ dense
+    elif dense.ndim == 2:
+        images = few_rows_times(vectors, dense)
     else:
-        images = vectors @ dense if len(vectors) > FEW else few_rows_times(vectors, dense)
-    return images.view(matrix.dtype)
+        images = np.stack([few_rows_times(vectors, one) for one in dense])
+    return images.view(matrices.dtype)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -128,10 +127,6 @@ class TorchEngine:
     def capture(self, work: Work) -> Work:
         """The work as one launch on a GPU."""
         return cast(Work, Captured(work))
-
-    def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """What each piece of work returns, one after the other: the device is busy as it is."""
-        return [work() for work in works]
 
     def small_work(self) -> AbstractContextManager[object]:
         """Nothing to mind: the device has its own threads."""
