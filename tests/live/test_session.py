@@ -87,6 +87,16 @@ def test_a_rollout_is_what_the_model_itself_would_say(film):
     predictor.close()
 
 
+def test_rollouts_go_on_record_only_if_somebody_looks_that_far(film):
+    predictor = FramePredictor(horizon=1)
+    for frame in film[: N_FIRST + 1]:
+        predictor.receive(frame)
+    assert not predictor.model.rollouts
+    predictor.look(3)
+    assert predictor.model.rollouts
+    predictor.close()
+
+
 def test_what_comes_too_late_is_shown_but_not_judged(film):
     predictor = FramePredictor(horizon=2)
     for frame in film[: N_FIRST + 2]:

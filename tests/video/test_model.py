@@ -231,6 +231,19 @@ def test_the_expected_error_is_that_which_comes():
     assert model.expected_mse(12)[-1] == model.expected_mse(10)[-1]
 
 
+def test_without_rollouts_on_record_the_next_frame_is_the_same():
+    film = gliding((0.6, -1.3), 90)
+    kept, left = small().fit(film[:8]), small(rollouts=False).fit(film[:8])
+    for frame in film[8:60]:
+        assert np.array_equal(kept.update(frame).predict(), left.update(frame).predict())
+    assert np.isfinite(kept.expected_mse(10)).all()
+    assert np.isnan(left.expected_mse(10)).all()
+    left.rollouts = True
+    for frame in film[60:80]:
+        left.update(frame)
+    assert np.isfinite(left.expected_mse(10)).all()
+
+
 def test_a_flash_passes(glide):
     film = glide.copy()
     film[45] += 100

@@ -52,9 +52,9 @@ class _Rollout(NamedTuple):
 class FramePredictor:
     """Predicts `horizon` frames ahead of a film that never waits.
 
-    One frame ahead is a part of learning and costs nothing. Further ahead each frame costs as much as learning does:
-    so the rollout works on a copy in a thread of its own, from the newest frame each time that it is free, and the
-    model goes on learning from every frame.
+    One frame ahead is a part of learning and costs nothing; rollouts go on record only if somebody looks further. There
+    each frame costs as much as learning does: so the rollout works on a copy in a thread of its own, from the newest
+    frame each time that it is free, and the model goes on learning from every frame.
 
     Parameters
     ----------
@@ -80,6 +80,7 @@ class FramePredictor:
         self.device = device if model is None else model.device
         self.extrapolation = extrapolation if model is None else model.extrapolation
         self.model = model
+        self._keep_record()
         self.step = 0
         """Frames that have come."""
         self.expectation: Expectation | None = None
@@ -106,6 +107,7 @@ class FramePredictor:
     def look(self, horizon: int) -> None:
         """Predict so many frames ahead from now on."""
         self.horizon = horizon
+        self._keep_record()
         self._drop_expectations()
         if self.model is not None and self._first:
             self._expect(self._first[-1])
@@ -119,6 +121,7 @@ class FramePredictor:
             self._first.append(frame)
             if len(self._first) == N_FIRST:
                 self.model = FramePSMT(extrapolation=self.extrapolation, device=self.device).fit(np.stack(self._first))
+                self._keep_record()
         else:
             self.model.update(frame)
             self._first = [frame]
@@ -165,6 +168,10 @@ class FramePredictor:
         # What comes after its frame is shown, but no longer judged.
         if expected.of_step > self.step:
             self._pending[expected.of_step] = expected
+
+    def _keep_record(self) -> None:
+        if self.model is not None:
+            self.model.rollouts = self.horizon > 1
 
     def _drop_expectations(self) -> None:
         self.expectation, self._rollout = None, None
