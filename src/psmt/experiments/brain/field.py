@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 import numpy as np
@@ -63,8 +64,6 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
     """
     from hmmlearn.hmm import GaussianHMM
 
-    # The likeliest of several starts is taken: that one of them does not converge is no news.
-    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     joined, lengths = np.concatenate(people), [len(series) for series in people]
     _, vectors = np.linalg.eigh(joined.T @ joined)
     best: tuple[float, list[Ints]] | None = None
@@ -72,8 +71,7 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
         points = joined @ vectors[:, ::-1][:, :width]
         for start in range(2):
             model = GaussianHMM(n_states, covariance_type=kind, n_iter=50, random_state=seed + start)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with _without_news():
                 model.fit(points, lengths)
                 # Against a single Gaussian of the same kind, so that different widths can be compared.
                 alone = GaussianHMM(1, covariance_type=kind, n_iter=1, random_state=0).fit(points)
@@ -83,6 +81,20 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
                 best = score, np.split(states, np.cumsum(lengths)[:-1])
     assert best is not None
     return best[1]
+
+
+@contextmanager
+def _without_news() -> Iterator[None]:
+    """Let hmmlearn say nothing: the likeliest of several starts is taken, and that one does not converge is no news."""
+    told = logging.getLogger("hmmlearn")
+    before = told.level
+    told.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        told.setLevel(before)
 
 
 class DynamicModes(SeriesBaseline):
