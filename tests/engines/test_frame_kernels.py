@@ -1,5 +1,7 @@
 """Kernels for whole frames against plain NumPy, on every engine."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -166,9 +168,14 @@ def test_moments_by_cell_fade_and_add_up(kernels, shape, n):
     found = kernels.cell_moments(*own, CELL)
     for one, other in zip(found, (gram, match), strict=True):
         assert np.allclose(kernels.numpy(one), other, atol=1e-4)
-    kernels.add_moments(*found, 0.5, *own, 3.0, CELL)
+    kernels.add_moments(*found, 0.5, *own, 3.0, (CELL, CELL))
     for one, other in zip(found, (gram, match), strict=True):
         assert np.allclose(kernels.numpy(one), 3.5 * other, atol=1e-3)
+    # Every second row of pixels, even and odd, makes up all of them.
+    for part in (slice(0, None, 2), slice(1, None, 2)):
+        kernels.add_moments(*found, 1.0, own[0][:, part], own[1][part], 1.0, (CELL // 2, CELL))
+    for one, other in zip(found, (gram, match), strict=True):
+        assert np.allclose(kernels.numpy(one), 4.5 * other, atol=1e-3)
     assert np.allclose(kernels.numpy(kernels.cell_energy(own[1], CELL)), (truth**2).sum(axis=(2, 3)), atol=1e-4)
 
 
@@ -214,6 +221,34 @@ def test_weights_are_interpolated_between_centres(kernels, shape):
 
     field = np.einsum("yr,xc,rck->kyx", between(shape[0], rows), between(shape[1], columns), weights)
     assert np.allclose(found, (candidates * field).sum(axis=0), atol=1e-4)
+
+
+SIZES = (6, 8, 5, 1)
+
+
+def network(seed=0):
+    """Weights (inputs, outputs) and biases (outputs,) of layers."""
+    rng = np.random.default_rng(seed)
+    return [(rng.standard_normal((a, b)), rng.standard_normal(b)) for a, b in itertools.pairwise(SIZES)]
+
+
+def output(layers, rows):
+    """Output (n,) of a network for rows (n, n_inputs)."""
+    for weights, biases in layers[:-1]:
+        rows = np.maximum(rows @ weights + biases, 0)
+    return (rows @ layers[-1][0] + layers[-1][1])[:, 0]
+
+
+def on_device(kernels, layers):
+    return tuple((kernels.levels(weights), kernels.levels(biases)) for weights, biases in layers)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_network_sees_every_pixel(kernels, shape):
+    inputs, layers = maps(6, shape), network()
+    parts = kernels.levels(inputs[:2]), kernels.levels(inputs[2:])
+    found = kernels.numpy(kernels.perceptron(parts, on_device(kernels, layers)))
+    assert np.allclose(found.ravel(), output(layers, inputs.reshape(6, -1).T), rtol=1e-4, atol=1e-4)
 
 
 def test_an_engine_without_a_kernel_for_frames_is_refused():

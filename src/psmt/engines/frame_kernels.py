@@ -18,6 +18,8 @@ from psmt.types import AnyArray, Array, Ints, Levels
 
 Complex = NDArray[np.complex64]
 
+Layers = tuple[tuple[Levels, Levels], ...]
+
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
@@ -171,9 +173,19 @@ class FrameKernels(Protocol):
         """
 
     def add_moments(
-        self, gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: int
+        self,
+        gram: Levels,
+        match: Levels,
+        kept: float,
+        candidates: Levels,
+        change: Levels,
+        weight: float,
+        cell: tuple[int, int],
     ) -> None:
-        """Scale moments by `kept` and add `cell_moments`, times the weight, to them in place."""
+        """Scale moments by `kept` and add those of cells so tall and wide, times the weight, to them in place.
+
+        There may be more cells than the frame fills.
+        """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
@@ -199,4 +211,12 @@ class FrameKernels(Protocol):
         """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
 
         Weights hold at the centres of cells and are interpolated bilinearly between them.
+        """
+
+    # Networks
+
+    def perceptron(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
+        """Output (height, width) of a network at every pixel, from inputs (n, height, width), some here, some there.
+
+        Layers are weights (inputs, outputs) and biases (outputs,); units of all but the last are rectified.
         """

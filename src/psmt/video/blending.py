@@ -53,13 +53,14 @@ class PlaceBlend:
         # How many frames the moments count for.
         self.frames = 0.0
         self.weights: Levels = 0 * self.match
-        # Which half of the cells is next.
-        self._lower = False
+        # Which half of the cells is next, and of the rows of pixels.
+        self._lower = self._odd = False
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the moments."""
         known = {name: self.grid.kernels.numpy(getattr(self, name)).copy() for name in _KEPT}
-        return {**known, "frames": np.array(self.frames), "lower": np.array(int(self._lower))}
+        turns = {"lower": np.array(int(self._lower)), "odd": np.array(int(self._odd))}
+        return {**known, "frames": np.array(self.frames), **turns}
 
     @staticmethod
     def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
@@ -67,12 +68,19 @@ class PlaceBlend:
         match = Field((*grid.layout, n_candidates), "float32")
         gram = match._replace(shape=(*match.shape, n_candidates), check=MOMENT)
         weights = match._replace(low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
-        return {"gram": gram, "match": match, "weights": weights, "frames": Field(low=0.0), "lower": flag()}
+        return {
+            "gram": gram,
+            "match": match,
+            "weights": weights,
+            "frames": Field(low=0.0),
+            "lower": flag(),
+            "odd": flag(),
+        }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from the moments that `get_state` gave."""
         self.gram, self.match, self.weights = (self.grid.kernels.levels(state[name].copy()) for name in _KEPT)
-        self.frames, self._lower = float(state["frames"]), bool(state["lower"])
+        self.frames, self._lower, self._odd = float(state["frames"]), bool(state["lower"]), bool(state["odd"])
 
     def forget(self, kept: float) -> None:
         """Let what was learned count for a fraction of what it did."""
@@ -86,8 +94,12 @@ class PlaceBlend:
         The frame counts `weight` times: to divide both by the root of their usual energy is a weight of its inverse.
         """
         kept = float(np.exp(-1.0 / self._MEMORY))
-        self.grid.kernels.add_moments(self.gram, self.match, kept, candidates, change, weight, CELL)
-        self.frames = kept * self.frames + 1.0
+        # What a pixel says, the ones above and below it say too: every second row of pixels is enough, in turns.
+        half = slice(int(self._odd), None, 2)
+        self.grid.kernels.add_moments(
+            self.gram, self.match, kept, candidates[:, half], change[half], 2 * weight, (CELL // 2, CELL)
+        )
+        self.frames, self._odd = kept * self.frames + 1.0, not self._odd
 
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
         """Find the `weights` (rows, columns, n_candidates), given moments of other films as `solved` takes them.

@@ -37,7 +37,7 @@ The mean of each moves the whole picture: a camera that was shaken swings back."
 _FARTHEST = 1e4
 """Pixels that nothing moves from one frame to the next; flows that are found go a few dozen."""
 
-_BANDS = (0.8, 2.0)
+BANDS = (0.8, 2.0)
 """Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
 
 
@@ -78,6 +78,8 @@ class Candidates:
         The first that `look_ahead` gives.
     names : tuple of str
         The second.
+    n_seen : int
+        How many of these come first that a network is to see: all in bands, and the running means.
     flow : callable
         As `FrameKernels.flow`.
     """
@@ -96,15 +98,16 @@ class Candidates:
         moving = ["last change"]
         for size, memories in planes:
             moving += [f"planes {size}, memory {memory}" for memory in memories]
-        bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving]
+        bands = [f"{name}, band {band}" for band in range(len(BANDS) + 1) for name in moving]
         if self.rich:
             moving_more = ["flow", "tracked mean"]
-            bands = [f"{name}, band {band}" for band in range(len(_BANDS) + 1) for name in moving + moving_more]
+            bands = [f"{name}, band {band}" for band in range(len(BANDS) + 1) for name in moving + moving_more]
             moving += moving_more
             pixels = [f"{when} {by}" for when in ("pixel", "previous pixel") for by in NEIGHBOURS]
             older = [f"flow {k} ago" for k in range(1, FLOWS)] + [f"sway {k} ago" for k in range(FLOWS)]
             bands += [*(f"mean {kept}" for kept in MEANS), *older, *pixels]
         self.moving_names, self.names = tuple(moving), tuple(bands)
+        self.n_seen = (len(BANDS) + 1) * len(moving) + len(MEANS)
 
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width): nothing is known of its motion."""
@@ -188,9 +191,9 @@ class Candidates:
         the last frames, and the neighbouring pixels of the last two frames.
         """
         current = scene.current
-        moving, candidates = (_room(current, len(names)) for names in (self.moving_names, self.names))
+        moving, candidates = (room(current, len(names)) for names in (self.moving_names, self.names))
         moving[0] = current - scene.previous
-        n_bands = len(_BANDS) + 1
+        n_bands = len(BANDS) + 1
         parts: list[Callable[[], None]] = [
             partial(self._turn_on, k, scene, moving) for k in reversed(range(len(self._planes)))
         ]
@@ -200,7 +203,7 @@ class Candidates:
             parts += self._others(scene, candidates[n_bands * len(moving) :])
         self._kernels.together(*parts)
         bands = candidates[: n_bands * len(moving)].reshape(n_bands, *moving.shape)
-        self._kernels.bands(moving, _BANDS, bands)
+        self._kernels.bands(moving, BANDS, bands)
         return moving, candidates
 
     def _turn_on(self, k: int, scene: Scene, moving: Levels) -> None:
@@ -232,13 +235,13 @@ class Candidates:
         current = scene.current
         means[...] = scene.means - current
         # Each pixel's neighbours below and to the right, less those above and to the left.
-        sides = _room(current, 4)
+        sides = room(current, 4)
         self._kernels.neighbours(current, ((1, 0), (0, 1), (-1, 0), (0, -1)), current, sides)
         slopes = (sides[:2] - sides[2:]).reshape(2, -1)
         swayed[...] = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(swayed.shape)
 
 
-def _room(frame: Levels, n: int) -> Levels:
+def room(frame: Levels, n: int) -> Levels:
     """An array for n maps as large as a frame: what is written where it is needed is not copied there."""
     return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 

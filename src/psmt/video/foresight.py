@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from psmt.numerics.namespace import array_namespace
@@ -91,8 +93,7 @@ class Foresight:
 
     def _score(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
         own = self._grid.weighted(experts[:1], gains)
-        tried = array_namespace(change).concat([moving, own[None], experts[1:]])
-        return array_namespace(change).stack([mean_square(one) for one in tried - change])
+        return array_namespace(change).stack([mean_square(one - change) for one in (*moving, own, *experts[1:])])
 
     def _advise(
         self,
@@ -104,20 +105,25 @@ class Foresight:
         course: Course,
     ) -> tuple[Levels, Levels]:
         """Experts (n_experts, height, width), and the frame (height, width) that they amount to."""
-        blend, xp = self._grid.weighted(candidates, course.weights), array_namespace(current)
         others = [0 * current]
         if self._candidates.rich:
             others.append(moving[self._candidates.moving_names.index("flow")])
+        works: list[Callable[[], Levels]] = [partial(self._grid.weighted, candidates, course.weights)]
         if not isinstance(known, tuple):
-            others.append((known @ candidates.reshape(len(candidates), -1)).reshape(current.shape))
+            works.append(lambda: (known @ candidates.reshape(len(candidates), -1)).reshape(current.shape))
+        blend, *by_prior = self._grid.kernels.together(*works)
+        others += by_prior
         advised = course.shares[0] * self._grid.weighted(blend[None], course.gains)
         for share, expert in zip(course.shares[1:], others, strict=True):
             advised = advised + share * expert
         change = restrained(self._grid, advised, current - previous)
-        return xp.stack([blend, *others]), (current + change).clip(course.limits[0], course.limits[1])
+        return array_namespace(current).stack([blend, *others]), (current + change).clip(
+            course.limits[0], course.limits[1]
+        )
 
 
 def mean_square(values: Levels) -> Levels:
     """Mean () of the squares of a map, on its device."""
-    mean: Levels = (values * values).mean()
+    flat = values.reshape(-1)
+    mean: Levels = flat @ flat * (1.0 / len(flat))
     return mean

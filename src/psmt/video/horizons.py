@@ -18,8 +18,8 @@ from psmt.video.grid import CELL, Grid
 LEADS = 10
 """Frames ahead that are kept a record of."""
 
-EVERY, SELDOM = 20, 40
-"""Frames from one rollout on record to the next, at first, and once there are a few."""
+EVERY, SELDOM = 20, 80
+"""Frames from one rollout on record to the next, at first, and once there are many."""
 
 
 class Horizons:
@@ -46,7 +46,7 @@ class Horizons:
     """Rollouts in which nothing moved that are counted beside those on record."""
 
     _FEW = 3.0
-    """Rollouts on record, less what has faded of them, with which new ones need not come so often."""
+    """Rollouts on record, less what has faded of them, with which new ones need only come half as often."""
 
     _LEVEL = 10.0
     """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
@@ -105,7 +105,8 @@ class Horizons:
     @property
     def every(self) -> int:
         """Frames from one rollout on record to the next."""
-        return EVERY if self.errors[-1, 1] < self._FEW else SELDOM
+        often = int(self.errors[-1, 1] / self._FEW)
+        return min(EVERY << often, SELDOM)
 
     def begin(self, first: Levels, current: Levels, means: Levels) -> None:
         """Put a rollout on record: its first frame, the one it began at, and the running means (n, ..) there."""
@@ -133,7 +134,7 @@ class Horizons:
         seen = array_namespace(means).concat([self.pending[lead : lead + 1], means]) - current
         weight = 1 / self.unit
         self.grid.kernels.add_moments(
-            self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, CELL
+            self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, (CELL, CELL)
         )
         self.since += 1
 

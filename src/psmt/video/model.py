@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, ClassVar, NamedTuple, Self
@@ -25,6 +25,7 @@ from psmt.video.advice import Advice
 from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
 from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
+from psmt.video.correction import Correction
 from psmt.video.estimator import FrameForecaster
 from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
 from psmt.video.gating import LocalGain, unexplained
@@ -57,6 +58,9 @@ _FLOOR = 1e-6
 
 _JOLT = 6.0
 """A frame that is unlike the last one, and surprises by more than this, but is explained by motion."""
+
+_WORSE = 2.0
+"""A prediction that errs by more than so many times as copying would have failed: motion has stopped, or jumped."""
 
 _HEAD_START = 1.0
 """Frames of full belief that the gain begins with where there is a prior."""
@@ -365,7 +369,8 @@ class FramePSMT(FrameForecaster):
         check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
         height, width = layouts["current"].shape
         grid, rule = Grid((height, width)), FRAME_EXTRAPOLATIONS[self.extrapolation]
-        names = Candidates((1, 1), rule.planes).names
+        candidates = Candidates((1, 1), rule.planes)
+        names = candidates.names
         has_prior = bool(rule.planes) and any(name.startswith("prior.") for name in layouts)
         prior = under("prior.", Prior.schema(len(names))) if has_prior else {}
         n_experts = 2 + bool(rule.planes) + has_prior
@@ -380,6 +385,7 @@ class FramePSMT(FrameForecaster):
             **under("advice.", Advice.schema(n_experts)),
             **under("horizons.", Horizons.schema(grid, len(MEANS))),
             **under("surprise.", CutDetector.schema()),
+            **(under("correction.", Correction.schema(grid, candidates.n_seen)) if rule.planes else {}),
         }
 
     def _check_weights(self) -> None:
@@ -419,15 +425,16 @@ class FramePSMT(FrameForecaster):
         return self
 
     @property
-    def _parts(self) -> dict[str, PlaceBlend | LocalGain | Advice | Horizons | CutDetector]:
+    def _parts(self) -> dict[str, PlaceBlend | LocalGain | Advice | Horizons | CutDetector | Correction]:
         """All that learns, by the names that files know it under."""
-        return {
+        parts: dict[str, PlaceBlend | LocalGain | Advice | Horizons | CutDetector | Correction] = {
             "places": self._by_place,
             "trust": self._local_gain,
             "advice": self._advice,
             "horizons": self._horizons,
             "surprise": self._cut_detector,
         }
+        return parts if self._correction is None else parts | {"correction": self._correction}
 
     # Inside
 
@@ -459,6 +466,7 @@ class FramePSMT(FrameForecaster):
         self._foresight = Foresight(grid, self._candidates, prior)
         self._local_gain = LocalGain(grid, 0.0 if prior is None else _HEAD_START)
         self._advice = Advice(self._foresight.n_experts)
+        self._correction = Correction(grid, self._candidates.n_seen) if self._candidates.rich else None
         self._horizons = Horizons(grid, len(MEANS))
         self._cut_detector = CutDetector()
         self._since_rollout = 0
@@ -494,6 +502,8 @@ class FramePSMT(FrameForecaster):
             self._by_place.forget(_KEPT)
             self._local_gain.clear()
             self._advice.clear()
+            if self._correction is not None:
+                self._correction.clear()
             self._horizons.drop()
             self._rollout = None
             self._begin(now)
@@ -505,13 +515,19 @@ class FramePSMT(FrameForecaster):
         # frame is calmer than the one before may be a stutter, which says little.
         energy = max(last_energy, copy_error, _FLOOR * contrast)
         # None of these needs another one: learning reads the scene before this frame, and a rollout its own scenes.
-        (self._scene, *seen), *further, _ = kernels.together(
+        begun = [] if self._rollout is None else [partial(self._foresight.go_on, self._rollout)]
+        (self._scene, *seen), *further = kernels.together(
             partial(self._candidates.see, self._scene, now, flow),
-            *([] if self._rollout is None else [partial(self._foresight.go_on, self._rollout)]),
+            *begun,
             partial(self._learn_and_solve, now, energy, copy_error, contrast, left),
+            *(
+                []
+                if self._correction is None
+                else [partial(self._correction.learn, now, energy, error > _WORSE * copy_error)]
+            ),
         )
         self._prepare(*seen)
-        self._put_on_record(*further)
+        self._put_on_record(*further[: len(begun)])
 
     def _learn_and_solve(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
         """Learn from the frame (height, width) that came, of which motion has `left` so much unexplained."""
@@ -548,8 +564,14 @@ class FramePSMT(FrameForecaster):
         own = self._grid.kernels.levels
         shares, limits = own(self._advice.weights()), own([self._low, self._high])
         self._course = Course(self._by_place.weights, self._local_gain.gains(), shares, limits)
-        self._outlook, begun = self._foresight.begin(self._scene, moving, candidates, self._course)
+        works: list[Callable[[], Any]] = [partial(self._foresight.begin, self._scene, moving, candidates, self._course)]
+        if self._correction is not None:
+            # The network is trained for the frame after the next, beside the prediction of the next.
+            works += [self._correction.train, partial(self._correction.look, self._scene.current, moving)]
+        (self._outlook, begun), *_ = self._grid.kernels.together(*works)
         self._predicted = begun.frame
+        if self._correction is not None:
+            self._predicted = self._correction.corrected(self._scene.current, candidates, begun.frame, limits)
 
     def _put_on_record(self, further: Rollout | None = None) -> None:
         """Every so often begin a rollout whose errors will be known, or take it a step `further`.

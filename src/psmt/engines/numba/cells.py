@@ -17,14 +17,20 @@ _NONE = np.float32(1e-36)
 
 
 def add_moments(
-    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: int
+    gram: Levels,
+    match: Levels,
+    kept: float,
+    candidates: Levels,
+    change: Levels,
+    weight: float,
+    cell: tuple[int, int],
 ) -> None:
     """Scale moments (rows, columns, n, n) and (rows, columns, n) by `kept` and add those of a frame, in place."""
     n_rows, n_columns, n = match.shape
 
     def add(rows: slice) -> None:
-        seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell * cell), np.float32)
-        _gather(candidates, change, rows.start, cell, seen)
+        seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell[0] * cell[1]), np.float32)
+        _gather(candidates, change, rows.start, *cell, seen)
         # The change is one more candidate: one product gives all moments.
         found = seen[:, :, :n] @ seen.swapaxes(2, 3)
         _fade_in(gram[rows], match[rows], np.float32(kept), np.float32(weight), found)
@@ -82,21 +88,21 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 
 
 @njit(cache=True, nogil=True)
-def _gather(candidates: Levels, change: Levels, first: int, cell: int, seen: Levels) -> None:
+def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
     """Fill rows of cells (rows, columns, n + 1, pixels) from candidates and, last, the change; zero beyond them."""
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
     for r in range(rows):
         for k in range(n + 1):
             source = change if k == n else candidates[k]
-            for i in range(cell):
-                y = (first + r) * cell + i
+            for i in range(tall):
+                y = (first + r) * tall + i
                 for c in range(columns):
-                    into = seen[r, c, k, i * cell : (i + 1) * cell]
-                    inside = max(min(width - c * cell, cell), 0) if y < height else 0
+                    into = seen[r, c, k, i * wide : (i + 1) * wide]
+                    inside = max(min(width - c * wide, wide), 0) if y < height else 0
                     for j in range(inside):
-                        into[j] = source[y, c * cell + j]
-                    for j in range(inside, cell):
+                        into[j] = source[y, c * wide + j]
+                    for j in range(inside, wide):
                         into[j] = 0
 
 

@@ -21,11 +21,83 @@ from psmt.threads import one_blas_thread
 T = TypeVar("T")
 
 
+class _Job:
+    """Chunks of one piece of work, which whoever is idle takes from."""
+
+    def __init__(self, work: Callable[[slice], None], chunks: deque[slice]) -> None:
+        self.work, self.chunks = work, chunks
+        self.under_way = 0
+        self.failure: BaseException | None = None
+
+
+class _Crew:
+    """Threads that share what one of them was asked to do, and all that this is shared out into in turn."""
+
+    def __init__(self) -> None:
+        self.jobs: list[_Job] = []
+        # Nobody is woken without a reason: to wake a thread takes as long as a small chunk.
+        self.lock = threading.Lock()
+        self.more, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
+        self.over = False
+
+    def do(self, job: _Job) -> None:
+        """Take chunks of a job until there are none left, and wait for those that others have taken."""
+        with self.lock:
+            self.jobs.append(job)
+            self.more.notify(len(job.chunks) - 1)
+        while self._do_next(job):
+            pass
+        with self.lock:
+            self.done.wait_for(lambda: not job.under_way)
+            self.jobs.remove(job)
+        if job.failure is not None:
+            raise job.failure
+
+    def help_out(self) -> None:
+        """Take chunks of any job, the latest first, until all is done."""
+        _here.crew = self
+        try:
+            with one_blas_thread():
+                while True:
+                    with self.lock:
+                        self.more.wait_for(lambda: self.over or any(job.chunks for job in self.jobs))
+                        if self.over:
+                            return
+                        job = next(job for job in reversed(self.jobs) if job.chunks)
+                    self._do_next(job)
+        finally:
+            _here.crew = None
+
+    def end(self) -> None:
+        """Send everybody home."""
+        with self.lock:
+            self.over = True
+            self.more.notify_all()
+
+    def _do_next(self, job: _Job) -> bool:
+        """Do the next chunk of a job; whether there was one."""
+        with self.lock:
+            if not job.chunks:
+                return False
+            part = job.chunks.popleft()
+            job.under_way += 1
+        try:
+            job.work(part)
+        except BaseException as error:  # whoever asked for it is told
+            job.failure = job.failure or error
+            job.chunks.clear()
+        finally:
+            with self.lock:
+                job.under_way -= 1
+                if not job.under_way and not job.chunks:
+                    self.done.notify_all()
+        return True
+
+
 class _Here(threading.local):
     """What a thread knows of those it shares its work with."""
 
-    idle: deque[None] | None = None
-    """One entry for each thread that may still be taken; None where nothing is shared out."""
+    crew: _Crew | None = None
 
 
 _here = _Here()
@@ -35,8 +107,8 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
     """Call `work` with each chunk of `size` things, in this thread and, as far as numba may have them, others.
 
     Chunks do not depend on the number of threads, nor does, so, any result. Whoever comes first takes the next: a
-    thread that is held up by other programs holds up nobody else. Work may share out in turn what it does: it gets the
-    threads that are idle by then. BLAS has one thread in each: its own would compete with ours for the cores.
+    thread that is held up by other programs holds up nobody else. Work may share out in turn what it does: whoever is
+    idle by then, or later, helps. BLAS has one thread in each: its own would compete with ours for the cores.
 
     Parameters
     ----------
@@ -47,50 +119,26 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
     chunk : int
         Of what is done in one call.
     """
-    chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
-    outermost = _here.idle is None
-    idle = deque([None] * (get_num_threads() - 1)) if _here.idle is None else _here.idle
-
-    def take() -> None:
-        with one_blas_thread():
-            while True:
-                try:
-                    part = chunks.popleft()
-                except IndexError:
-                    return
+    job = _Job(work, deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk)))
+    n_helpers = min(get_num_threads(), len(job.chunks)) - 1
+    with one_blas_thread():
+        if _here.crew is not None:
+            _here.crew.do(job)
+        elif n_helpers < 1:
+            for part in job.chunks:
                 work(part)
-
-    def help_out() -> None:
-        _here.idle = idle
-        try:
-            take()
-        finally:
-            _here.idle = None
-            idle.append(None)
-
-    others: list[Future[None]] = []
-    _here.idle = idle
-    try:
-        for _ in range(len(chunks) - 1):
+        else:
+            crew = _here.crew = _Crew()
+            others = [_pool(os.getpid()).submit(crew.help_out) for _ in range(n_helpers)]
             try:
-                idle.pop()
-            except IndexError:
-                break
-            others.append(_pool(os.getpid()).submit(help_out))
-        take()
-    finally:
-        if outermost:
-            _here.idle = None
-        failures = []
-        for other in others:
-            # One that has not begun finds nothing left to do: to wait for it could be to wait for oneself.
-            if other.cancel():
-                idle.append(None)
-            else:
-                failures.append(other.exception())
-        # Nobody is at work any more when an error is raised.
-        for failure in filter(None, failures):
-            raise failure
+                crew.do(job)
+            finally:
+                _here.crew = None
+                crew.end()
+                for other in others:
+                    # Nobody is at work any more when this returns; who has not begun need not.
+                    if not other.cancel():
+                        other.result()
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.engines.frame_kernels import Complex, Tiles, Work
-from psmt.engines.numba import cells, detail
+from psmt.engines.numba import cells, detail, networks
 from psmt.engines.numba import flow as flow_kernels
 from psmt.engines.numba import tiles as tile_kernels
 from psmt.engines.numba.fan_out import together
@@ -30,6 +30,7 @@ class NumbaFrameKernels:
     cell_energy = staticmethod(cells.cell_energy)
     cell_weights = staticmethod(cells.cell_weights)
     weighted = staticmethod(cells.weighted)
+    perceptron = staticmethod(networks.perceptron)
 
     def levels(self, values: ArrayLike) -> AnyArray:
         """Own array of float32 with these values, or of complex64 where they are complex."""
@@ -53,5 +54,5 @@ class NumbaFrameKernels:
         layout = [-(-length // cell) for length in change.shape]
         n = len(candidates)
         gram, match = np.zeros((*layout, n, n), np.float32), np.zeros((*layout, n), np.float32)
-        cells.add_moments(gram, match, 0.0, candidates, change, 1.0, cell)
+        cells.add_moments(gram, match, 0.0, candidates, change, 1.0, (cell, cell))
         return gram, match

@@ -5,7 +5,7 @@ Each is a handful of launches, whatever the number of tiles and cells, and none 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -20,6 +20,8 @@ from psmt.engines.torch.flow import flow_between, moved
 from psmt.engines.torch.graphs import Captured
 from psmt.engines.torch.nvrtc import kernel
 from psmt.types import AnyArray
+
+_Layers = tuple[tuple[Tensor, Tensor], ...]
 
 _SENT = 1 << 23
 """Bytes up to which arrays are sent to a GPU without waiting for what it is doing: that needs memory of its own."""
@@ -113,22 +115,28 @@ class TorchFrameKernels:
 
     def cell_moments(self, candidates: Tensor, change: Tensor, cell: int) -> tuple[Tensor, Tensor]:
         """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""
-        n = len(candidates)
-        seen = _split(torch.cat([candidates, change[None]]), cell)
-        found = seen[:, :, :n] @ seen.mT
-        return found[..., :n], found[..., n]
+        layout = [-(-length // cell) for length in change.shape]
+        return _moments(candidates, change, (cell, cell), layout)
 
     def add_moments(
-        self, gram: Tensor, match: Tensor, kept: float, candidates: Tensor, change: Tensor, weight: float, cell: int
+        self,
+        gram: Tensor,
+        match: Tensor,
+        kept: float,
+        candidates: Tensor,
+        change: Tensor,
+        weight: float,
+        cell: tuple[int, int],
     ) -> None:
-        """Scale moments by `kept` and add `cell_moments`, times the weight, to them in place."""
-        new_gram, new_match = self.cell_moments(candidates, change, cell)
+        """Scale moments by `kept` and add those of cells so tall and wide, times the weight, to them in place."""
+        new_gram, new_match = _moments(candidates, change, cell, match.shape[:2])
         gram.mul_(kept).add_(new_gram, alpha=weight)
         match.mul_(kept).add_(new_match, alpha=weight)
 
     def cell_energy(self, change: Tensor, cell: int) -> Tensor:
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
-        return _split(change[None], cell).square().sum(dim=(2, 3))
+        layout = [-(-length // cell) for length in change.shape]
+        return _split(change[None], (cell, cell), layout).square().sum(dim=(2, 3))
 
     def cell_weights(
         self,
@@ -152,6 +160,13 @@ class TorchFrameKernels:
             weights.permute(2, 0, 1)[None], scale_factor=float(cell), mode="bilinear", align_corners=False
         )[0, :, :height, :width]
         return (candidates * fields).sum(dim=0)
+
+    def perceptron(self, inputs: tuple[Tensor, ...], layers: _Layers) -> Tensor:
+        """Output (height, width) of a network at every pixel, from inputs (n, height, width), some here, some there."""
+        values = torch.cat(inputs).reshape(len(layers[0][0]), -1)
+        for k, (weights, biases) in enumerate(layers):
+            values = torch.addmm(biases[:, None], weights.mT, values if k == 0 else values.relu_())
+        return values.reshape(inputs[0].shape[1:])
 
     def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
         """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
@@ -184,13 +199,21 @@ class TorchFrameKernels:
         return self._indices(np.array(near).reshape(-1))
 
 
-def _split(maps: Tensor, cell: int) -> Tensor:
-    """Maps (n, height, width) by cell (rows, columns, n, pixels); what is beyond the frame is zero."""
+def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Inner products by cell: (*layout, n, n) and (*layout, n)."""
+    n = len(candidates)
+    seen = _split(torch.cat([candidates, change[None]]), cell, layout)
+    found = seen[:, :, :n] @ seen.mT
+    return found[..., :n], found[..., n]
+
+
+def _split(maps: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> Tensor:
+    """Maps (n, height, width) by cell (*layout, n, pixels); what is beyond the frame is zero."""
     n, height, width = maps.shape
-    padded = torch.nn.functional.pad(maps, (0, -width % cell, 0, -height % cell))
-    rows, columns = padded.shape[1] // cell, padded.shape[2] // cell
-    by_cell = padded.reshape(n, rows, cell, columns, cell).permute(1, 3, 0, 2, 4)
-    return by_cell.reshape(rows, columns, n, cell * cell)
+    (tall, wide), (rows, columns) = cell, layout
+    padded = torch.nn.functional.pad(maps, (0, columns * wide - width, 0, rows * tall - height))
+    by_cell = padded.reshape(n, rows, tall, columns, wide).permute(1, 3, 0, 2, 4)
+    return by_cell.reshape(rows, columns, n, tall * wide)
 
 
 def _cell_weights(

@@ -1,0 +1,95 @@
+"""What the network adds to the blend: nothing at first, and what it has proved to be worth."""
+
+import numpy as np
+import pytest
+
+from psmt import FramePSMT
+from psmt.video.correction import Correction
+from psmt.video.grid import Grid
+
+
+def hiding(n_frames, seed=0):
+    """Discs that glide over a still texture (n_frames, 64, 64), each hiding it and showing it again."""
+    rng = np.random.default_rng(seed)
+    ground = rng.standard_normal((64, 64))
+    ground = sum(np.roll(ground, (i, j), axis=(0, 1)) for i in range(3) for j in range(3)) / 9
+    places, speeds = rng.uniform(0, 64, (6, 2)), rng.uniform(-2, 2, (6, 2))
+    y, x = np.mgrid[:64, :64]
+    film = np.repeat(0.5 + 0.3 * ground[None], n_frames, axis=0)
+    for t in range(n_frames):
+        for k, (place, speed) in enumerate(zip(places, speeds, strict=True)):
+            down, right = (place + t * speed) % 80 - 8
+            inside = 1 / (1 + np.exp(2 * (np.hypot(y - down, x - right) - 5)))
+            film[t] += inside * (0.1 + 0.15 * k - film[t])
+    return (film + 0.005 * rng.standard_normal(film.shape)).astype(np.float32)
+
+
+def mean_error(model, film):
+    errors = []
+    for frame in film:
+        errors.append(np.mean((model.predict() - frame) ** 2))
+        model.update(frame)
+    return np.mean(errors)
+
+
+def test_what_is_hidden_and_shown_again_is_foreseen_better():
+    film = hiding(200)
+    with_it, without = FramePSMT(rollouts=False).fit(film[:2]), FramePSMT(rollouts=False).fit(film[:2])
+    without._correction = None
+    for frame in film[2:120]:
+        with_it.update(frame)
+        without.update(frame)
+    assert mean_error(with_it, film[120:]) < 0.95 * mean_error(without, film[120:])
+
+
+def test_noise_teaches_it_nothing():
+    """Where nothing can be foreseen, its record holds it to nothing."""
+    film = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((80, 48, 48)).astype(np.float32)
+    model, errors = FramePSMT(rollouts=False).fit(film[:40]), []
+    for frame in film[40:]:
+        corrected, advised = model.predict(), model._correction._foreseen.advised
+        errors.append([np.mean((one - frame) ** 2) for one in (corrected, advised)])
+        model.update(frame)
+    ours, blend = np.mean(errors, axis=0)
+    assert ours < 1.01 * blend
+
+
+def test_a_cut_and_a_failure_leave_it_no_record():
+    film = hiding(80)
+    model = FramePSMT(rollouts=False).fit(film[:60])
+    assert model._correction.gain.gains().max() > 0
+    model.update(np.random.default_rng(1).random((64, 64)).astype(np.float32))
+    assert model.cut_
+    assert not model._correction.gain.gains().any()
+    model = FramePSMT(rollouts=False).fit(film[:60])
+    # All stands still at once: copying is right, and the prediction is not.
+    model.update(film[59]).update(film[59])
+    assert not model._correction.gain.gains().any()
+
+
+@pytest.mark.parametrize("n_frames", [1, 5])
+def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_all(engine, n_frames):
+    """The weighted sum of what is drawn is, on average, that of all pixels, whatever the chances of each."""
+    own, rng = engine.frames, np.random.default_rng(0)
+    correction = Correction(Grid((40, 50), own), 6)
+    residual = (0.01 * rng.standard_normal((40, 50))).astype(np.float32)
+    residual[:8, :8] *= 30
+    inputs = np.repeat((residual + 0.02)[None], 11, axis=0)
+    inside = estimate = 0
+    for k in range(n_frames):
+        rows, aims = correction._sample(
+            own.levels(0.5 * inputs[:6]),
+            own.levels(inputs),
+            own.levels(0.5),
+            own.levels(residual),
+            own.levels([(0.3 + 0.61 * k) % 1, 2.0]),
+        )
+        rows, aims = own.numpy(rows), own.numpy(aims)
+        assert rows.shape == (1024, 17)
+        assert np.allclose(rows, rows[:, :1])
+        share = aims[:, 1] / (2.0 * 0.5)
+        assert np.allclose(aims[:, 0], 2.0 * share * (rows[:, 0] - 0.02), atol=1e-5)
+        inside += np.mean(np.abs(rows[:, 0] - 0.02) > 0.05) / n_frames
+        estimate += np.mean(share**2 * rows[:, 0] ** 2) / n_frames
+    assert inside > 0.2
+    assert estimate == pytest.approx(np.mean(inputs[0] ** 2), rel=0.05)
