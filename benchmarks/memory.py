@@ -31,6 +31,8 @@ FRAMES = (1_000, 20_000, 200_000)
 LIMIT = 3_600
 RECORD = Path(__file__).with_name("memory.csv")
 FILM = "builtin:glide?frames={frames}&size=32&noise=0.05"
+SMALL_FILM = "builtin:glide?frames={frames}&size=16&noise=0.05"
+"""For commands that take hours: what grows with the film does not depend on the size of its frames."""
 PATCHES = ("--size", "32", "--workers", "1")
 SIZES = ("--atoms", "32", "--window", "288")
 REGIONS = 16
@@ -44,8 +46,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "locality": (FILM, *PATCHES, *SIZES, "--starts", "2"),
     "reproduce": (FILM, *PATCHES, *SIZES, "--starts", "1"),
     "regimes": ("builtin:glide", *PATCHES, "--atoms", "32", "--speed", "0.5", "--noise", "0", "--n-starts", "3"),
-    "predict-video": (FILM, "--size", "32", "--horizon", "all"),
-    "learn": (FILM, "--size", "32"),
+    "predict-video": (SMALL_FILM, "--size", "16", "--start", "20", "--horizon", "all"),
+    "learn": (SMALL_FILM, "--size", "16"),
     "brain": ("{series}", "--atoms", "16", "--workers", "1", "--tr", "2", "--states", "3", "--surrogates", "19"),
 }
 CODE = "import sys; from psmt.cli import main; sys.exit(main())"
