@@ -36,6 +36,8 @@ SMALL_FILM = "builtin:glide?frames={frames}&size=16&noise=0.05"
 PATCHES = ("--size", "32", "--workers", "1")
 SIZES = ("--atoms", "32", "--window", "288")
 REGIONS = 16
+LINES = "predict-video without model and painter"
+"""No command: see `benchmarks.memory_lines`."""
 COMMANDS: dict[str, tuple[str, ...]] = {
     "reconstruct": (FILM, *PATCHES, *SIZES),
     "predict": (FILM, *PATCHES, *SIZES, "--start", "{last}", "--starts", "1"),
@@ -47,6 +49,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "reproduce": (FILM, *PATCHES, *SIZES, "--starts", "1"),
     "regimes": ("builtin:glide", *PATCHES, "--atoms", "32", "--speed", "0.5", "--noise", "0", "--n-starts", "3"),
     "predict-video": (SMALL_FILM, "--size", "16", "--start", "20", "--horizon", "all"),
+    LINES: (),
     "learn": (SMALL_FILM, "--size", "16"),
     "brain": ("{series}", "--atoms", "16", "--workers", "1", "--tr", "2", "--states", "3", "--surrogates", "19"),
 }
@@ -82,10 +85,12 @@ def run(command: str, frames: int, limit: float, folder: Path) -> Run:
     asked = [
         part.format(frames=frames, last=frames - 100, middle=frames // 2, series=series) for part in COMMANDS[command]
     ]
-    call = [command, *asked, "--frames", str(frames), "--out", str(out)]
+    call = ["-c", CODE, command, *asked, "--frames", str(frames), "--out", str(out)]
+    if command == LINES:
+        call = ["-m", "benchmarks.memory_lines", str(frames), str(out)]
     begin = time.perf_counter()
     with open(log, "wb") as file:
-        process = subprocess.Popen([sys.executable, "-c", CODE, *call], stdout=file, stderr=file)
+        process = subprocess.Popen([sys.executable, *call], stdout=file, stderr=file)
         clock = threading.Timer(limit, process.send_signal, [signal.SIGKILL])
         clock.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -93,7 +98,7 @@ def run(command: str, frames: int, limit: float, folder: Path) -> Run:
     seconds = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode and seconds < limit:
-        raise RuntimeError(f"psmt {' '.join(call)} ended with {process.returncode}: {log.read_text()}")
+        raise RuntimeError(f"{command} {' '.join(call)} ended with {process.returncode}: {log.read_text()}")
     scale = 1 if sys.platform == "darwin" else 1024
     return Run(command, frames, usage.ru_maxrss * scale / 1e6, seconds, not process.returncode)
 

@@ -73,7 +73,8 @@ def scores_figure(result: VideoResult) -> Figure:
         style_axes(last)
         last.set_ylim(bottom=min(0.0, float(np.nanmin(stretches.surprise))))
         last.yaxis.set_major_locator(MaxNLocator(2))
-        heading(last, "b", "surprise", lift=4)
+        largest = "" if stretches.length == 1 else f", the largest of each {stretches.length} frames"
+        heading(last, "b", f"surprise{largest}", lift=4)
     last.set_xlabel("frame", fontsize=TEXT, color=INK)
     last.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
