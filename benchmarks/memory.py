@@ -32,12 +32,12 @@ LIMIT = 3_600
 RECORD = Path(__file__).with_name("memory.csv")
 FILM = "builtin:glide?frames={frames}&size=32&noise=0.05"
 SMALL_FILM = "builtin:glide?frames={frames}&size=16&noise=0.05"
-"""For commands that take hours: what grows with the film does not depend on the size of its frames."""
+"""For `predict-video`, which takes longest: what grows with the film does not depend on the size of its frames."""
 PATCHES = ("--size", "32", "--workers", "1")
 SIZES = ("--atoms", "32", "--window", "288")
 REGIONS = 16
 LINES = "predict-video without model and painter"
-"""No command: see `benchmarks.memory_lines`."""
+"""No command, see `benchmarks.memory_lines`: all of it at 200,000 frames takes more than an hour."""
 COMMANDS: dict[str, tuple[str, ...]] = {
     "reconstruct": (FILM, *PATCHES, *SIZES),
     "predict": (FILM, *PATCHES, *SIZES, "--start", "{last}", "--starts", "1"),
@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "regimes": ("builtin:glide", *PATCHES, "--atoms", "32", "--speed", "0.5", "--noise", "0", "--n-starts", "3"),
     "predict-video": (SMALL_FILM, "--size", "16", "--start", "20", "--horizon", "all"),
     LINES: (),
-    "learn": (SMALL_FILM, "--size", "16"),
+    "learn": (FILM, "--size", "32"),
     "brain": ("{series}", "--atoms", "16", "--workers", "1", "--tr", "2", "--states", "3", "--surrogates", "19"),
 }
 CODE = "import sys; from psmt.cli import main; sys.exit(main())"
@@ -159,7 +159,8 @@ def text() -> str:
         row = [runs.get((command, frames)) for frames in FRAMES]
         done = [found for found in row if found is not None and found.ended]
         cells = [shown(found, done[-1] if done else None) for found in row]
-        rows.append((f"`psmt {command}`", *cells, growth(done)))
+        name, _, less = command.partition(" ")
+        rows.append((f"`psmt {name}` {less}".strip(), *cells, growth(done)))
     header = ("command", *(f"{frames:,} frames" for frames in FRAMES), "bytes per frame between the last two")
     return f"{table(header, rows)}\n\n{machine()}"
 
