@@ -31,9 +31,13 @@ FRAMES = (1_000, 20_000, 200_000)
 LIMIT = 3_600
 RECORD = Path(__file__).with_name("memory.csv")
 FILM = "builtin:glide?frames={frames}&size=32&noise=0.05"
+SMALL_FILM = "builtin:glide?frames={frames}&size=16&noise=0.05"
+"""For `predict-video`, which takes longest: what grows with the film does not depend on the size of its frames."""
 PATCHES = ("--size", "32", "--workers", "1")
 SIZES = ("--atoms", "32", "--window", "288")
 REGIONS = 16
+LINES = "predict-video without model and painter"
+"""No command, see `benchmarks.memory_lines`: all of it at 200,000 frames takes more than an hour."""
 COMMANDS: dict[str, tuple[str, ...]] = {
     "reconstruct": (FILM, *PATCHES, *SIZES),
     "predict": (FILM, *PATCHES, *SIZES, "--start", "{last}", "--starts", "1"),
@@ -44,7 +48,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "locality": (FILM, *PATCHES, *SIZES, "--starts", "2"),
     "reproduce": (FILM, *PATCHES, *SIZES, "--starts", "1"),
     "regimes": ("builtin:glide", *PATCHES, "--atoms", "32", "--speed", "0.5", "--noise", "0", "--n-starts", "3"),
-    "predict-video": (FILM, "--size", "32", "--horizon", "all"),
+    "predict-video": (SMALL_FILM, "--size", "16", "--start", "20", "--horizon", "all"),
+    LINES: (),
     "learn": (FILM, "--size", "32"),
     "brain": ("{series}", "--atoms", "16", "--workers", "1", "--tr", "2", "--states", "3", "--surrogates", "19"),
 }
@@ -80,10 +85,12 @@ def run(command: str, frames: int, limit: float, folder: Path) -> Run:
     asked = [
         part.format(frames=frames, last=frames - 100, middle=frames // 2, series=series) for part in COMMANDS[command]
     ]
-    call = [command, *asked, "--frames", str(frames), "--out", str(out)]
+    call = ["-c", CODE, command, *asked, "--frames", str(frames), "--out", str(out)]
+    if command == LINES:
+        call = ["-m", "benchmarks.memory_lines", str(frames), str(out)]
     begin = time.perf_counter()
     with open(log, "wb") as file:
-        process = subprocess.Popen([sys.executable, "-c", CODE, *call], stdout=file, stderr=file)
+        process = subprocess.Popen([sys.executable, *call], stdout=file, stderr=file)
         clock = threading.Timer(limit, process.send_signal, [signal.SIGKILL])
         clock.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -91,7 +98,7 @@ def run(command: str, frames: int, limit: float, folder: Path) -> Run:
     seconds = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode and seconds < limit:
-        raise RuntimeError(f"psmt {' '.join(call)} ended with {process.returncode}: {log.read_text()}")
+        raise RuntimeError(f"{command} {' '.join(call)} ended with {process.returncode}: {log.read_text()}")
     scale = 1 if sys.platform == "darwin" else 1024
     return Run(command, frames, usage.ru_maxrss * scale / 1e6, seconds, not process.returncode)
 
@@ -152,7 +159,8 @@ def text() -> str:
         row = [runs.get((command, frames)) for frames in FRAMES]
         done = [found for found in row if found is not None and found.ended]
         cells = [shown(found, done[-1] if done else None) for found in row]
-        rows.append((f"`psmt {command}`", *cells, growth(done)))
+        name, _, less = command.partition(" ")
+        rows.append((f"`psmt {name}` {less}".strip(), *cells, growth(done)))
     header = ("command", *(f"{frames:,} frames" for frames in FRAMES), "bytes per frame between the last two")
     return f"{table(header, rows)}\n\n{machine()}"
 

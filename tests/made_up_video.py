@@ -3,6 +3,9 @@
 import numpy as np
 
 from psmt.evaluation import FrameRow, RolloutRow, psnr
+from psmt.experiments.predict_video.course import Course
+from psmt.experiments.predict_video.events import Event
+from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.result import Still, VideoResult
 from psmt.experiments.predict_video.settings import VideoSettings
 
@@ -23,29 +26,31 @@ def make_video(
     """A film of `n_frames` predicted frames in which each method has the errors `ratios` of copying."""
     given = {"psmt": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
     rng = np.random.default_rng(0)
-    rows, rollouts = [], []
+    rows, rollouts = Lines(FrameRow), Lines(RolloutRow)
     for k in range(n_frames):
         for name in METHODS:
             ratio = float(np.broadcast_to(given[name], n_frames)[k])
             mse = copy_mse * ratio
             ours = name == "psmt"
-            rows.append(
-                FrameRow(
-                    start + 1 + k,
-                    name,
-                    mse,
-                    float(psnr(mse)),
-                    0.9,
-                    copy_mse,
-                    ratio if copy_mse > 0 else float("nan"),
-                    float(rng.uniform()) if ours and surprise else float("nan"),
-                    int(ours and start + 1 + k in cuts),
-                )
+            rows.add(
+                [
+                    FrameRow(
+                        start + 1 + k,
+                        name,
+                        mse,
+                        float(psnr(mse)),
+                        0.9,
+                        copy_mse,
+                        ratio if copy_mse > 0 else float("nan"),
+                        float(rng.uniform()) if ours and surprise else float("nan"),
+                        int(ours and start + 1 + k in cuts),
+                    )
+                ]
             )
     for step, ratio in enumerate(rollout_ratios, start=1):
         for name in METHODS:
             own = ratio if name == "psmt" else 1.0
-            rollouts.append(RolloutRow(start, name, step, start + step, own * 1e-3, 30.0, 0.9, 1e-3, own))
+            rollouts.add([RolloutRow(start, name, step, start + step, own * 1e-3, 30.0, 0.9, 1e-3, own)])
     last, frame, predicted = rng.uniform(size=(3, *shape))
     ours = [row for row in rows if row.method == "psmt"]
     return VideoResult(
@@ -57,6 +62,8 @@ def make_video(
         every=10,
         rows=rows,
         rollouts=rollouts,
+        course=Course.of(rows, rollouts),
+        events=Lines(Event),
         stills={name: Still(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},
         error_maps={name: np.full(shape, copy_mse * float(np.mean(given[name]))) for name in METHODS},
         seconds=dict.fromkeys(METHODS, 0.01),

@@ -56,7 +56,7 @@ def main() -> None:
 
     settings = VideoSettings(start=LEARN, horizon=4 * LENGTH, rollout=0)
     result = predict_video(open_frames(film()), FrameReader("native"), settings, begin=lambda *_: keep)
-    figure = draw(result.rows, stills)
+    figure = draw([*result.rows], stills)
     Path(__file__).with_suffix(".png").write_bytes(png(figure, dpi=110))
 
 

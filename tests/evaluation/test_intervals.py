@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.evaluation import mean_interval
+from psmt.evaluation import intervals, mean_interval
 from psmt.report import UNTOLD, all_hold, judged
 
 
@@ -57,3 +57,12 @@ def test_all_must_hold():
     assert all_hold(["holds", UNTOLD]) == UNTOLD
     assert all_hold([UNTOLD, "does not hold"]) == "does not hold"
     assert all_hold([]) == UNTOLD
+
+
+@pytest.mark.parametrize("held", [1, 50, 777])
+def test_intervals_drawn_in_parts_are_those_drawn_at_once(monkeypatch, held):
+    """So that memory does not grow by 2,000 numbers for each block of a long film."""
+    values = np.random.default_rng(0).normal(size=300)
+    whole = mean_interval(values, block=7, n_resamples=200)
+    monkeypatch.setattr(intervals, "_DRAWN", held)
+    assert mean_interval(values, block=7, n_resamples=200) == whole

@@ -66,8 +66,13 @@ def run_alone(name: str, film: Any, options: FilmOptions) -> None:
             page = make_page(done, files, own.still(source))
             files |= {REPORT: render(page), SUMMARY: make_summary(done, page)}
         run.progress("draw figures", 1, 1)
+        tables = {
+            file: parts
+            for part, result in results.items()
+            for file, parts in experiment_of(part).tabled(result).items()
+        }
         with experiment.meanwhile(results[name], run.folder):
-            write_files(run.folder, files)
+            write_files(run.folder, {**files, **tables})
         told = [*own.remarks(source, material), *([expectation(record.regime)] if record.regime else [])]
         return _Outcome([*told, *experiment.shown(results[name]), str(run.folder / REPORT)], files[SUMMARY])
 
@@ -96,17 +101,21 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
         film = own.record(source, values)
         clock("draw figures", 0, 1)
         files: dict[str, bytes] = {}
+        tables: dict[str, Iterable[bytes]] = {}
         for name, result in done.results.items():
             files |= experiment_of(name).written(result)
+            tables |= experiment_of(name).tabled(result)
         sections = make_sections(done, files)
         clock("draw figures", 1, 1)
         clock.save()
         files[SUMMARY] = make_summary(done, film)
         files[REPORT] = render(make_page(done, film, sections, clock.seconds, own.still(source)))
-        write_files(run.folder, files)
+        written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
+        write_files(run.folder, written)
         # What an earlier run with other settings left would be taken for a result of this one.
         for name in settings:
-            for file in experiment_of(name).files.keys() - files.keys():
+            experiment = experiment_of(name)
+            for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
                 (run.folder / file).unlink(missing_ok=True)
         shown = [
             f"{film.name}, {done.n_frames:,} frames",

@@ -12,6 +12,9 @@ from psmt.validation import check_count, check_real
 N_RESAMPLES = 2000
 """Resampled means behind an interval: its ends are then known to a few percent of its width."""
 
+_DRAWN = 1 << 18
+"""Blocks that are held at a time while means are drawn: 4 MB."""
+
 
 class Interval(NamedTuple):
     """A mean and the bounds that it lies between."""
@@ -71,7 +74,10 @@ def mean_interval(
     rng = np.random.default_rng(seed)
     sums = np.concatenate([[0.0], np.cumsum(np.concatenate([given, given[: block - 1]]))])
     block_means = (sums[block:] - sums[:-block]) / block
-    drawn = block_means[rng.integers(n, size=(n_resamples, n_blocks))].mean(axis=1)
+    # Some resamples at a time, which draws the same: all of them would take 2,000 numbers for each block.
+    at_a_time = max(_DRAWN // n_blocks, 1)
+    sizes = [min(at_a_time, n_resamples - done) for done in range(0, n_resamples, at_a_time)]
+    drawn = np.concatenate([block_means[rng.integers(n, size=(size, n_blocks))].mean(axis=1) for size in sizes])
     spread = (drawn - mean) * np.sqrt(n_blocks / (n_blocks - 1))
     low, high = mean + np.quantile(spread, [(1 - level) / 2, (1 + level) / 2])
     return Interval(mean, float(low), float(high))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +86,8 @@ class Experiment(Generic[S, R]):
         ``check(settings, n_frames)`` raises where the film is too short, before it is read.
     files : mapping
         Each file that it writes, by name, with the function that makes it from the result.
+    tables : mapping
+        The same for files that grow with the film: they are made in parts, as they are written.
     meanwhile : callable
         Context of a result and the folder in which the files are written: for what must come with them or not at all.
     shown : callable
@@ -105,6 +107,7 @@ class Experiment(Generic[S, R]):
     check: Callable[[S, int], None]
     files: Mapping[str, Callable[[R], bytes]]
     shown: Callable[[R], Sequence[Shown]]
+    tables: Mapping[str, Callable[[R], Iterable[bytes]]] = field(default_factory=dict)
     meanwhile: Callable[[R, Path], AbstractContextManager[object]] = field(default=lambda *_: nullcontext())
     needs: Callable[[S], Sequence[str]] = field(default=lambda _: ())
     chapter: Chapter[R] | None = None
@@ -117,5 +120,9 @@ class Experiment(Generic[S, R]):
         return None if make is None else make(result)
 
     def written(self, result: R) -> dict[str, bytes]:
-        """Content of all files, by name."""
+        """Content of all files but the tables, by name."""
         return {name: make(result) for name, make in self.files.items()}
+
+    def tabled(self, result: R) -> dict[str, Iterable[bytes]]:
+        """Parts of all tables, by name."""
+        return {name: make(result) for name, make in self.tables.items()}

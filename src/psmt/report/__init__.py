@@ -2,7 +2,7 @@
 
 from psmt.report.claim import LEVEL, TIE, UNTOLD, Claim, Outcome, all_hold, decided, judged, some
 from psmt.report.page import Cell, Fact, Page, Picture, Section, Table, render
-from psmt.report.tables import to_csv
+from psmt.report.tables import csv_lines, csv_parts, to_csv
 
 __all__ = [
     "LEVEL",
@@ -17,6 +17,8 @@ __all__ = [
     "Section",
     "Table",
     "all_hold",
+    "csv_lines",
+    "csv_parts",
     "decided",
     "judged",
     "render",

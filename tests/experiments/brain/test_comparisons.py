@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from psmt.experiments.brain import ridge
 from psmt.experiments.brain.components import follow_components, lasting
 from psmt.experiments.brain.field import DynamicModes, _windows, hmm_states, window_states
 from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
@@ -133,19 +134,29 @@ def test_ridge_finds_the_order_and_each_horizon_of_a_known_process():
     rows = rng.standard_normal((400, 3))
     for t in range(3, 400):
         rows[t] = 0.9 * rows[t - 3, [1, 2, 0]] + 0.3 * rng.standard_normal(3)
-    ridge = DirectRidge(horizon=3).fit(rows[:300])
-    assert ridge.orders_[0] >= 3
-    assert ridge.orders_[2] == 1
+    model = DirectRidge(horizon=3).fit(rows[:300])
+    assert model.orders_[0] >= 3
+    assert model.orders_[2] == 1
     wrong, variance = np.zeros(3), rows[300:].var()
     for t in range(300, 397):
-        wrong += ((ridge.predict(3) - rows[t : t + 3]) ** 2).mean(axis=1) / 97
-        ridge.update(rows[t])
+        wrong += ((model.predict(3) - rows[t : t + 3]) ** 2).mean(axis=1) / 97
+        model.update(rows[t])
     # The best that can be: noise of 0.3 in each of the three.
     assert np.all(wrong < 1.25 * 0.3**2)
     assert wrong.max() < 0.3 * variance
-    assert np.allclose(ridge.predict(), ridge.predict(3)[0])
+    assert np.allclose(model.predict(), model.predict(3)[0])
     with pytest.raises(ValueError, match="horizon=4 is more than the 3 that were learned"):
-        ridge.predict(4)
+        model.predict(4)
+
+
+def test_ridge_in_parts_is_ridge_at_once(monkeypatch):
+    """A long series is never held once more for each order and each horizon."""
+    rows = np.random.default_rng(0).standard_normal((300, 3)).cumsum(axis=0)
+    whole = DirectRidge(horizon=3).fit(rows)
+    monkeypatch.setattr(ridge, "_BLOCK", 37)
+    parts = DirectRidge(horizon=3).fit(rows)
+    np.testing.assert_array_equal(parts.orders_, whole.orders_)
+    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-10)
 
 
 def test_hmm_of_the_field_where_it_is_there():

@@ -5,6 +5,7 @@ import pytest
 
 from made_up_video import make_video
 from psmt.evaluation import FrameRow
+from psmt.experiments.predict_video.course import Course
 from psmt.experiments.predict_video.figure import (
     FRAME_STYLES,
     places_figure,
@@ -52,7 +53,7 @@ def test_long_films_are_averaged_by_sums_and_not_by_ratios():
     lines = [
         FrameRow(k, "psmt", mse, 0, 0, copied, 0, 0, 0) for k, (mse, copied) in enumerate([(1, 1), (1, 9), (1, 2)])
     ]
-    assert running_ratio(lines, 3)[1] == pytest.approx(3 / 12)
+    assert running_ratio(Course.of(lines, []).stretches, "psmt", 3)[1] == pytest.approx(3 / 12)
 
 
 def test_a_film_that_stands_still_can_be_drawn():

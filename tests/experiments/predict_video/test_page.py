@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from made_up_video import make_video
-from psmt.experiments.predict_video.claims import frame_claims, losses, verdict
+from psmt.experiments.predict_video.claims import frame_claims, verdict
 from psmt.experiments.predict_video.events import Event
 from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
 from psmt.report import render
@@ -56,9 +56,10 @@ def test_losses_at_cuts_are_told_apart():
 def test_losses_are_runs_of_frames_with_the_most_costly_first():
     ratios = np.full(10, 0.5)
     ratios[[1, 2, 6]] = [1.1, 1.1, 2.0]
-    found = losses(make_video({"psmt": ratios}, n_frames=10, start=0).of("psmt"))
-    assert [(loss.start, loss.stop) for loss in found] == [(7, 7), (2, 3)]
-    assert found[0].excess == pytest.approx(1e-3)
+    found = make_video({"psmt": ratios}, n_frames=10, start=0).course.losses
+    assert [(loss.start, loss.stop) for loss in found.worst] == [(7, 7), (2, 3)]
+    assert found.worst[0].excess == pytest.approx(1e-3)
+    assert (found.n, found.n_frames) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +105,9 @@ def test_the_headline_names_every_horizon_at_which_something_else_won():
 
 
 def test_events_are_listed_the_largest_if_there_are_many():
-    events = [Event(401 + k, (401 + k) / 25, "surprise", float(k)) for k in range(60)]
-    page = render(frames_page(replace(make_video(), events=events), FACTS, PICTURES)).decode()
+    largest = [Event(401 + k, (401 + k) / 25, "surprise", float(k)) for k in range(10, 60)]
+    result = replace(make_video(), event_counts={"surprise": 60}, largest_events=largest)
+    page = render(frames_page(result, FACTS, PICTURES)).decode()
     assert "The 50 largest of 60 events" in page and "Events: 60 surprises." in page
     assert page.index(">411<") < page.index(">460<") and ">410<" not in page
     assert "one of 1,000 frames" in page

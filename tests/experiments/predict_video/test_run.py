@@ -6,7 +6,7 @@ import pytest
 from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import run as module
-from psmt.experiments.predict_video.result import summarise_frames
+from psmt.experiments.predict_video.course import summarise_frames
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.video.baselines import CopyLastFrame, LinearPixels

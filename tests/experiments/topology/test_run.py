@@ -10,6 +10,7 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.measured import Measured
 from psmt.experiments.running.context import Run
+from psmt.experiments.topology import persistence
 from psmt.experiments.topology.atom_map import grid_by_similarity
 from psmt.experiments.topology.evidence import measure_lasting
 from psmt.experiments.topology.experiment import EXPERIMENT
@@ -17,7 +18,7 @@ from psmt.experiments.topology.likeness import measure_likeness, picture_likenes
 from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import choose_atoms
 from psmt.experiments.topology.run import topology
-from psmt.experiments.topology.settings import RULE, TopologySettings
+from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
 from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
 from psmt.moments import WindowMoments
 from psmt.patches import read_patches
@@ -260,6 +261,32 @@ def test_bounds_leave_one_draw_in_twenty_beside():
     assert not Measured(5.0, null[:18]).beyond().is_finite
 
 
+def test_persistence_is_that_of_all_pairs_of_windows(monkeypatch):
+    """In parts as at once: against the table of all pairs, which takes memory with the square of the length."""
+    monkeypatch.setattr(persistence, "_BLOCK", 3)
+    rng = np.random.default_rng(0)
+    n, n_atoms = 11, 6
+    linked = np.triu(rng.random((n, n_atoms, n_atoms)) < 0.3, 1)
+    graphs = [
+        {"edges": np.argwhere(own), "neighbours": (own + own.T).sum(axis=0), "used": np.ones(n_atoms, bool)}
+        for own in linked
+    ]
+    flat = linked.reshape(n, -1).astype(int)
+    both, counts = 2 * flat @ flat.T, flat.sum(axis=1)
+    either = counts[:, None] + counts
+    wanted = [np.trace(both, lag) / np.trace(either, lag) for lag in range(1, n)]
+    assert measure_persistence(graphs, 10 * np.arange(n)).shared.tolist() == wanted
+
+
+def test_windows_lie_further_apart_in_a_film_that_has_too_many():
+    settings = TopologySettings(n_atoms=8, window=64)
+    assert np.diff(settings.starts(1000)).max() == settings.step == 1
+    for n_frames in (MOST_WINDOWS + 63, MOST_WINDOWS + 64, 20_000, 200_001):
+        starts = settings.starts(n_frames)
+        assert MOST_WINDOWS / 2 < len(starts) <= MOST_WINDOWS
+        assert n_frames - 64 - (starts[1] - starts[0]) < starts[-1] <= n_frames - 64
+
+
 def test_persistence_without_links_is_open():
     empty = [graph_from_edges([], 5)] * 3
     result = measure_persistence(empty, np.array([0, 1, 2]))
@@ -342,7 +369,7 @@ def test_whole_experiment(engine, film, tmp_path):
     result = topology(film, SETTINGS, Run(folder=tmp_path, device=engine.device))
     assert result.centers.tolist() == [96, 144, 192]
     assert len(result.chosen) == 3
-    lines = EXPERIMENT.files["topology.csv"](result).decode().splitlines()
+    lines = b"".join(EXPERIMENT.tables["topology.csv"](result)).decode().splitlines()
     assert lines[0] == "center,atom,component_size,neighbours"
     assert len(lines) == 1 + 3 * 3
     for line in lines[1:]:
@@ -359,8 +386,8 @@ def test_whole_experiment(engine, film, tmp_path):
 
 
 def test_same_film_and_seed_give_the_same_bytes(film, tmp_path):
-    write = EXPERIMENT.files["topology.csv"]
-    one, two = (write(topology(film, SETTINGS, Run(folder=tmp_path / name))) for name in ("one", "two"))
+    write = EXPERIMENT.tables["topology.csv"]
+    one, two = (b"".join(write(topology(film, SETTINGS, Run(folder=tmp_path / name)))) for name in ("one", "two"))
     assert one == two
 
 

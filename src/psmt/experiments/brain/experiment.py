@@ -17,7 +17,7 @@ from psmt.experiments.brain.trust_figure import trust_figure
 from psmt.experiments.contract import Experiment
 from psmt.experiments.record import to_json
 from psmt.figures import png
-from psmt.report import render, to_csv
+from psmt.report import csv_parts, render
 
 
 def _drawn(draw: Callable[[BrainResult], Figure]) -> Callable[[BrainResult], bytes]:
@@ -46,14 +46,16 @@ EXPERIMENT = Experiment[BrainSettings, BrainResult](
     run=lambda study, settings, run, _: study_brains(study, settings, run),
     check=lambda _settings, _n_frames: None,
     files={
-        "prediction.csv": lambda r: to_csv(("subject", "method", "horizon", "error"), r.prediction_rows()),
-        "states.csv": lambda r: to_csv(("subject", "volume", "time", "state", "probability"), r.state_rows()),
-        "topology.csv": lambda r: to_csv(
-            ("subject", "volume", "time", "component", "atoms", "event", "ends"), r.topology_rows()
-        ),
         **FIGURES,
         "summary.json": _summary,
         "report.html": _page,
+    },
+    tables={
+        "prediction.csv": lambda r: csv_parts(("subject", "method", "horizon", "error"), r.prediction_rows()),
+        "states.csv": lambda r: csv_parts(("subject", "volume", "time", "state", "probability"), r.state_rows()),
+        "topology.csv": lambda r: csv_parts(
+            ("subject", "volume", "time", "component", "atoms", "event", "ends"), r.topology_rows()
+        ),
     },
     shown=lambda result: [*brain_tables(result), *brain_claims(result)],
 )

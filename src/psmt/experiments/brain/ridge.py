@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,9 @@ PENALTIES = tuple(float(10.0**power) for power in np.arange(-3.0, 2.6, 0.5))
 
 FOLDS = (4, 5, 6, 7)
 """Eighths of the past that are foretold, each from what lies before it, to choose among the candidates."""
+
+_BLOCK = 1 << 14
+"""Rows that are held at a time."""
 
 
 class DirectRidge(SeriesBaseline):
@@ -55,23 +58,21 @@ class DirectRidge(SeriesBaseline):
         for h in range(self.horizon):
             i, j = np.unravel_index(np.argmin(errors[..., h]), errors.shape[:2])
             self.orders_[h], self.penalties_[h] = ORDERS[i], PENALTIES[j]
-            inputs, times = _inputs(past, ORDERS[i])
-            known = times + h + 1 < n_rows
-            (weights,) = _solve(inputs[known], past[times[known] + h + 1], [PENALTIES[j]])
+            sums = _sums(past, ORDERS[i], [h + 1], n_rows - h - 1)
+            (weights,) = _solve(*sums, [PENALTIES[j]])
             self.weights_[h, : len(weights)] = weights
 
     def _errors(self, past: Array, first: int, order: int) -> Array:
         """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from those before it."""
-        inputs, times = _inputs(past, order)
         # One decomposition serves all horizons: pairs whose furthest row is known.
-        known = times + self.horizon < first
-        ahead = np.arange(1, self.horizon + 1)
-        targets = np.hstack([past[times[known] + h] for h in ahead])
+        ahead = range(1, self.horizon + 1)
+        solved = _solve(*_sums(past, order, ahead, first - self.horizon), PENALTIES)
         errors = np.zeros((len(PENALTIES), self.horizon))
-        for k, weights in enumerate(_solve(inputs[known], targets, PENALTIES)):
+        for k, weights in enumerate(solved):
             for h, own in zip(ahead, np.split(weights, self.horizon, axis=1), strict=True):
-                asked = (times >= first - 1) & (times + h < len(past))
-                errors[k, h - 1] = np.sum((past[times[asked] + h] - inputs[asked] @ own) ** 2)
+                for start, inputs in _inputs(past, order, max(first, order) - 1, len(past) - h):
+                    truth = past[start + h : start + h + len(inputs)]
+                    errors[k, h - 1] += np.sum((truth - inputs @ own) ** 2)
         return errors
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
@@ -89,16 +90,29 @@ class DirectRidge(SeriesBaseline):
         return np.asarray(last[::-1].ravel() @ self.weights_[0])
 
 
-def _inputs(rows: Array, order: int) -> tuple[Array, NDArray[np.int64]]:
-    """Inputs (n, order * n_features), the latest row first, and the time (n,) of the latest row of each."""
-    n = len(rows) - order + 1
-    return np.hstack([rows[order - 1 - k : order - 1 - k + n] for k in range(order)]), np.arange(order - 1, len(rows))
+def _inputs(rows: Array, order: int, first: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """Yield inputs (n, order * n_features), the latest row first, whose latest rows are `first` to `stop`, in parts.
+
+    Each comes with the time of its first. All together would take as many times the memory of the rows as the order is.
+    """
+    for start in range(first, stop, _BLOCK):
+        n = min(_BLOCK, stop - start)
+        yield start, np.hstack([rows[start - k : start - k + n] for k in range(order)])
 
 
-def _solve(inputs: Array, targets: Array, penalties: Sequence[float]) -> list[Array]:
+def _sums(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
+    """Products of the inputs of all times before `stop` with each other, and with the rows `ahead` of them."""
+    n = rows.shape[1]
+    gram, products = np.zeros((order * n, order * n)), np.zeros((order * n, len(ahead) * n))
+    for start, inputs in _inputs(rows, order, order - 1, stop):
+        gram += inputs.T @ inputs
+        products += inputs.T @ np.hstack([rows[start + h : start + h + len(inputs)] for h in ahead])
+    return gram, products
+
+
+def _solve(gram: Array, products: Array, penalties: Sequence[float]) -> list[Array]:
     """Ridge weights (n_inputs, n_targets) for each penalty, by one eigendecomposition."""
-    gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = scipy.linalg.eigh(gram)
-    turned = vectors.T @ (inputs.T @ targets)
+    turned = vectors.T @ products
     return [vectors @ (turned / (np.maximum(values, 0.0) + p * scale)[:, None]) for p in penalties]

@@ -1,15 +1,14 @@
 """Stretches of a film that are done, on disk, so that a run that was killed goes on after the last of them.
 
-A checkpoint is one file with all that was gathered and learned. It appears whole, and after the piece of the painted
-film that belongs to it; so what it speaks of is always there. All of it is in the folder ``tasks``, and goes when the
-results are written.
+A checkpoint is one file with all that was gathered and learned. It appears whole, and after the lines and the piece of
+the painted film that belong to it; so what it speaks of is always there. All of it is in the folder ``tasks``, and goes
+when the results are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from copy import copy
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +35,7 @@ class Checkpoint:
         Of the results.
     key : str or None
         Hash of all that the results depend on. None for a film that cannot be read twice: nobody can go on with it, and
-        only pieces of the painted films are kept.
+        only lines and pieces of the painted films are kept.
     """
 
     def __init__(self, folder: str | PathLike[str], key: str | None) -> None:
@@ -60,6 +59,10 @@ class Checkpoint:
         """Remove what is of no use to anybody, if the work was broken off."""
         if kind is not None and not self._path.exists():
             self.clear()
+
+    def path(self, name: str) -> Path:
+        """Of a file beside the checkpoint, which goes with it."""
+        return self._tasks / f"{self._name}-{name}"
 
     @contextmanager
     def segment(self, *, fps: float | None) -> Iterator[Callable[[Mapping[str, Picture]], None]]:
@@ -90,7 +93,10 @@ class Checkpoint:
             save_result(self._path, self._key, everything)
 
     def resume(self, gathered: Gathered, methods: Mapping[str, FrameMethod]) -> bool:
-        """Bring what was gathered and the methods to the last checkpoint; return whether there is one."""
+        """Bring what was gathered and the methods to the last checkpoint; return whether there is one.
+
+        Where there is none, both may be changed all the same, and must be made anew.
+        """
         found = None if self._key is None else load_result(self._path, self._key)
         if found is None:
             return False
@@ -99,13 +105,12 @@ class Checkpoint:
         if not all(path.exists() for paths in segments.values() for path in paths):
             return False
         try:
-            copy(gathered).set_state(found)
+            gathered.set_state(found)
             for name, method in methods.items():
                 method.set_state(part(found, f"methods/{name}/"))
         except (LookupError, TypeError, ValueError):
-            # What does not fit together counts as damaged, as in `load_result`; `fit` begins with clean methods.
+            # What does not fit together counts as damaged, as in `load_result`.
             return False
-        gathered.set_state(found)
         self.segments = segments
         return True
 
@@ -114,7 +119,7 @@ class Checkpoint:
         clear_checkpoints(self._folder, self._name)
 
     def _segment(self, film: str, number: int) -> Path:
-        return self._tasks / f"{self._name}-{film}-{number:05}.mp4"
+        return self.path(f"{film}-{number:05}.mp4")
 
 
 def clear_checkpoints(folder: str | PathLike[str], name: str = _PREFIX) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
-from psmt.evaluation import FrameRow, Interval, mean_interval
-from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
+from psmt.evaluation import Interval
+from psmt.experiments.predict_video.course import Loss, summary_of
+from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
 from psmt.report.numbers import percent, ratio
@@ -19,22 +17,10 @@ from psmt.video.events import Kind
 MARGIN = 0.01
 """Errors within this share of each other are a tie, which cannot be told."""
 
-BLOCK = 25
-"""Successive frames that depend on each other, at the most: about a second."""
-
-
-class Loss(NamedTuple):
-    """Frames from `start` to `stop` (both of them) in which copying was better."""
-
-    start: int
-    stop: int
-    excess: float
-    """By how much, summed over the frames."""
-
 
 def verdict(result: VideoResult) -> str:
     """Whether PSMT beat copying, and where not, in words."""
-    own = _summary(result, "psmt")
+    own = result.course.summary("psmt")
     if not np.isfinite(own.ratio):
         return (
             f"Nothing moves in the {result.horizon:,} predicted frames: copying is flawless, and there is no contest."
@@ -53,20 +39,20 @@ def verdict(result: VideoResult) -> str:
 
 def events_told(result: VideoResult) -> str:
     """What happened in the film, in words."""
-    counts = Counter(event.kind for event in result.events)
     names: dict[Kind, tuple[str, str]] = {
         "cut": ("cut", "cuts"),
         "flash": ("flash", "flashes"),
         "surprise": ("surprise", "surprises"),
     }
-    told = [f"{counts[kind]} {names[kind][counts[kind] > 1]}" for kind in names if counts[kind]]
+    counts = {kind: result.event_counts.get(kind, 0) for kind in names}
+    told = [f"{count} {names[kind][count > 1]}" for kind, count in counts.items() if count]
     return f"Events: {', '.join(told)}." if told else "Events: none."
 
 
 def frame_claims(result: VideoResult) -> list[Claim]:
     """What is claimed of PSMT on whole frames, and whether it holds on this film."""
-    own = _summary(result, "psmt")
-    excess = _excess(result, "copy")
+    own = result.course.summary("psmt")
+    excess = result.course.excess("copy")
     outcome = judged(excess, margin=MARGIN)
     line = _compared(excess, "copying")
     beats = Claim(
@@ -82,48 +68,35 @@ def frame_claims(result: VideoResult) -> list[Claim]:
         ),
         against=some(
             line if outcome == "does not hold" else "",
-            *(_named(loss) for loss in losses(result.of("psmt"))[:3]),
+            *(_named(loss) for loss in result.course.losses.worst),
         ),
         notes=some(line if outcome == UNTOLD else "", _places(result)),
         figures={"ratio": own.ratio, "wins": own.wins, "excess": excess._asdict()},
     )
-    return [beats, _beats_baselines(result), *([_rollouts(result)] if result.rollouts else [])]
-
-
-def losses(rows: Sequence[FrameRow]) -> list[Loss]:
-    """Stretches in which copying was better, the most costly first."""
-    found = []
-    for lost, group in groupby(rows, key=lambda row: row.mse > (1 + TIE) * row.copy_mse):
-        if lost:
-            lines = list(group)
-            found.append(Loss(lines[0].frame, lines[-1].frame, sum(row.mse - row.copy_mse for row in lines)))
-    return sorted(found, key=lambda loss: -loss.excess)
+    return [beats, _beats_baselines(result), *([_rollouts(result)] if result.course.rollouts else [])]
 
 
 def _where_not(result: VideoResult) -> str:
-    lost = losses(result.of("psmt"))
-    if not lost:
+    lost = result.course.losses
+    if not lost.n:
         return "There is not one frame in which copying was better."
-    n = sum(loss.stop - loss.start + 1 for loss in lost)
-    cuts = [row.frame for row in result.of("psmt") if row.cut]
-    near = sum(any(loss.start <= cut <= loss.stop for cut in cuts) for loss in lost)
-    text = f"Copying was better in {n:,} of the frames ({percent(n / result.horizon)}), most of all in {_span(lost[0])}"
+    share, near = percent(lost.n_frames / result.horizon), lost.n_with_cut
+    text = f"Copying was better in {lost.n_frames:,} of the frames ({share}), most of all in {_span(lost.worst[0])}"
     if near:
-        text += "; " + ("one" if near == 1 else f"{near}") + f" of these {len(lost)} stretches began with a cut"
+        text += "; " + ("one" if near == 1 else f"{near}") + f" of these {lost.n} stretches began with a cut"
     return text + "."
 
 
 def _won_by_others(result: VideoResult) -> str:
     """Every horizon at which another method had the least error, in a sentence; '' where there is none."""
     winners: dict[str, list[int]] = {}
-    for step in sorted({1, *(row.step for row in result.rollouts)}):
-        # One frame ahead every frame counts, and not only those that rollouts begin at.
-        rows = result.rows if step == 1 else [row for row in result.rollouts if row.step == step]
-        best, own = summarise_frames(rows)[0], _of(summarise_frames(rows), "psmt")
+    # One frame ahead every frame counts, and not only those that rollouts begin at.
+    for step, summaries in (result.course.rollouts | {1: result.course.summaries}).items():
+        best, own = summaries[0], summary_of(summaries, "psmt")
         if best.mse * (1 + TIE) < own.mse:
             winners.setdefault(best.method, []).append(step)
     if not winners:
-        ahead = max((row.step for row in result.rollouts), default=1)
+        ahead = max(result.course.rollouts, default=1)
         return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
     told = [f"{FRAME_METHODS[method]} at {_steps(steps)}" for method, steps in winners.items()]
     return f" Another method was better at some horizons: {', '.join(told)} ahead."
@@ -146,22 +119,18 @@ def _steps(steps: Sequence[int]) -> str:
     return f"{text} frame{'' if text == '1' else 's'}"
 
 
-def _of(summaries: Sequence[FrameSummary], method: str) -> FrameSummary:
-    return next(summary for summary in summaries if summary.method == method)
-
-
 _SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it (a tie within that cannot be told)"
 
 
 def _beats_baselines(result: VideoResult) -> Claim:
     lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
-    own, size = _summary(result, "psmt"), ""
-    for other in summarise_frames(result.rows):
+    own, size = result.course.summary("psmt"), ""
+    for other in result.course.summaries:
         if other.method not in ("psmt", "copy"):
             # The best of them comes first.
             if not size and other.mse > 0:
                 size = f"{ratio(own.mse / other.mse)} × the error of {FRAME_METHODS[other.method]}"
-            excess = _excess(result, other.method)
+            excess = result.course.excess(other.method)
             lines[judged(excess, margin=MARGIN)].append(_compared(excess, FRAME_METHODS[other.method]))
     return Claim(
         key="frames_beat_peers",
@@ -178,9 +147,9 @@ def _beats_baselines(result: VideoResult) -> Claim:
 
 def _rollouts(result: VideoResult) -> Claim:
     lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
-    own, value = [row for row in result.rollouts if row.method == "psmt"], np.nan
-    for step in sorted({row.step for row in own}):
-        value = summarise_frames(row for row in own if row.step == step)[0].ratio
+    value = np.nan
+    for step, summaries in result.course.rollouts.items():
+        value = summary_of(summaries, "psmt").ratio
         # Rollouts are few and far apart: no interval, but a tie is a tie.
         lines[judged(Interval(*[value - 1] * 3), margin=MARGIN)].append(f"{ratio(value)} after {step}")
     return Claim(
@@ -197,26 +166,12 @@ def _rollouts(result: VideoResult) -> Claim:
     )
 
 
-def _excess(result: VideoResult, method: str) -> Interval:
-    """By what share of a method's mean error that of PSMT exceeds it, frame by frame; NaN where there is no error."""
-    own, other = (np.array([row.mse for row in result.of(name)]) for name in ("psmt", method))
-    scale = float(other.mean())
-    if scale <= 0:
-        return Interval(np.nan, -np.inf, np.inf)
-    # Blocks of dependent frames, but in a short film eight of them: fewer than three tell nothing.
-    return mean_interval((own - other) / scale, block=max(min(BLOCK, len(own) // 8), 1))
-
-
 def _compared(excess: Interval, other: str) -> str:
     if np.isnan(excess.mean):
         return f"{other} is flawless: nothing moves"
     if not excess.is_finite:
         return f"{ratio(1 + excess.mean)} times the error of {other}, over too few frames to tell"
     return f"{ratio(1 + excess.mean)} times the error of {other} ({ratio(1 + excess.low)} to {ratio(1 + excess.high)})"
-
-
-def _summary(result: VideoResult, method: str) -> FrameSummary:
-    return summarise_frames(result.of(method))[0]
 
 
 def _places(result: VideoResult) -> str:

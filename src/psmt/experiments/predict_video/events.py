@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from heapq import nlargest
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.evaluation import Step
+from psmt.experiments.predict_video.lines import Lines, from_columns, to_columns
+from psmt.storage import part
 from psmt.types import Result
 from psmt.video.events import EventDetector, Kind
 
@@ -34,7 +37,7 @@ class EventStill(NamedTuple):
 
 
 class EventWatch:
-    """Keeps what `EventDetector` finds in the steps of a film, as it runs; memory grows by a line per event.
+    """Keeps what `EventDetector` finds in the steps of a film, as it runs: all events as lines, the largest at hand.
 
     Parameters
     ----------
@@ -42,14 +45,23 @@ class EventWatch:
         Frames per second.
     rate : float
         Of false alarms per frame.
+    lines : Lines of Event
+        Where events go, once it is known what they are.
     """
 
+    MOST_LISTED = 50
+    """Events that are kept at hand: those of the largest size."""
     MOST_STILLS = 6
-    """Events that are kept in pictures: those of the largest size."""
+    """Of these, the ones that are kept in pictures."""
 
-    def __init__(self, fps: float | None, rate: float) -> None:
-        self.events: list[Event] = []
+    def __init__(self, fps: float | None, rate: float, lines: Lines[Event]) -> None:
+        self.lines = lines
+        """All events but the last, until `finish`."""
+        self.counts: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
+        self.largest: list[Event] = []
+        """In the order of the film, as the stills are."""
         self.stills: list[EventStill] = []
+        self._last: Event | None = None
         self._fps = fps
         self._detector = EventDetector(rate)
 
@@ -62,40 +74,53 @@ class EventWatch:
         elif kind is not None:
             self._note(step, kind)
 
+    def finish(self) -> None:
+        """Nothing comes any more: the last event is what it is."""
+        self.lines.add([] if self._last is None else [self._last])
+        self._last = None
+
     def _note(self, step: Step, kind: Kind) -> None:
+        self.finish()
         row = step.rows["psmt"]
         event = Event(row.frame, row.frame / self._fps if self._fps else float("nan"), kind, row.surprise)
-        self.events.append(event)
-        still = EventStill(event, step.last, step.frame, step.predicted["psmt"])
-        largest = sorted([*self.stills, still], key=lambda still: -still.event.size)[: self.MOST_STILLS]
-        self.stills = sorted(largest, key=lambda still: still.event.frame)
+        self._last = event
+        self.counts[kind] += 1
+        self.largest = sorted(nlargest(self.MOST_LISTED, [*self.largest, event], key=lambda event: event.size))
+        stills = [*self.stills, EventStill(event, step.last, step.frame, step.predicted["psmt"])]
+        stills = nlargest(self.MOST_STILLS, stills, key=lambda still: still.event.size)
+        self.stills = sorted(stills, key=lambda still: still.event.frame)
 
     def _rename_last(self, kind: Kind) -> None:
-        known = self.events[-1]
-        self.events[-1] = known._replace(kind=kind)
+        known = cast(Event, self._last)
+        self._last = known._replace(kind=kind)
+        self.counts[known.kind] -= 1
+        self.counts[kind] += 1
+        self.largest = [self._last if event.frame == known.frame else event for event in self.largest]
         self.stills = [
-            still._replace(event=self.events[-1]) if still.event.frame == known.frame else still
-            for still in self.stills
+            still._replace(event=self._last) if still.event.frame == known.frame else still for still in self.stills
         ]
 
     def get_state(self) -> Result:
         """All of it as arrays."""
-        columns = {name: np.array([event[k] for event in self.events]) for k, name in enumerate(Event._fields)}
-        state: Result = {f"events/{name}": values for name, values in columns.items()}
-        state |= self._detector.get_state()
+        state = to_columns("largest", Event, self.largest)
+        state |= to_columns("last", Event, [] if self._last is None else [self._last])
+        state |= {"counts": np.array([*self.counts.values()])} | self._detector.get_state()
+        state |= {f"lines/{name}": value for name, value in self.lines.get_state().items()}
         state["stills"] = np.array([still.event.frame for still in self.stills], dtype=np.int64)
         for still in self.stills:
-            for part in ("last", "frame", "predicted"):
-                state[f"still/{still.event.frame}/{part}"] = getattr(still, part)
+            for picture in ("last", "frame", "predicted"):
+                state[f"still/{still.event.frame}/{picture}"] = getattr(still, picture)
         return state
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on as the one that gave this state."""
-        columns = (state[f"events/{name}"].tolist() for name in Event._fields)
-        self.events = [Event(*values) for values in zip(*columns, strict=True)]
+        self.largest = from_columns("largest", Event, state)
+        self._last = next(iter(from_columns("last", Event, state)), None)
+        self.counts = dict(zip(self.counts, state["counts"].tolist(), strict=True))
         self._detector.set_state(state)
-        by_frame = {event.frame: event for event in self.events}
+        self.lines.set_state(part(state, "lines/"))
+        by_frame = {event.frame: event for event in self.largest}
         self.stills = [
-            EventStill(by_frame[frame], *(state[f"still/{frame}/{part}"] for part in ("last", "frame", "predicted")))
+            EventStill(by_frame[frame], *(state[f"still/{frame}/{name}"] for name in ("last", "frame", "predicted")))
             for frame in state["stills"].tolist()
         ]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from psmt.evaluation import FrameRow, RolloutRow, Step
+from psmt.evaluation import FrameRow, Step
 from psmt.experiments.contract import Experiment
 from psmt.experiments.predict_video.checkpoint import clear_checkpoints
 from psmt.experiments.predict_video.claims import events_told, verdict
-from psmt.experiments.predict_video.events import Event
 from psmt.experiments.predict_video.figure import events_figure, places_figure, scores_figure, stills_figure
 from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain, pixels
 from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, frames_table
-from psmt.experiments.predict_video.result import VideoResult, summarise_frames
+from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import Sink, predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.experiments.running.context import Run
 from psmt.figures import png
-from psmt.report import Page, to_csv
+from psmt.report import Page
 from psmt.sources import Film, FrameSource
 from psmt.sources.film_writer import Picture, joining_films
 from psmt.types import Levels
@@ -50,7 +49,7 @@ def predict_film(
     began = perf_counter()
     gain = 1
 
-    def begin(past: Levels, horizon: int | None, painted: Sequence[FrameRow]) -> Sink:
+    def begin(past: Levels, horizon: int | None, painted: Iterable[FrameRow]) -> Sink:
         nonlocal gain
         gain = error_gain(past)
         painter = FilmPainter((past.shape[1], past.shape[2]), horizon=horizon, gain=gain, painted=painted)
@@ -108,13 +107,14 @@ def _check(settings: VideoSettings, n_frames: int) -> None:
 EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
     run=predict_film,
     check=_check,
-    files={
-        "scores.csv": lambda done: to_csv(FrameRow._fields, done.result.rows),
-        "rollout.csv": lambda done: to_csv(RolloutRow._fields, done.result.rollouts),
-        "events.csv": lambda done: to_csv(Event._fields, done.result.events),
+    files={},
+    tables={
+        "scores.csv": lambda done: done.result.rows.table(),
+        "rollout.csv": lambda done: done.result.rollouts.table(),
+        "events.csv": lambda done: done.result.events.table(),
     },
     meanwhile=_film,
     shown=lambda done: [frames_table(done.result), verdict(done.result), events_told(done.result)],
     page=_page,
-    summary=lambda done: [one._asdict() for one in summarise_frames(done.result.rows)],
+    summary=lambda done: [one._asdict() for one in done.result.course.summaries],
 )

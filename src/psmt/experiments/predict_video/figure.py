@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from psmt.evaluation import FrameRow
+from psmt.experiments.predict_video.course import Stretches, summary_of
 from psmt.experiments.predict_video.film_painter import error_colours
-from psmt.experiments.predict_video.result import VideoResult, summarise_frames
+from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.figures.panels import WIDTH, heading, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, LineStyle, style_axes
@@ -46,33 +47,34 @@ _LEFT, _RIGHT = 0.75, 0.2
 
 def scores_figure(result: VideoResult) -> Figure:
     """Figure of each frame's error against copying, with cuts marked, and of the surprise where there is one."""
-    surprise = np.array([row.surprise for row in result.of("psmt")])
-    surprised = bool(np.isfinite(surprise).any())
+    stretches = result.course.stretches
+    surprised = bool(np.isfinite(stretches.surprise).any())
     height = 4.6 if surprised else 3.7
     figure = Figure(figsize=(WIDTH, height))
     width = WIDTH - _LEFT - _RIGHT
     axes = panel(figure, _LEFT, height - 3.15, width, 2.45)
-    span = running_span(result.horizon)
+    span = running_span(len(stretches.frames))
     top = _draw_ratios(axes, result, span)
-    note = "" if span == 1 else f", mean over {span} frames"
+    n_averaged = span * stretches.length
+    note = "" if n_averaged == 1 else f", mean over {n_averaged:,} frames"
     heading(axes, "a", f"error of each frame ÷ error of copying the last one{note}", lift=26)
     _legend(axes, _shown(result))
-    cuts = [row.frame for row in result.of("psmt") if row.cut]
+    cuts = stretches.cuts
     for cut in cuts:
         axes.axvline(cut, color="#d55e00", linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
-    if cuts:
+    if len(cuts):
         axes.annotate("cut", (cuts[0], top), (3, -9), textcoords="offset points", fontsize=SMALL, color="#d55e00")
     last = axes
     if surprised:
         axes.tick_params(labelbottom=False)
         last = panel(figure, _LEFT, 0.5, width, 0.62)
-        frames = [row.frame for row in result.of("psmt")]
-        last.plot(frames, surprise, color="#d55e00", linewidth=1.1)
+        last.plot(stretches.frames, stretches.surprise, color="#d55e00", linewidth=1.1)
         last.set_xlim(axes.get_xlim())
         style_axes(last)
-        last.set_ylim(bottom=min(0.0, float(np.nanmin(surprise))))
+        last.set_ylim(bottom=min(0.0, float(np.nanmin(stretches.surprise))))
         last.yaxis.set_major_locator(MaxNLocator(2))
-        heading(last, "b", "surprise", lift=4)
+        largest = "" if stretches.length == 1 else f", the largest of each {stretches.length} frames"
+        heading(last, "b", f"surprise{largest}", lift=4)
     last.set_xlabel("frame", fontsize=TEXT, color=INK)
     last.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
@@ -88,7 +90,7 @@ def places_figure(result: VideoResult) -> Figure:
     figure = Figure(figsize=(WIDTH, height))
     left_maps = WIDTH - 2 * across - 0.15 - 0.75
     base = 0.65
-    if result.rollouts:
+    if result.course.rollouts:
         axes = panel(figure, _LEFT, base, left_maps - _LEFT - 0.45, height - 1.25)
         _draw_rollouts(axes, result)
         heading(axes, "a", "left alone: error ÷ copying", lift=9)
@@ -160,22 +162,22 @@ def _picture_rows(
     return figure
 
 
-def running_span(n_frames: int) -> int:
-    """Frames that a curve is averaged over, so that it can be read: odd, 1 for short stretches."""
-    return 2 * (n_frames // 200) + 1
+def running_span(n: int) -> int:
+    """Points of a curve of `n` that are averaged, so that it can be read: odd, 1 for short ones."""
+    return 2 * (n // 200) + 1
 
 
-def running_ratio(rows: Sequence[FrameRow], span: int) -> Array:
-    """Error divided by that of copying (n,), both averaged over `span` frames around each; NaN where nothing moves."""
-    sums = [uniform_filter1d([getattr(row, name) for row in rows], span) for name in ("mse", "copy_mse")]
-    ratios: Array = np.divide(sums[0], sums[1], out=np.full(len(rows), np.nan), where=sums[1] > 1e-12)
+def running_ratio(stretches: Stretches, method: str, span: int) -> Array:
+    """Error divided by that of copying (n,), both averaged over `span` stretches; NaN where nothing moves."""
+    error, copied = (uniform_filter1d(values, span) for values in (stretches.mse[method], stretches.copy_mse))
+    ratios: Array = np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12)
     return ratios
 
 
 def _draw_ratios(axes: Axes, result: VideoResult, span: int) -> float:
     """Draw the curves; return the upper end of the axis."""
-    frames = [row.frame for row in result.of("psmt")]
-    values = {name: running_ratio(result.of(name), span) for name in _shown(result)}
+    frames = result.course.stretches.frames
+    values = {name: running_ratio(result.course.stretches, name, span) for name in _shown(result)}
     finite = np.concatenate([v[np.isfinite(v)] for v in values.values()])
     low, high = (float(np.percentile(finite, q)) for q in (0.5, 99.5)) if len(finite) else (0.5, 2.0)
     for name, curve in values.items():
@@ -184,17 +186,15 @@ def _draw_ratios(axes: Axes, result: VideoResult, span: int) -> float:
     top = min(max(1.3 * high, 1.5), 16)
     axes.set_ylim(max(min(0.75 * low, 0.7), 1 / 64), top)
     _log_ticks(axes)
-    axes.set_xlim(frames[0] - 0.5, frames[-1] + 0.5)
+    axes.set_xlim(result.start + 0.5, result.start + result.horizon + 0.5)
     style_axes(axes)
     return top
 
 
 def _draw_rollouts(axes: Axes, result: VideoResult) -> None:
     for name in _shown(result):
-        rows = [row for row in result.rollouts if row.method == name]
-        steps = sorted({row.step for row in rows})
-        ratios = [summarise_frames(row for row in rows if row.step == step)[0].ratio for step in steps]
-        axes.plot(steps, ratios, marker="o", markersize=3, **FRAME_STYLES[name].kwargs())
+        ratios = [summary_of(summaries, name).ratio for summaries in result.course.rollouts.values()]
+        axes.plot([*result.course.rollouts], ratios, marker="o", markersize=3, **FRAME_STYLES[name].kwargs())
     axes.set_yscale("log", base=2)
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 0.1), min(max(high, 1.3), 4))
@@ -212,8 +212,7 @@ def _log_ticks(axes: Axes) -> None:
 
 
 def _shown(result: VideoResult) -> list[str]:
-    present = {row.method for row in result.rows}
-    return [name for name in FRAME_STYLES if name in present]
+    return [name for name in FRAME_STYLES if name in result.seconds]
 
 
 def _legend(axes: Axes, methods: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class FilmPainter:
         How often errors are enlarged.
     method : str
         Name of the method, for people.
-    painted : sequence of FrameRow
+    painted : iterable of FrameRow
         Of the frames that were painted before, by another painter: their bars stand in the strip.
     """
 
@@ -70,7 +70,7 @@ class FilmPainter:
         horizon: int | None,
         gain: int,
         method: str = "PSMT",
-        painted: Sequence[FrameRow] = (),
+        painted: Iterable[FrameRow] = (),
     ) -> None:
         height, width = shape
         self._enlarge = max(1, -(-_READABLE // width))

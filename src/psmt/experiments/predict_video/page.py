@@ -12,7 +12,8 @@ from PIL import Image
 
 import psmt
 from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
-from psmt.experiments.predict_video.result import FrameSummary, VideoResult, summarise_frames
+from psmt.experiments.predict_video.course import FrameSummary, summary_of
+from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent, ratio, seconds
@@ -23,9 +24,6 @@ COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
 
 FILM = "predicted.mp4"
 """Name of the film beside the page."""
-
-MOST_EVENTS = 50
-"""Events that the page lists; events.csv has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +67,10 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
                 Picture(
                     pictures["places"],
                     alt="Error by steps ahead, a frame, and a map of better and worse",
-                    caption="Lines have the colours of the figure above." if result.rollouts else "",
+                    caption="Lines have the colours of the figure above." if result.course.rollouts else "",
                 )
             ],
-            tables=[rollout_table(result)] if result.rollouts else [],
+            tables=[rollout_table(result)] if result.course.rollouts else [],
         ),
         _events_section(result, pictures),
         Section(
@@ -110,8 +108,7 @@ def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Secti
         "prediction in units of what is usual. All are in events.csv.",
         events_told(result),
     ]
-    n_hidden = len(result.events) - MOST_EVENTS
-    largest = sorted(sorted(result.events, key=lambda event: -event.size)[:MOST_EVENTS])
+    n_events, n_listed = sum(result.event_counts.values()), len(result.largest_events)
     rows = [
         [
             Cell(event.kind),
@@ -119,9 +116,9 @@ def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Secti
             Cell(f"{event.time:.2f}" if math.isfinite(event.time) else "–"),
             Cell(f"{event.size:.3g}"),
         ]
-        for event in largest
+        for event in result.largest_events
     ]
-    caption = "Events" if n_hidden <= 0 else f"The {MOST_EVENTS} largest of {len(result.events):,} events"
+    caption = "Events" if n_events == n_listed else f"The {n_listed} largest of {n_events:,} events"
     return Section(
         title="Events",
         text=text,
@@ -134,7 +131,7 @@ def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Secti
 
 def frames_table(result: VideoResult) -> Table:
     """All methods, least error first."""
-    summaries = summarise_frames(result.rows)
+    summaries = result.course.summaries
     caption = f"One frame ahead, means over {result.horizon:,} frames of {_by(result.shape)} pixels"
     return Table(caption, COLUMNS, [_row(summary, summaries, result.seconds) for summary in summaries])
 
@@ -143,17 +140,16 @@ def rollout_table(result: VideoResult) -> Table:
     """Error divided by that of copying, by steps ahead."""
     steps = [step for step in (1, 2, 3, 5, 7, 10) if step <= result.settings.rollout]
     rows = []
-    for method in dict.fromkeys(row.method for row in result.rollouts):
+    by_step = result.course.rollouts
+    for method in result.seconds:
         cells = [Cell(FRAME_METHODS[method])]
         for step in steps:
-            lines = [row for row in result.rollouts if row.method == method and row.step == step]
-            value = summarise_frames(lines)[0].ratio if lines else float("nan")
+            value = summary_of(by_step[step], method).ratio if step in by_step else float("nan")
             loses = method != "copy" and value > 1 + TIE
             cells.append(Cell("1" if method == "copy" else ratio(value), "loses" if loses else ""))
         rows.append(cells)
-    n = len({row.start for row in result.rollouts})
     return Table(
-        f"Error ÷ copying, left alone for so many frames, means over {n} rollouts",
+        f"Error ÷ copying, left alone for so many frames, means over {result.course.n_rollouts} rollouts",
         ("method", *(f"{step}" for step in steps)),
         rows,
     )

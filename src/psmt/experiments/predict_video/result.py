@@ -1,8 +1,8 @@
-"""What came out of a film's prediction: a line per frame and method, maps, a few stills, and means."""
+"""What came out of a film's prediction: its course, maps, a few stills, and all lines in files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.evaluation import FrameRow, RolloutRow
+from psmt.experiments.predict_video.course import Course
 from psmt.experiments.predict_video.events import Event, EventStill
+from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.settings import VideoSettings
+from psmt.video.events import Kind
 
 
 class Still(NamedTuple):
@@ -27,7 +30,10 @@ class Still(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VideoResult:
-    """All that came out but the film itself."""
+    """All that came out but the film itself.
+
+    Lines are there until `clear_checkpoints` removes them; all else is small, and stays.
+    """
 
     name: str
     settings: VideoSettings
@@ -37,8 +43,11 @@ class VideoResult:
     shape: tuple[int, int]
     every: int
     """Frames from the beginning of one rollout to that of the next."""
-    rows: list[FrameRow]
-    rollouts: list[RolloutRow]
+    rows: Lines[FrameRow]
+    """A line per frame and method."""
+    rollouts: Lines[RolloutRow]
+    course: Course
+    """What these lines come to."""
     stills: dict[str, Still]
     """The frames with the lowest ('best') and highest ('worst') ratio of PSMT's error to copying, and the 'last'."""
     error_maps: dict[str, NDArray[np.float64]]
@@ -47,20 +56,23 @@ class VideoResult:
     """Per frame, by method: to predict it and to learn from it."""
     learning: float
     """Seconds that fitting took."""
-    events: list[Event] = field(default_factory=list)
-    event_stills: list[EventStill] = field(default_factory=list)
-    """Of the largest events, in order."""
+    events: Lines[Event]
+    event_counts: Mapping[Kind, int] = field(default_factory=dict)
+    largest_events: Sequence[Event] = ()
+    """In order."""
+    event_stills: Sequence[EventStill] = ()
+    """Of the largest of these, in order."""
     segments: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     """Files that make a film, one after the other, by the name of the film."""
 
     @property
     def horizon(self) -> int:
         """Frames that were predicted."""
-        return len(self.of("psmt"))
+        return self.course.n
 
-    def of(self, method: str) -> list[FrameRow]:
+    def of(self, method: str) -> Iterator[FrameRow]:
         """Lines of one method, in order."""
-        return [row for row in self.rows if row.method == method]
+        return (row for row in self.rows if row.method == method)
 
     def place_ratios(self) -> NDArray[np.float64]:
         """PSMT's error divided by that of copying around each pixel, (height, width).
@@ -72,37 +84,3 @@ class VideoResult:
         floor = max(0.1 * float(copied.mean()), np.finfo(float).tiny)
         ratios: NDArray[np.float64] = (ours + floor) / (copied + floor)
         return ratios
-
-
-class FrameSummary(NamedTuple):
-    """A method over all predicted frames, or over those of one step of the rollouts."""
-
-    method: str
-    mse: float
-    psnr: float
-    ssim: float
-    ratio: float
-    """Mean MSE divided by that of copying; below 1 is better than copying."""
-    wins: float
-    """Share of frames in which it was better than copying."""
-
-
-def summarise_frames(rows: Iterable[FrameRow] | Iterable[RolloutRow]) -> list[FrameSummary]:
-    """Means by method, least error first. PSNR and SSIM are taken frame by frame, then averaged."""
-    by_method: dict[str, list[FrameRow | RolloutRow]] = {}
-    for row in rows:
-        by_method.setdefault(row.method, []).append(row)
-    summaries = []
-    for method, lines in by_method.items():
-        errors, copied = np.array([(row.mse, row.copy_mse) for row in lines]).T
-        summaries.append(
-            FrameSummary(
-                method,
-                float(errors.mean()),
-                float(np.mean([row.psnr for row in lines])),
-                float(np.mean([row.ssim for row in lines])),
-                float(errors.sum() / copied.sum()) if copied.sum() > 0 else float("nan"),
-                float(np.mean(errors < copied)),
-            )
-        )
-    return sorted(summaries, key=lambda summary: summary.mse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice
@@ -12,10 +12,12 @@ from time import perf_counter
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import FrameRow, Step, score_stream
+from psmt.evaluation import FrameRow, RolloutRow, Step, score_stream
 from psmt.experiments.predict_video.checkpoint import Checkpoint
-from psmt.experiments.predict_video.events import EventWatch
+from psmt.experiments.predict_video.course import Course
+from psmt.experiments.predict_video.events import Event, EventWatch
 from psmt.experiments.predict_video.gathered import Gathered
+from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
 from psmt.experiments.running.context import Run
@@ -34,7 +36,7 @@ STRETCH = 100
 Sink = Callable[[Step, ColourFrame, ColourFrame], Mapping[str, Picture]]
 """Called with each step, and with the frame that came and the one before in colour; gives pictures, by film."""
 
-Begin = Callable[[Levels, int | None, Sequence[FrameRow]], Sink]
+Begin = Callable[[Levels, int | None, Iterable[FrameRow]], Sink]
 """Called with the past frames (time, height, width), with the number of frames to come, if that is known, and with
 PSMT's lines of the frames for which there are pictures already."""
 
@@ -72,14 +74,19 @@ def predict_video(
     every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
     progress = silent if run is None else run.progress
     methods = settings.methods()
-    gathered = Gathered(shape, tuple(methods), EventWatch(film.fps, settings.false_alarms))
     with ExitStack() as stack:
         checkpoint, resumed = None, False
         if run is not None:
             checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
             if run.force:
                 checkpoint.clear()
-            resumed = stack.enter_context(checkpoint).resume(gathered, methods)
+            stack.enter_context(checkpoint)
+        gathered = _nothing_yet(film, shape, settings, methods, checkpoint)
+        if checkpoint is not None:
+            resumed = checkpoint.resume(gathered, methods)
+            if not resumed:
+                # `fit` begins with clean methods.
+                gathered = _nothing_yet(film, shape, settings, methods, checkpoint)
         frames = stack.enter_context(closing(reader.read(film)))
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         n_past = len(past)
@@ -118,6 +125,7 @@ def predict_video(
             checkpoint.clear()
         raise NotEnoughFramesError(too_short(start + lane.received, start, wanted))
     progress("predict frames", gathered.n, gathered.n)
+    gathered.watch.finish()
     return VideoResult(
         name=film.name,
         settings=settings,
@@ -127,14 +135,32 @@ def predict_video(
         every=every,
         rows=gathered.rows,
         rollouts=gathered.rollouts,
+        course=Course.of(gathered.rows, gathered.rollouts),
         stills=gathered.stills,
         error_maps={name: total / gathered.n for name, total in gathered.errors.items()},
         seconds={name: total / gathered.n for name, total in gathered.seconds.items()},
         learning=gathered.learning,
-        events=gathered.watch.events,
+        events=gathered.watch.lines,
+        event_counts=gathered.watch.counts,
+        largest_events=gathered.watch.largest,
         event_stills=gathered.watch.stills,
         segments={} if checkpoint is None else {film: (*paths,) for film, paths in checkpoint.segments.items()},
     )
+
+
+def _nothing_yet(
+    film: FrameSource,
+    shape: tuple[int, int],
+    settings: VideoSettings,
+    methods: Iterable[str],
+    checkpoint: Checkpoint | None,
+) -> Gathered:
+    """What is gathered of a film before its first step; lines lie beside the checkpoint, where there is one."""
+    rows, rollouts, events = (
+        None if checkpoint is None else checkpoint.path(f"{name}.csv") for name in ("scores", "rollout", "events")
+    )
+    watch = EventWatch(film.fps, settings.false_alarms, Lines(Event, events))
+    return Gathered(shape, tuple(methods), watch, Lines(FrameRow, rows), Lines(RolloutRow, rollouts))
 
 
 def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin: Begin | None) -> str | None:

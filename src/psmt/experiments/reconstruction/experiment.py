@@ -12,7 +12,7 @@ from psmt.experiments.reconstruction.section import (
 )
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png
-from psmt.report import to_csv
+from psmt.report import csv_parts
 
 
 def _picture(result: ReconstructionResult) -> bytes:
@@ -31,8 +31,10 @@ EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
     run=lambda values, settings, run, _: reconstruct(values, settings, run),
     check=ReconstructionSettings.check,
     files={
-        "reconstruction.csv": lambda result: to_csv(("frame", "mse"), enumerate(result.errors.tolist())),
         "reconstruction.png": _picture,
+    },
+    tables={
+        "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
     },
     shown=reconstruction_lines,
     chapter=Chapter(

@@ -12,7 +12,7 @@ from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.section import sweep_facts, sweep_section, tables, verdicts_table
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.figures import png
-from psmt.report import Section, to_csv
+from psmt.report import Section, csv_parts
 
 
 def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
@@ -24,8 +24,10 @@ EXPERIMENT = Experiment[SweepSettings, SweepResult](
     run=lambda values, settings, run, _: sweep(values, settings, run),
     check=SweepSettings.check,
     files={
-        "sweep.csv": lambda result: to_csv(Row._fields, result.rows()),
         "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
+    },
+    tables={
+        "sweep.csv": lambda result: csv_parts(Row._fields, result.rows()),
     },
     shown=lambda result: [*tables(result), verdicts_table(result)],
     chapter=Chapter(

@@ -79,8 +79,8 @@ class SweepResult:
         """Lines of sweep.csv: one per λ, combination, window and frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
-            for segment, ((start, stop), values) in enumerate(zip(places, errors.tolist(), strict=True)):
-                for frame, value in enumerate(values, start=start):
+            for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
+                for frame, value in enumerate(values.tolist(), start=start):
                     yield Row(lam, n_atoms, window, segment, start, stop, frame, value)
 
     def table(self) -> list[Combination]:

@@ -195,7 +195,7 @@ def _built_in(result: TopologyResult) -> str:
     share = result.persistence.shared[0]
     if not np.isfinite(share):
         return ""
-    frames = max(0.0, 1 - result.settings.step / result.settings.window)
+    frames = max(0.0, 1 - result.step / result.settings.window)
     return (
         f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames: "
         "that much is nearly built in, and decides nothing"

@@ -11,15 +11,17 @@ from psmt.experiments.topology.run import topology
 from psmt.experiments.topology.section import topology_facts, topology_section
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.figures import png
-from psmt.report import to_csv
+from psmt.report import csv_parts
 
 EXPERIMENT = Experiment[TopologySettings, TopologyResult](
     run=lambda values, settings, run, _: topology(values, settings, run),
     check=TopologySettings.check,
     files={
-        "topology.csv": lambda result: to_csv(Row._fields, result.rows()),
         "topology.png": lambda result: png(topology_figure(result)),
         "atom_map.png": lambda result: png(atom_map_figure(result)),
+    },
+    tables={
+        "topology.csv": lambda result: csv_parts(Row._fields, result.rows()),
     },
     shown=topology_claims,
     chapter=Chapter(

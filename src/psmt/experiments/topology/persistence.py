@@ -12,6 +12,9 @@ from scipy.sparse import csr_array
 from psmt.experiments.scalars import plain
 from psmt.types import Array, Ints, Result
 
+_BLOCK = 64
+"""Windows that are held against all others at a time."""
+
 
 @dataclass(frozen=True)
 class Persistence:
@@ -40,14 +43,13 @@ class Persistence:
 def measure_persistence(graphs: Sequence[Result], starts: Ints) -> Persistence:
     """`Persistence` of the graphs of windows that begin at `starts`, equally far from each other."""
     in_common, counts = _common_edges(graphs)
-    both, either = 2 * in_common, counts[:, None] + counts
-    lags = range(1, len(graphs))
-    sums = np.array([(np.trace(both, lag), np.trace(either, lag)) for lag in lags])
+    lags = np.arange(1, len(graphs))
+    sums = np.array([(2 * in_common[lag], counts[lag:].sum() + counts[:-lag].sum()) for lag in lags])
     linked = np.array([graph["neighbours"] > 0 for graph in graphs])
     used = np.logical_or.reduce([graph["used"] for graph in graphs])
     always, ever = linked.all(axis=0), linked.any(axis=0)
     return Persistence(
-        lags=int(starts[1] - starts[0]) * np.array(lags),
+        lags=int(starts[1] - starts[0]) * lags,
         shared=np.divide(sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0),
         always_linked=int(always.sum()),
         sometimes_linked=int((ever & ~always).sum()),
@@ -56,11 +58,16 @@ def measure_persistence(graphs: Sequence[Result], starts: Ints) -> Persistence:
 
 
 def _common_edges(graphs: Sequence[Result]) -> tuple[Array, Array]:
-    """Edges that each two windows share (n_windows, n_windows), and edges of each window."""
+    """Edges that windows share with those so many later, summed (n_windows,); and edges of each window."""
     n_atoms = len(graphs[0]["used"])
     keys = [graph["edges"][:, 0].astype(np.int64) * n_atoms + graph["edges"][:, 1] for graph in graphs]
     counts = np.array([len(key) for key in keys])
     _, edge = np.unique(np.concatenate(keys), return_inverse=True)
     window = np.repeat(np.arange(len(graphs)), counts)
     has = csr_array((np.ones(len(edge)), (window, edge)), shape=(len(graphs), int(edge.max(initial=-1)) + 1))
-    return (has @ has.T).toarray(), counts.astype(np.float64)
+    in_common = np.zeros(len(graphs))
+    # All pairs of windows at once would take memory with the square of the film's length.
+    for first in range(0, len(graphs), _BLOCK):
+        for row, common in enumerate((has[first : first + _BLOCK] @ has.T).toarray(), start=first):
+            in_common[: len(graphs) - row] += common[row:]
+    return in_common, counts.astype(np.float64)

@@ -46,6 +46,11 @@ class TopologyResult:
     picture_shape: tuple[int, int] | None = None
     """Height and width of atoms that are pictures."""
 
+    @property
+    def step(self) -> int:
+        """Frames from one window to the next."""
+        return int(self.starts[1] - self.starts[0])
+
     @cached_property
     def centers(self) -> Ints:
         """(n_windows,): the frame in the middle of each window."""
@@ -96,7 +101,7 @@ class TopologyResult:
         return {
             "n_atoms": len(self.dictionary),
             "window": self.settings.window,
-            "step": self.settings.step,
+            "step": self.step,
             "n_windows": len(self.starts),
             "n_components": self.settings.components,
             "threshold": self.settings.threshold,

@@ -19,7 +19,7 @@ def topology_section(result: TopologyResult, figure: bytes, atom_map: bytes) -> 
         title="The topology of the embedding",
         text=[
             f"{settings.n_atoms:,} atoms, {len(result.graphs)} windows of {settings.window:,} frames, "
-            f"{settings.step:,} frames from one to the next. Two atoms are linked in a window where their columns of "
+            f"{result.step:,} frames from one to the next. Two atoms are linked in a window where their columns of "
             f"P have a cosine above {settings.threshold:g} and both are used in {settings.min_uses} frames or more; "
             f"linked atoms form components. Three atoms are followed. {rule}.",
             "Neighbouring windows are made from almost the same frames, so their graphs are alike in any film. The "
@@ -47,7 +47,7 @@ def topology_facts(result: TopologyResult) -> list[Fact]:
         Fact(
             "Topology",
             f"M = {settings.n_atoms:,}, H = {settings.window:,}, f = {settings.components:,}, "
-            f"{settings.step:,} frames from window to window (overlap {settings.overlap:.4g}), "
+            f"{result.step:,} frames from window to window (overlap {settings.overlap:.4g}), "
             f"links above {settings.threshold:g} between atoms used in {settings.min_uses} frames or more, "
             f"{settings.n_permutations:,} permutations per test, {settings.n_nulls} draws of each null",
         )

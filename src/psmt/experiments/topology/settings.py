@@ -16,6 +16,10 @@ from psmt.experiments.window_graphs import MIN_USES
 from psmt.types import Ints
 from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real, truth
 
+MOST_WINDOWS = 2048
+"""Windows in a film: in longer ones they lie further apart, so that memory does not grow. With the paper's sizes that
+begins at 202,000 frames."""
+
 N_NULLS = 19
 """Draws of each null: what lies beyond all of them has p <= 1 / 20."""
 
@@ -132,17 +136,18 @@ class TopologySettings:
 
     @property
     def step(self) -> int:
-        """Frames from one window to the next."""
+        """Frames from one window to the next, but in films of very many windows."""
         return _step(self.window, self.overlap)
 
     def starts(self, n_frames: int) -> Ints:
-        """First frames (n_windows,) of the windows in a film, at least two.
+        """First frames (n_windows,) of the windows in a film, at least two and at most `MOST_WINDOWS`.
 
         >>> TopologySettings().starts(10_000)[[0, 1, -1]]
         array([   0,   96, 3840])
         """
         self.check(n_frames)
-        return np.arange(0, n_frames - self.window + 1, self.step)
+        room = n_frames - self.window + 1
+        return np.arange(0, room, max(self.step, -(-room // MOST_WINDOWS)))
 
     def check(self, n_frames: int) -> None:
         """Raise unless the film is long enough for two windows."""
