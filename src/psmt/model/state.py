@@ -146,7 +146,7 @@ class State(Parameters):
             **under("extrapolation.", EXTRAPOLATIONS[model.extrapolation].schema()),
             **(under("scaling.", scaling) if model.standardise else {}),
             # Files of psmt 0.1.0 know no frames.
-            **under("watch.", FrameWatch.schema(window, "n_features"), group="watch"),
+            **under("watch.", FrameWatch.schema("n_features"), group="watch"),
             **under("aftermath.", Aftermath.schema(), group="watch"),
             **(under("descent.", StochasticEmbedding.schema()) if model.solver == "sgd" else {}),
         }
