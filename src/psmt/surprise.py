@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.robust import robust_peak
-from psmt.schema import LARGEST, LARGEST_SQUARE, Field, Size, counter
+from psmt.schema import LARGEST_SQUARE, Field, Size, counter
 from psmt.stored import mean_of
 from psmt.types import Array
+from psmt.validation import LARGEST
 
 
 class CutDetector:

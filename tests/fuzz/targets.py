@@ -62,7 +62,9 @@ def alterations(number: int, folder: Path) -> Case:
     """Every field of every saved model, altered in every way; checksums are right."""
     kinds = list(KINDS)
     kind, number = kinds[number % len(kinds)], number // len(kinds)
-    told, make = _alterations(kind)[number % len(_alterations(kind))]
+    if number >= len(_alterations(kind)):
+        raise Skipped
+    told, make = _alterations(kind)[number]
     path = folder / "model.psmt"
     try:
         write(path, *make())
@@ -195,7 +197,8 @@ def calls(number: int, folder: Path) -> Case:
 
 
 TARGETS: dict[str, Callable[[int, Path], Case]] = {
-    target.__name__: target for target in (alterations, models, arrays, tables, images, films, cells, commands, studies, calls)
+    target.__name__: target
+    for target in (alterations, models, arrays, tables, images, films, cells, commands, studies, calls)
 }
 
 REFUSED = PSMTError

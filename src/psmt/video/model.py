@@ -442,9 +442,10 @@ class FramePSMT(FrameForecaster):
             prior = default_prior() if self.prior == "default" else Prior.load(self.prior)
         names = Candidates((1, 1), rule.planes).names
         if prior.names != names:
-            raise ValueError(
-                f"the prior is of {len(prior.names)} candidates, but this psmt has {len(names)}, or others; "
-                "make it again with psmt learn, or use prior='default'"
+            other = next((name for name in prior.names if name not in names), "")
+            raise ModelFileError(
+                f"the prior is of {len(prior.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
+                f"this psmt has {len(names)} of its own; make it again with psmt learn, or use prior='default'"
             )
         return prior
 

@@ -1,0 +1,51 @@
+"""Variables of the environment that libraries below us stumble over, often while they are imported.
+
+What they say then names neither the variable nor the way out, so it is looked at before any of them is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from psmt.errors import PSMTError
+
+
+def _threads(value: str) -> bool:
+    return int(value) >= 1
+
+
+def _time(value: str) -> bool:
+    return int(value) >= 0 and bool(time.gmtime(int(value)))
+
+
+def _layer(value: str) -> bool:
+    return value in ("default", "safe", "threadsafe", "forksafe", "tbb", "omp", "workqueue")
+
+
+_CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "NUMBA_NUM_THREADS": (_threads, "a whole number of threads, at least 1"),
+    "NUMBA_THREADING_LAYER": (_layer, "one of default, safe, threadsafe, forksafe, tbb, omp, workqueue"),
+    "SOURCE_DATE_EPOCH": (_time, "a time in whole seconds since 1970"),
+}
+"""What a variable must be for it, and how that is said; NumPy reads the last one, numba the others."""
+
+
+def settle_environment() -> None:
+    """Raise `PSMTError` for a variable that nothing would work with, and set what no command has a use for."""
+    # Figures are drawn into files: where a screen is to show them is no matter of ours, and need not be right.
+    os.environ["MPLBACKEND"] = "agg"
+    for name, (is_good, wanted) in _CHECKED.items():
+        value = os.environ.get(name)
+        # Numba takes an empty one for nothing said.
+        if value is None or (not value and name.startswith("NUMBA_")):
+            continue
+        try:
+            good = is_good(value)
+        except (ValueError, OverflowError, OSError):
+            good = False
+        if not good:
+            raise PSMTError(
+                f"the environment has {name}={value!r:.80}, which is not {wanted}; set it so, or unset {name}"
+            )
