@@ -14,7 +14,6 @@ from cyclopts import App, CycloptsError, Parameter
 
 from psmt import __version__
 from psmt.cli.environment import settle_environment
-from psmt.cli.process import TerminatedError
 from psmt.cli.wording import one_line
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
@@ -186,9 +185,6 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
         return 130
-    except TerminatedError as error:
-        print(f"psmt: ended by {error}; the same command goes on from here", file=sys.stderr)
-        return error.exit_code
     except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
         print(f"psmt: error: {one_line(error, arguments)}", file=sys.stderr)
         return 2

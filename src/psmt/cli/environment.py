@@ -1,4 +1,4 @@
-"""Variables of the environment that libraries below us stumble over, often while they are imported.
+"""Variables of the environment, and limits, that libraries below us stumble over, often while they are imported.
 
 What they say then names neither the variable nor the way out, so it is looked at before any of them is imported.
 """
@@ -10,6 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from psmt.errors import PSMTError
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 
 def _threads(value: str) -> bool:
@@ -32,8 +37,16 @@ _CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
 """What a variable must be for it, and how that is said; NumPy reads the last one, numba the others."""
 
 
+_LEAST_SPACE = 800 << 20
+"""Bytes of addresses that Python, the libraries and compiled code take before any work; measured on Linux."""
+
+_FEWEST_FILES = 32
+"""Files that are open at once while libraries are imported and results written."""
+
+
 def settle_environment() -> None:
-    """Raise `PSMTError` for a variable that nothing would work with, and set what no command has a use for."""
+    """Raise `PSMTError` for variables and limits that nothing would work with; set what no command has a use for."""
+    _check_limits()
     # Figures are drawn into files: where a screen is to show them is no matter of ours, and need not be right.
     os.environ["MPLBACKEND"] = "agg"
     for name, (is_good, wanted) in _CHECKED.items():
@@ -49,3 +62,16 @@ def settle_environment() -> None:
             raise PSMTError(
                 f"the environment has {name}={value!r:.80}, which is not {wanted}; set it so, or unset {name}"
             )
+
+
+def _check_limits() -> None:
+    if resource is None:
+        return
+    for kind, least, told in (
+        (resource.RLIMIT_AS, _LEAST_SPACE, f"{_LEAST_SPACE >> 20} MiB of memory for addresses (ulimit -v)"),
+        (resource.RLIMIT_NOFILE, _FEWEST_FILES, f"{_FEWEST_FILES} open files (ulimit -n)"),
+    ):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY and limit < least:
+            given = f"{limit >> 20} MiB" if kind == resource.RLIMIT_AS else str(limit)
+            raise PSMTError(f"psmt needs {told}, and this process may have {given}; raise the limit")

@@ -7,13 +7,16 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from types import FrameType
 from typing import Any, TextIO
 
 from psmt.errors import CacheWarning
+
+_BEGIN_ANEW = ("learn", "live")
+"""Commands that keep nothing half done."""
 
 
 class TerminatedError(BaseException):
@@ -23,6 +26,11 @@ class TerminatedError(BaseException):
         super().__init__(signal.Signals(number).name)
         self.exit_code = 128 + number
         """As shells have it."""
+
+    def told(self, arguments: Sequence[str]) -> str:
+        """What is said of it at the end of a command."""
+        anew = not arguments or arguments[0] in _BEGIN_ANEW
+        return f"psmt: ended by {self}" + ("" if anew else "; the same command goes on from here")
 
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
