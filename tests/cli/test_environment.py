@@ -11,7 +11,6 @@ from psmt.cli.environment import settle_environment
 from psmt.errors import PSMTError
 
 
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -49,7 +48,12 @@ def test_help_needs_no_environment(monkeypatch, capsys):
 
 def test_the_backend_of_a_screen_need_not_be_right():
     """Matplotlib refuses to be imported with one that it does not know."""
-    code = "from psmt.cli.environment import settle_environment\nsettle_environment()\nimport matplotlib as m; print(m.get_backend())"
+    code = """
+from psmt.cli.environment import settle_environment
+settle_environment()
+import matplotlib
+print(matplotlib.get_backend())
+"""
     environment = os.environ | {"MPLBACKEND": "nonsense"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("agg\n", "")

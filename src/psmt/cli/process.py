@@ -33,11 +33,11 @@ class TerminatedError(BaseException):
         return f"psmt: ended by {self}" + ("" if anew else "; the same command goes on from here")
 
 
-ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
 """Signals that ask a process to end; without a handler nothing would be cleared away."""
 
-NARROWEST = 20
-"""Columns that a screen is taken to have at least: rich never comes to an end with help on one of two."""
+NARROWEST, WIDEST = 20, 1000
+"""Columns that a screen is taken to have: rich never comes to an end with help on one of two, nor on a billion."""
 
 
 @contextmanager
@@ -46,8 +46,9 @@ def settled() -> Iterator[None]:
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
-    if get_terminal_size().columns < NARROWEST:
-        os.environ["COLUMNS"] = str(NARROWEST)
+    columns = get_terminal_size().columns
+    if not NARROWEST <= columns <= WIDEST:
+        os.environ["COLUMNS"] = str(NARROWEST if columns < NARROWEST else WIDEST)
     for number in ENDING:
         # What is ignored, as under nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -59,6 +60,11 @@ def settled() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             _empty(stream)
+        # All is said and done; what is left is Python's, which would answer with a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in ENDING:
+            if signal.getsignal(number) is _end:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
