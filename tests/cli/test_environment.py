@@ -72,3 +72,20 @@ def test_a_limit_that_nothing_works_with_is_named(monkeypatch, limit, told):
     monkeypatch.setattr(resource, "getrlimit", limited)
     with pytest.raises(PSMTError, match=told):
         settle_environment()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder that is in use stays there")
+def test_a_folder_that_is_gone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(PSMTError, match="not there any more"):
+        settle_environment()
+
+
+def test_a_link_to_nowhere_is_no_folder_for_results(tmp_path, capsys):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    assert main(["sweep", "builtin:glide?frames=40&size=16", "--out", str(tmp_path / "out")]) == 2
+    assert "is a link to a folder that is not there" in capsys.readouterr().err

@@ -128,6 +128,29 @@ sys.exit(main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_that_comes_where_python_swallows_it_comes_again(name, code):
+    act = f"""
+import os, signal, sys, time
+from psmt.cli import app, main
+class Ending:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+def run(arguments):
+    Ending()
+    time.sleep(20)
+app.run = run
+sys.exit(main())
+"""
+    done = call("learn", code=act)
+    assert done.returncode == code
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_ctrl_c_when_all_is_done_changes_nothing():
     code = """
 import atexit, os, signal, sys

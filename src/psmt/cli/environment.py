@@ -47,6 +47,7 @@ _FEWEST_FILES = 32
 def settle_environment() -> None:
     """Raise `PSMTError` for variables and limits that nothing would work with; set what no command has a use for."""
     _check_limits()
+    _check_folder()
     # Figures are drawn into files: where a screen is to show them is no matter of ours, and need not be right.
     os.environ["MPLBACKEND"] = "agg"
     for name, (is_good, wanted) in _CHECKED.items():
@@ -62,6 +63,13 @@ def settle_environment() -> None:
             raise PSMTError(
                 f"the environment has {name}={value!r:.80}, which is not {wanted}; set it so, or unset {name}"
             )
+
+
+def _check_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise PSMTError("the folder that this was started in is not there any more; go to another one first") from None
 
 
 def _check_limits() -> None:

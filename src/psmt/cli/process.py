@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +37,9 @@ class TerminatedError(BaseException):
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
 """Signals that ask a process to end; without a handler nothing would be cleared away."""
 
+_SOON = 0.02
+"""Seconds after which the end of an object is over."""
+
 NARROWEST, WIDEST = 20, 1000
 """Columns that a screen is taken to have: rich never comes to an end with help on one of two, nor on a billion."""
 
@@ -53,6 +57,7 @@ def settled() -> Iterator[None]:
         # What is ignored, as under nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
+    sys.unraisablehook = _once_more
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
@@ -72,6 +77,22 @@ def _end(number: int, _frame: FrameType | None) -> None:
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     raise TerminatedError(number)
+
+
+def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
+    """Send a signal again whose exception came where Python lets none pass, as in the end of an object."""
+    error = swallowed.exc_value
+    if isinstance(error, TerminatedError):
+        number = error.exit_code - 128
+        signal.signal(number, _end)
+    elif isinstance(error, KeyboardInterrupt):
+        number = signal.SIGINT
+    else:
+        sys.__unraisablehook__(swallowed)
+        return
+    later = threading.Timer(_SOON, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()
 
 
 def _show(
