@@ -6,6 +6,7 @@ from fuzz.running import Attack
 from fuzz.targets import TARGETS
 
 CASES = {
+    "calls": 200,
     "models": 60,
     "arrays": 120,
     "tables": 60,

@@ -14,6 +14,7 @@ from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
 from psmt.embedding.stochastic import draw_seed
 from psmt.engines import engine_for
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
+from psmt.forecaster import by_one_thread
 from psmt.model.parameters import Parameters
 from psmt.moments import WindowMoments
 from psmt.schema import LARGEST_SQUARE, Field, Size, check_state, under
@@ -102,6 +103,7 @@ class State(Parameters):
 
     # Keeping it
 
+    @by_one_thread
     def get_state(self) -> tuple[Header, dict[str, NDArray[Any]]]:
         """Everything that a copy needs to go on alike: values for JSON, and arrays. Nothing in the model changes."""
         check_is_fitted(self, "moments_")
