@@ -6,7 +6,7 @@ import pytest
 from psmt import PSMT, FramePSMT, SparseCoder, TemporalEmbedding
 from psmt.baselines import CopyLast, RidgeAutoregression
 from psmt.errors import DeviceError
-from psmt.evaluation import mse, ssim
+from psmt.evaluation import mean_interval, mse, ssim
 from psmt.video.baselines import RidgePixels
 
 SERIES = np.cos(np.arange(60)[:, None] / 5 + np.arange(5))
@@ -77,8 +77,12 @@ def test_codes_whose_squares_are_no_numbers_do_not_vary(scale):
 def test_errors_of_what_does_not_fit():
     with pytest.raises(ValueError, match="does not fit"):
         mse(FILM[:3], FILM)
-    with pytest.raises(ValueError, match="errors are of real numbers"):
+    with pytest.raises(ValueError, match="give real numbers"):
         mse(FILM.astype("datetime64[s]"), FILM)
     with pytest.raises(ValueError, match="one \\(height, width\\)"):
         ssim(FILM, FILM)
+    with pytest.raises(TypeError, match="no number"):
+        mean_interval(value for value in (1.0, 2.0))
+    with pytest.raises(ValueError, match="level=1.5"):
+        mean_interval([1.0, 2.0], level=1.5)
     assert np.allclose(ssim(FILM.astype(np.longdouble), FILM[0])[0], 1.0)

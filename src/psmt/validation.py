@@ -292,6 +292,16 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
         ) from error
 
 
+def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
+    """`values` as an array of real numbers, of any shape and size, finite or not."""
+    array = as_array(values, name=name)
+    if array.dtype.kind == "O":
+        array = _numbers(array, name)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {array.dtype}; give real numbers")
+    return array
+
+
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
     """The samples (n_samples, n_features) of an estimator, by scikit-learn's checks; values too where `finite`.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.types import Array
-from psmt.validation import as_array
+from psmt.validation import real_array
 
 FLOOR = 1e-12
 """Errors below this, such as those of copying a repeated patch, count as this much in a logarithm."""
@@ -118,16 +118,13 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
 
 def _alike(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
     """Both as float32 or float64 arrays whose shapes fit."""
-    given = {"predicted": as_array(predicted, name="predicted"), "truth": as_array(truth, name="truth")}
-    for name, array in given.items():
-        if array.dtype.kind not in "buif":
-            raise ValueError(f"{name} has dtype {array.dtype}; errors are of real numbers")
-    shapes = [array.shape for array in given.values()]
+    given = real_array(predicted, name="predicted"), real_array(truth, name="truth")
+    shapes = [array.shape for array in given]
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"predicted has shape {shapes[0]}, which a truth of shape {shapes[1]} does not fit") from None
-    return [np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64) for array in given.values()]
+    return [np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64) for array in given]
 
 
 def _blur(frames: NDArray[Any]) -> NDArray[Any]:
