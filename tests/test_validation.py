@@ -83,6 +83,6 @@ def test_errors_of_what_does_not_fit():
         ssim(FILM, FILM)
     with pytest.raises(TypeError, match="no number"):
         mean_interval(value for value in (1.0, 2.0))
-    with pytest.raises(ValueError, match="level=1.5"):
+    with pytest.raises(ValueError, match=r"level=1\.5"):
         mean_interval([1.0, 2.0], level=1.5)
     assert np.allclose(ssim(FILM.astype(np.longdouble), FILM[0])[0], 1.0)
