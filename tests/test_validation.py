@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from psmt import PSMT, FramePSMT, SparseCoder, TemporalEmbedding
 from psmt.baselines import CopyLast, RidgeAutoregression
 from psmt.errors import DeviceError
 from psmt.evaluation import mean_interval, mse, ssim
+from psmt.patches import standardise
 from psmt.video.baselines import RidgePixels
 
 SERIES = np.cos(np.arange(60)[:, None] / 5 + np.arange(5))
@@ -81,6 +83,8 @@ def test_errors_of_what_does_not_fit():
         mse(FILM.astype("datetime64[s]"), FILM)
     with pytest.raises(ValueError, match="one \\(height, width\\)"):
         ssim(FILM, FILM)
+    with pytest.raises(TypeError, match=r"values is sparse"):
+        standardise(csr_array(SERIES))
     with pytest.raises(TypeError, match="no number"):
         mean_interval(value for value in (1.0, 2.0))
     with pytest.raises(ValueError, match=r"level=1\.5"):
