@@ -31,7 +31,7 @@ FUZZ = PYTHONPATH=tests $(BIN)/python -m fuzz --cases $(CASES) --seed $(SEED)
 
 fuzz: .venv/ready-dev
 	$(FUZZ)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.venv/bounds-checked $(FUZZ) alterations models commands calls
 
 # -E: pages are read anew, so that nothing but the tree decides.
 docs: .venv/ready-docs

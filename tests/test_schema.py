@@ -11,13 +11,15 @@ from fuzz.saved_models import KINDS, saved, use, write
 from psmt import PSMT, FramePSMT, SparseCoder
 from psmt.errors import ModelFileError
 from psmt.schema import Field, SchemaError, check_state, under
+from psmt.video.prior import Prior
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_is_declared_and_what_is_declared_is_saved(kind):
     cls, header, parts = saved(kind)
     own = {key: value for key, value in header.items() if key not in ("format", "version", "class")}
-    schema = cls(**header["parameters"]).schema(parts) if cls is FramePSMT else cls.schema(own)
+    schemas = {FramePSMT: lambda: cls(**header["parameters"]).schema(parts), Prior: lambda: cls._stored_schema(own, {})}
+    schema = schemas.get(cls, lambda: cls.schema(own))()
     assert set(schema) == set(parts)
     check_state(schema, parts)
 

@@ -230,3 +230,15 @@ def test_what_is_far_beyond_the_tail_is_an_alarm_but_not_before_it_is_known():
 def test_a_rate_that_the_tail_does_not_tell_is_refused():
     with pytest.raises(ValueError, match=r"a rate of 0\.2 false"):
         SurpriseAlarm(0.2)
+
+
+def test_norms_are_those_of_the_window_also_where_a_series_is_shorter():
+    watch = FrameWatch(np.ones((4, 3)), window=6)
+    for n, frame in enumerate(2 * np.ones((5, 3)), start=1):
+        watch.observe(frame)
+        assert len(watch.get_state()["norms"]) == min(4 + n, 6)
+    other = FrameWatch(np.ones((4, 3)), window=6)
+    other.set_state(watch.get_state())
+    assert other.peak_norm == watch.peak_norm
+    with pytest.raises(ValueError, match="7 norms, but a window of 6"):
+        other.set_state(watch.get_state() | {"norms": np.ones(7)})

@@ -139,7 +139,9 @@ class RidgeAutoregression(SeriesBaseline):
         scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
         values, vectors = scipy.linalg.eigh(gram)
         turned = vectors.T @ cross
-        return [vectors @ (turned / (np.maximum(values, 0) + p * scale)[:, None]) for p in penalties]
+        # Below the rounding of the eigenvalues a penalty says nothing, and would divide by zero.
+        least = np.finfo(float).eps
+        return [vectors @ (turned / (np.maximum(values, 0) + max(p, least) * scale)[:, None]) for p in penalties]
 
     def next_frame(self, last: Array) -> Array:
         """Return the frame after the last few."""

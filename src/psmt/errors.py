@@ -7,6 +7,7 @@ __all__ = [
     "ModelFileError",
     "NotEnoughFramesError",
     "PSMTError",
+    "SharedModelError",
     "SilentCodesError",
 ]
 
@@ -33,6 +34,10 @@ class SilentCodesError(PSMTError, ValueError):
 
 class ModelFileError(PSMTError, ValueError):
     """A saved model cannot be read: damaged, foreign, or from a newer version."""
+
+
+class SharedModelError(PSMTError, RuntimeError):
+    """Two threads use one model at the same time: what it knows would not fit together any more."""
 
 
 class DeviceError(PSMTError, ValueError):

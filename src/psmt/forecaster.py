@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import wraps
 from itertools import pairwise
-from typing import Any, Self
+from threading import get_ident
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +16,42 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.card import score_fact
-from psmt.errors import NotEnoughFramesError
+from psmt.errors import NotEnoughFramesError, SharedModelError
+
+Given = ParamSpec("Given")
+Model = TypeVar("Model", bound="Forecaster")
+Returned = TypeVar("Returned")
+
+
+def by_one_thread(
+    method: Callable[Concatenate[Model, Given], Returned],
+) -> Callable[Concatenate[Model, Given], Returned]:
+    """The method of a model, which raises `SharedModelError` while another thread is inside one of them."""
+
+    @wraps(method)
+    def alone(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        mark = (get_ident(), object())
+        # One step for the interpreter: of two threads, one finds the mark of the other.
+        found = model.__dict__.setdefault(_USER, mark)
+        if found[0] != mark[0]:
+            raise _shared(model)
+        try:
+            return method(model, *args, **kwargs)
+        finally:
+            if found is mark:
+                model.__dict__.pop(_USER, None)
+
+    return alone
+
+
+_USER = "_used_by"
+"""Attribute that a model has while a thread is inside one of its methods."""
+
+
+def _shared(model: object) -> SharedModelError:
+    return SharedModelError(
+        f"another thread is using this {type(model).__name__}; give each thread a copy of its own, or take turns"
+    )
 
 
 class Forecaster(BaseEstimator, ABC):
@@ -25,6 +62,13 @@ class Forecaster(BaseEstimator, ABC):
 
     score_: float | None = None
     """What `score` gave when it was last asked, for the card; it is no part of a saved model."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        user = state.pop(_USER, None)
+        if user is not None and user[0] != get_ident():
+            raise _shared(self)
+        return state
 
     @abstractmethod
     def fit(self, X: ArrayLike, /) -> Self:

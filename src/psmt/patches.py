@@ -18,7 +18,16 @@ from psmt.sources import SeriesSource, Spec, open_frames, open_source
 from psmt.sources.contract import check_stop
 from psmt.stored import IN_MEMORY, StoredSeries
 from psmt.types import Array
-from psmt.validation import Constraint, allowing, check_count, check_finite, check_parameters, check_real, count
+from psmt.validation import (
+    Constraint,
+    allowing,
+    check_count,
+    check_finite,
+    check_parameters,
+    check_real,
+    count,
+    real_array,
+)
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
 
@@ -176,7 +185,7 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     array([[1., 3.],
            [5., 5.]])
     """
-    grey = np.asarray(values, dtype=np.float64)
+    grey = real_array(values, name="values").astype(np.float64, copy=False)
     if grey.ndim != 2 or grey.shape[1] == 0:
         raise ValueError(f"values has shape {grey.shape}; patches are (n, features)")
     check_real("flat", flat)

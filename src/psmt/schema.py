@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 1e36
-"""No number in a state is larger, unless its field says otherwise: fourth powers of a product of two stay finite."""
+from psmt.validation import LARGEST
 
 LARGEST_SQUARE = 1e150
-"""The same for squares of such products."""
+"""The same as `LARGEST` for squares of such products."""
 
 LARGEST_SINGLE = 1e16
 """The same for float32 and complex64: squares stay finite."""

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.robust import robust_peak
-from psmt.schema import LARGEST, LARGEST_SQUARE, Field, Size, counter
+from psmt.schema import LARGEST_SQUARE, Field, Size, counter
 from psmt.stored import mean_of
 from psmt.types import Array
+from psmt.validation import LARGEST
 
 
 class CutDetector:
@@ -163,6 +164,7 @@ class FrameWatch:
         worst = min(self._WORST + self._SCATTER / np.sqrt(past.shape[1]), self._WORST_OF_FEW)
         self._detector = CutDetector(unlike=self._UNLIKE, n_recent=self._LEARNED, worst=worst)
         self._centre = mean_of(past)
+        self._window = window
         self._norms = np.linalg.norm(np.asarray(past[-window:]), axis=1)
         recent = np.asarray(past[-self._LEARNED :])
         self.scene_length = len(past) - len(recent) + 1
@@ -188,7 +190,7 @@ class FrameWatch:
     def observe(self, frame: Array) -> None:
         """Take in the frame (n_features,) that came."""
         self._expect(frame)
-        self._norms = np.append(self._norms[1:], np.linalg.norm(frame))
+        self._norms = np.append(self._norms, np.linalg.norm(frame))[-self._window :]
 
     def _expect(self, frame: Array) -> None:
         before, last = self._last
@@ -205,11 +207,11 @@ class FrameWatch:
         return own | {"scene_length": np.array(self.scene_length)} | self._detector.get_state()
 
     @classmethod
-    def schema(cls, window: Size, n_features: Size) -> dict[str, Field]:
-        """What `get_state` gives."""
+    def schema(cls, n_features: Size) -> dict[str, Field]:
+        """What `get_state` gives. There are fewer norms than the window has codes while a series is shorter than it."""
         return {
             "centre": Field((n_features,)),
-            "norms": Field((window,), low=0.0),
+            "norms": Field(("n_norms",), low=0.0),
             "last": Field((2, n_features)),
             "scene_length": counter(1),
             **CutDetector.schema(cls._LEARNED),
@@ -218,6 +220,8 @@ class FrameWatch:
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `get_state` gave."""
         self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
+        if len(self._norms) > self._window:
+            raise ValueError(f"{len(self._norms)} norms, but a window of {self._window}")
         self.scene_length = int(state["scene_length"])
         self._detector.set_state(state)
 

@@ -20,6 +20,15 @@ T = TypeVar("T")
 _LARGEST = 1e100
 """No parameter is larger: squares of it are finite, and so is what is computed with it."""
 
+_MOST = 2**31 - 1
+"""No count is larger: an array with so many rows would not fit into any memory."""
+
+LARGEST = 1e36
+"""No number of a series, or of a model's state, is larger: fourth powers of a product of two stay finite."""
+
+LARGEST_LEVEL = 1e8
+"""No grey level is larger, white at 1 or wherever it is: fourth powers stay finite in float32."""
+
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """`value` as an int, which must be a whole number of at least `minimum`."""
@@ -75,8 +84,13 @@ Constraint = Callable[[str, object], object]
 
 
 def count(minimum: int = 1) -> Constraint:
-    """A whole number of at least `minimum`."""
-    return lambda name, value: check_count(name, value, minimum=minimum)
+    """A whole number of at least `minimum`, and of 31 bits."""
+
+    def check(name: str, value: object) -> None:
+        if check_count(name, value, minimum=minimum) > _MOST:
+            raise ValueError(f"{name}={value} is too large; use {name} <= {_MOST}")
+
+    return check
 
 
 def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
@@ -225,8 +239,7 @@ def check_series(
 
     Some words are those that scikit-learn's checks of estimators ask for.
     """
-    refuse_sparse(values, name=name)
-    array: Any = values if isinstance(values, StoredSeries) else np.asarray(values)
+    array: Any = values if isinstance(values, StoredSeries) else as_array(values, name=name)
     if array.ndim != 2:
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
@@ -248,12 +261,75 @@ def check_series(
         raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
     if isinstance(array, StoredSeries):  # who wrote it has seen to the rest
         return cast(NDArray[np.float64], array)
-    array = array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # longer floats
+        array = array.astype(np.float64, copy=False)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
         raise ValueError(f"{name} has a NaN or infinite value in frame {bad}; remove or fill such frames")
+    check_size(array, name=name)
     return cast(NDArray[np.float64], array)
+
+
+def as_array(values: object, *, name: str) -> NDArray[Any]:
+    """`values` as a plain array of whatever dtype; who could only guess at them raises.
+
+    >>> as_array([[1.0], [2.0, 3.0]], name="X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X is a list that no array can be made of: its rows differ in length, or hold something else than numbers
+    """
+    refuse_sparse(values, name=name)
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.names is None and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values, and no model knows gaps; fill them, as by {name}.filled(0)")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # torch refuses tensors that are part of a graph
+        why = "its rows differ in length, or hold something else than numbers"
+        raise ValueError(
+            f"{name} is a {type(values).__name__} that no array can be made of: "
+            f"{' '.join(str(error).split()) if isinstance(error, RuntimeError) else why}"
+        ) from error
+
+
+def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
+    """`values` as an array of real numbers, of any shape and size, finite or not."""
+    array = as_array(values, name=name)
+    if array.dtype.kind == "O":
+        array = _numbers(array, name)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {array.dtype}; give real numbers")
+    return array
+
+
+def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
+    """The samples (n_samples, n_features) of an estimator, by scikit-learn's checks; values too where `finite`.
+
+    Names of features are those of a table, which `reset` notes and later calls are held against.
+    """
+    from sklearn.utils.validation import validate_data
+
+    given = X if hasattr(X, "columns") else as_array(X, name="X")
+    samples = validate_data(estimator, given, dtype=np.float64, reset=reset, ensure_all_finite=finite)
+    if finite:
+        check_size(samples, name="X")
+    return cast(NDArray[np.float64], samples)
+
+
+def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> None:
+    """Raise where a number is so large that what is computed with it would not be finite.
+
+    >>> check_size(np.array([1.0, -1e200]), name="X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X has a value of -1e+200, which is beyond 1e+36; divide it by its scale
+    """
+    if values.size == 0:
+        return
+    low, high = values.min(), values.max()
+    worst = high if high > -low else low
+    if abs(worst) > largest:
+        raise ValueError(f"{name} has a value of {worst:.3g}, which is beyond {largest:g}; divide it by its scale")
 
 
 def refuse_sparse(values: object, *, name: str) -> None:
@@ -278,7 +354,7 @@ def check_film(values: ArrayLike) -> NDArray[np.float64]:
 
 def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:
     """`value` as a finite float64 vector (n_features,)."""
-    array = np.asarray(value)
+    array = as_array(value, name=name)
     if array.shape != (n_features,):
         raise ValueError(f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features")
     frame: NDArray[np.float64] = check_series(array[None], name=name)[0]
@@ -293,11 +369,12 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
     """Grey levels as a finite float32 array (height, width), or with three axes (time, height, width)."""
-    refuse_sparse(values, name=name)
-    array = np.asarray(values)
+    array = as_array(values, name=name)
     wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
     if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
         raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
-    array = array.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # which is found below
+        array = array.astype(np.float32, copy=False)
     check_finite(array, name=name)
+    check_size(array, name=name, largest=LARGEST_LEVEL)
     return array

@@ -71,10 +71,11 @@ def test_a_terminal_that_knows_ascii_alone():
     assert re.fullmatch(r"psmt: error: .*caf\?\.mp4.*\n", done.stderr)
 
 
-def test_help_on_a_screen_of_one_column_comes_to_an_end():
-    done = call("predict", "--help", env={"COLUMNS": "1"})
+@pytest.mark.parametrize(("columns", "taken"), [("1", 20), ("99999999999", 1000)])
+def test_help_on_a_screen_of_any_width_comes_to_an_end(columns, taken):
+    done = call("predict", "--help", env={"COLUMNS": columns})
     assert done.returncode == 0
-    assert max(map(len, done.stdout.splitlines())) == 20
+    assert max(map(len, done.stdout.splitlines())) == taken
 
 
 def test_a_name_that_is_no_text_is_told_as_it_is():
@@ -101,6 +102,64 @@ sys.exit(main())
 """
     done = call("--help", code=code)
     assert (done.returncode, done.stderr) == (130, "psmt: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("SIGTERM", ["sweep", "film.mp4"], "; the same command goes on from here"),
+        ("SIGXCPU", ["learn", "film.mp4"], ""),
+    ],
+)
+def test_a_signal_while_modules_are_imported(name, arguments, told):
+    code = f"""
+import os, signal, sys
+class Ending:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cyclopts":
+            os.kill(os.getpid(), signal.{name})
+sys.meta_path.insert(0, Ending())
+from psmt.cli import main
+sys.exit(main())
+"""
+    done = call(*arguments, code=code)
+    assert (done.returncode, done.stderr) == (128 + getattr(signal, name), f"psmt: ended by {name}{told}\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_that_comes_where_python_swallows_it_comes_again(name, code):
+    act = f"""
+import os, signal, sys, time
+from psmt.cli import app, main
+class Ending:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+def run(arguments):
+    Ending()
+    time.sleep(20)
+app.run = run
+sys.exit(main())
+"""
+    done = call("learn", code=act)
+    assert done.returncode == code
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_ctrl_c_when_all_is_done_changes_nothing():
+    code = """
+import atexit, os, signal, sys
+from psmt.cli import main
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+sys.exit(main())
+"""
+    done = call("--version", code=code)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_nothing_is_imported_before_somebody_can_answer_ctrl_c():

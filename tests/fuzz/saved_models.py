@@ -13,6 +13,7 @@ import numpy as np
 
 from psmt import PSMT, FramePSMT, SparseCoder
 from psmt.baselines import Baseline2, MeanCode
+from psmt.video.prior import Prior, learn_prior
 
 
 def series(n_frames: int = 60, n_features: int = 5) -> np.ndarray:
@@ -51,12 +52,16 @@ KINDS = {
     "given coder": lambda: _psmt(
         coder=SparseCoder.from_dictionary(np.random.default_rng(0).standard_normal((6, 5)), alpha=0.2)
     ),
+    "hold": lambda: _psmt(extrapolation="hold"),
+    "dynamics": lambda: _psmt(extrapolation="dynamics", window=40),
+    "series": lambda: PSMT.for_series(random_state=0).fit(series(), lengths=[25, 35]).update(series()[-1]),
     "static": lambda: _psmt(Baseline2),
     "mean": lambda: _psmt(MeanCode),
     "frames phase": _frames,
     "frames without a prior": lambda: _frames(prior=None),
     "frames gain": lambda: _frames(extrapolation="gain"),
     "frames linear": lambda: _frames(extrapolation="linear"),
+    "prior": lambda: learn_prior([pictures(20)]),
 }
 """Every class that saves, and every parameter that changes what is saved."""
 
@@ -85,7 +90,10 @@ def write(path: Path, header: str, parts: dict[str, np.ndarray]) -> None:
 def use(kind: str, path: Path) -> None:
     """Load a file, predict, go on and predict again; raise unless all that is said is finite."""
     cls, _, _ = saved(kind)
-    model = cls.load(path)
+    if cls is Prior:
+        cls, model = FramePSMT, FramePSMT(prior=path).fit(pictures()[:4])
+    else:
+        model = cls.load(path)
     frame = pictures()[-1] if cls is FramePSMT else series()[-1]
     said = [model.predict(2)]
     # A file may ask for a billion passes over each window, as anybody may: that takes its time.

@@ -17,6 +17,7 @@ import numpy as np
 
 from fuzz import corpus
 from fuzz.alterations import altered_arrays, altered_header
+from fuzz.calls import call
 from fuzz.commands import carry_out, command_line
 from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
 from fuzz.saved_models import KINDS, saved, use, write
@@ -61,7 +62,9 @@ def alterations(number: int, folder: Path) -> Case:
     """Every field of every saved model, altered in every way; checksums are right."""
     kinds = list(KINDS)
     kind, number = kinds[number % len(kinds)], number // len(kinds)
-    told, make = _alterations(kind)[number % len(_alterations(kind))]
+    if number >= len(_alterations(kind)):
+        raise Skipped
+    told, make = _alterations(kind)[number]
     path = folder / "model.psmt"
     try:
         write(path, *make())
@@ -184,8 +187,18 @@ def studies(number: int, folder: Path) -> Case:
     return " ".join(arguments), act
 
 
+def calls(number: int, folder: Path) -> Case:
+    """Public classes and functions with odd arrays and parameters; nothing is read but what is in memory."""
+    rng = np.random.default_rng([9, number])
+    try:
+        return call(rng)
+    except (TypeError, ValueError, OverflowError, IndexError, AttributeError, RuntimeError) as error:
+        raise Skipped from error
+
+
 TARGETS: dict[str, Callable[[int, Path], Case]] = {
-    target.__name__: target for target in (alterations, models, arrays, tables, images, films, cells, commands, studies)
+    target.__name__: target
+    for target in (alterations, models, arrays, tables, images, films, cells, commands, studies, calls)
 }
 
 REFUSED = PSMTError

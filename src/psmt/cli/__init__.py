@@ -19,13 +19,21 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     """
     try:
         # Here, and not above: somebody who interrupts at once is answered in the same way.
-        from psmt.cli import process
-        from psmt.cli.app import run
-
         if arguments is not None:
+            from psmt.cli.app import run
+
             return run(arguments)
+        from psmt.cli import process
+
         with process.settled():
-            return run(sys.argv[1:])
+            try:
+                # It takes most of a second, in which signals may come too.
+                from psmt.cli.app import run
+
+                return run(sys.argv[1:])
+            except process.TerminatedError as error:
+                print(error.told(sys.argv[1:]), file=sys.stderr)
+                return error.exit_code
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
         return 130

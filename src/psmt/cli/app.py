@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from psmt import __version__
-from psmt.cli.process import TerminatedError
+from psmt.cli.environment import settle_environment
 from psmt.cli.wording import one_line
 from psmt.errors import PSMTError
 from psmt.experiments import EXPERIMENTS, command_of
@@ -168,20 +168,23 @@ for _name in EXPERIMENTS:
     app.command(_command(_name, _known.options), name=_known.name, help=_known.help, help_epilogue="")
 
 
+_ANSWERED_AT_ONCE = {"--help", "--version", "completion"}
+"""What needs none of the libraries that the environment could be in the way of."""
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return 0, or after a line on stderr that says what is wrong another exit code."""
     # What Pillow thinks of damaged metadata is no line of ours; whether the image can be read is told below.
     warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
     try:
+        if arguments and not _ANSWERED_AT_ONCE.intersection(arguments):
+            settle_environment()
         app(arguments)
         # What could not be written is an error of this command, not of the interpreter's end.
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
         return 130
-    except TerminatedError as error:
-        print(f"psmt: ended by {error}; the same command goes on from here", file=sys.stderr)
-        return error.exit_code
     except (CycloptsError, PSMTError, ValueError, TypeError, OSError, MemoryError) as error:
         print(f"psmt: error: {one_line(error, arguments)}", file=sys.stderr)
         return 2

@@ -15,6 +15,8 @@ def folder(path: Path) -> Iterator[Path]:
     """The folder, made before any work so that a bad one is found early; if the work fails, unmade if empty."""
     if path.exists() and not path.is_dir():
         raise PSMTError(f"--out {path} is a file; give a folder")
+    if path.is_symlink() and not path.exists():
+        raise PSMTError(f"--out {path} is a link to a folder that is not there; make it, or give another one")
     made = [parent for parent in (path, *path.parents) if not parent.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -6,14 +6,18 @@ import io
 import os
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from types import FrameType
 from typing import Any, TextIO
 
 from psmt.errors import CacheWarning
+
+_BEGIN_ANEW = ("learn", "live")
+"""Commands that keep nothing half done."""
 
 
 class TerminatedError(BaseException):
@@ -24,12 +28,20 @@ class TerminatedError(BaseException):
         self.exit_code = 128 + number
         """As shells have it."""
 
+    def told(self, arguments: Sequence[str]) -> str:
+        """What is said of it at the end of a command."""
+        anew = not arguments or arguments[0] in _BEGIN_ANEW
+        return f"psmt: ended by {self}" + ("" if anew else "; the same command goes on from here")
 
-ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
 """Signals that ask a process to end; without a handler nothing would be cleared away."""
 
-NARROWEST = 20
-"""Columns that a screen is taken to have at least: rich never comes to an end with help on one of two."""
+_SOON = 0.02
+"""Seconds after which the end of an object is over."""
+
+NARROWEST, WIDEST = 20, 1000
+"""Columns that a screen is taken to have: rich never comes to an end with help on one of two, nor on a billion."""
 
 
 @contextmanager
@@ -38,12 +50,14 @@ def settled() -> Iterator[None]:
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
-    if get_terminal_size().columns < NARROWEST:
-        os.environ["COLUMNS"] = str(NARROWEST)
+    columns = get_terminal_size().columns
+    if not NARROWEST <= columns <= WIDEST:
+        os.environ["COLUMNS"] = str(NARROWEST if columns < NARROWEST else WIDEST)
     for number in ENDING:
         # What is ignored, as under nohup, stays so.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
+    sys.unraisablehook = _once_more
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
@@ -51,6 +65,11 @@ def settled() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             _empty(stream)
+        # All is said and done; what is left is Python's, which would answer with a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in ENDING:
+            if signal.getsignal(number) is _end:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
@@ -58,6 +77,22 @@ def _end(number: int, _frame: FrameType | None) -> None:
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     raise TerminatedError(number)
+
+
+def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
+    """Send a signal again whose exception came where Python lets none pass, as in the end of an object."""
+    error = swallowed.exc_value
+    if isinstance(error, TerminatedError):
+        number = error.exit_code - 128
+        signal.signal(number, _end)
+    elif isinstance(error, KeyboardInterrupt):
+        number = signal.SIGINT
+    else:
+        sys.__unraisablehook__(swallowed)
+        return
+    later = threading.Timer(_SOON, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()
 
 
 def _show(

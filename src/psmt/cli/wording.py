@@ -36,6 +36,8 @@ def one_line(error: Exception, arguments: Sequence[str]) -> str:
         return _no_departures(error, arguments) or _flat(error)
     if isinstance(error, OSError) and error.strerror and not isinstance(error, PSMTError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError) and not str(error):
+        return "the memory is used up, or what this process may have of it; use fewer --workers or a smaller film"
     # Names of files may look like parameters.
     return _flat(error) if isinstance(error, FrameSourceError) else as_typed(_flat(error), arguments)
 

@@ -13,6 +13,7 @@ from psmt.engines.contract import Engine, ResidentArrays
 from psmt.numerics.linalg import positive_or_one, unit_columns
 from psmt.threads import one_blas_thread
 from psmt.types import Array
+from psmt.validation import check_size
 
 BATCH = 1 << 14
 """Samples whose codes are dense at one time. A whole number of chunks of every engine, so that a sample's neighbours in
@@ -66,6 +67,7 @@ class Atoms:
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
             assert_all_finite(batch, input_name="X")
+            check_size(batch, name="X")
             moved = self._engine.array(batch)
             if codes is not None:
                 yield codes

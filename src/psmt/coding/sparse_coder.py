@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from psmt.coding.atoms import BATCH, Atoms
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
@@ -24,7 +24,19 @@ from psmt.numerics.linalg import unit_columns
 from psmt.stored import StoredSeries
 from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Progress, silent
-from psmt.validation import Constraint, allowing, check_parameters, check_series, count, mapping, real, seed
+from psmt.validation import (
+    Constraint,
+    allowing,
+    as_array,
+    check_parameters,
+    check_samples,
+    check_series,
+    check_size,
+    count,
+    mapping,
+    real,
+    seed,
+)
 
 _ROUGH_GAP = 1e-6
 """Duality gap of codes whose atoms are only counted."""
@@ -151,7 +163,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         >>> coder.transform([[2.0, 0.0, -1.0]])
         array([[1.5, 0. , 0. ]])
         """
-        dictionary: Array = check_array(atoms, dtype=np.float64)
+        dictionary: Array = check_array(as_array(atoms, name="atoms"), dtype=np.float64)
+        check_size(dictionary, name="atoms")
         coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device, dtype=dtype)
         coder._check_parameters()
         coder.dictionary_ = dictionary
@@ -350,6 +363,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         given: Array = check_array(codes, accept_sparse="csr", dtype=np.float64)
+        check_size(given, name="codes")
         if given.shape[1] != len(self.dictionary_):
             raise ValueError(
                 f"codes have {given.shape[1]} columns, but the dictionary has {len(self.dictionary_)} atoms"
@@ -420,8 +434,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if reset:
                 self.n_features_in_ = X.shape[1]
             return check_series(X, n_features=self.n_features_in_)
-        samples: Array = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=finite)
-        return samples
+        return check_samples(self, X, reset=reset, finite=finite)
 
     def _learn(self, X: Array, order: Ints) -> None:
         """Improve the dictionary by the samples, once, in this order, and note their mean objective meanwhile."""

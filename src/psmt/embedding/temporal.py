@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from psmt.embedding.closed_form import embed_window
 from psmt.embedding.stochastic import (
@@ -25,7 +25,19 @@ from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, warn_renamed
+from psmt.validation import (
+    Constraint,
+    allowing,
+    check_parameters,
+    check_samples,
+    check_size,
+    choice,
+    count,
+    real,
+    renamed,
+    truth,
+    warn_renamed,
+)
 
 
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -103,6 +115,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": allowing(None, count()),
+        "centred": truth(),
+        "half_stencils": truth(),
         "lam": real(),
         "rank_tol": real(),
         "solver": choice("closed", "sgd"),
@@ -168,7 +182,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Where `n_components` is more than the rank of the codes.
         """
         self._check_parameters()
-        codes: Array = validate_data(self, X, dtype=np.float64)
+        codes: Array = check_samples(self, X)
         if len(codes) < 3:
             raise NotEnoughFramesError(
                 f"X has n_samples = {len(codes)} codes (1 sample gives no motion); a second difference needs 3"
@@ -203,7 +217,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         if not hasattr(self, "moments_"):
             return self.fit(X)
-        codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        codes: Array = check_samples(self, X, reset=False)
         for code in engine_for(self.device).array(codes):
             self.moments_.update(code)
         return self._solve()
@@ -226,7 +240,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Before `fit`.
         """
         check_is_fitted(self)
-        codes: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        codes: Array = check_samples(self, X, reset=False)
         return codes @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
@@ -249,6 +263,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)
+        check_size(given, name="points")
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         engine = engine_for(self.device)

@@ -7,6 +7,7 @@ way of their array namespace, and does not know which kind it has.
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
 from psmt.engines.contract import Engine, check_engine
@@ -38,6 +39,8 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     >>> engine_for("cpu").device
     'cpu'
     """
+    if not isinstance(device, str):
+        raise DeviceError(f"device={device!r} is no name of a device; use 'cpu', or 'cuda' for a GPU")
     device, _, given = device.partition("/")
     dtype = given or dtype
     if dtype not in ("float64", "float32"):
@@ -61,9 +64,11 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     if name != "cpu":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         number = name.partition(":")[2] or "0"
-        if not number.isdecimal() or int(number) >= count:
+        if not number.isdecimal() or len(number) > 9 or int(number) >= count:
+            hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+            shown = "on this machine" if hidden is None else f"where CUDA_VISIBLE_DEVICES={hidden!r}"
             raise DeviceError(
-                f"device={device!r} is not there: PyTorch {torch.__version__} sees {count} CUDA GPUs on this machine; "
+                f"device={device!r} is not there: PyTorch {torch.__version__} sees {count} CUDA GPUs {shown}; "
                 "use device='cpu', or install a PyTorch built for your GPU"
             )
     from psmt.engines.torch.engine import TorchEngine

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.validation import check_count, check_real
+from psmt.validation import check_count, check_real, real_array
 
 N_RESAMPLES = 2000
 """Resampled means behind an interval: its ends are then known to a few percent of its width."""
@@ -62,7 +62,9 @@ def mean_interval(
     """
     check_count("block", block)
     check_real("level", level, open_bound=True)
-    given = np.asarray(values, dtype=np.float64).ravel()
+    if level >= 1:
+        raise ValueError(f"level={level} is out of range; use a level < 1")
+    given = real_array(values, name="values").astype(np.float64).ravel()
     given = given[np.isfinite(given)]
     n = len(given)
     n_blocks = n // block

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.types import Array
+from psmt.validation import real_array
 
 FLOOR = 1e-12
 """Errors below this, such as those of copying a repeated patch, count as this much in a logarithm."""
@@ -37,7 +38,7 @@ class FrameScore(NamedTuple):
 
 def mse(predicted: ArrayLike, truth: ArrayLike, *, axes: int = 1) -> Array:
     """Mean squared errors (n,) of predictions (n, ..) over the last `axes` axes: 1 for patches, 2 for whole frames."""
-    gap = np.asarray(predicted) - np.asarray(truth)
+    gap = np.subtract(*_alike(predicted, truth))
     errors: Array = np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64)
     return errors
 
@@ -96,7 +97,12 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
 
     With the Gaussian weights of the original; pixels whose neighbourhood leaves the frame are not counted.
     """
-    stack, frame = np.asarray(predicted), np.asarray(truth)
+    stack, frame = _alike(predicted, truth)
+    if frame.ndim != 2 or stack.ndim != 3:
+        raise ValueError(
+            f"predicted has shape {stack.shape} and truth {frame.shape}; give frames (n, height, width) and one "
+            "(height, width)"
+        )
     if min(frame.shape) < _SSIM_WINDOW:
         height, width = frame.shape
         raise ValueError(f"SSIM looks at {_SSIM_WINDOW} x {_SSIM_WINDOW} pixels, but a frame has {height} x {width}")
@@ -108,6 +114,17 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     inside = slice(_RADIUS, -_RADIUS)
     similarity: Array = np.mean((luminance * structure)[:, inside, inside], axis=(1, 2), dtype=np.float64)
     return similarity
+
+
+def _alike(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
+    """Both as float32 or float64 arrays whose shapes fit."""
+    given = real_array(predicted, name="predicted"), real_array(truth, name="truth")
+    shapes = [array.shape for array in given]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"predicted has shape {shapes[0]}, which a truth of shape {shapes[1]} does not fit") from None
+    return [np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64) for array in given]
 
 
 def _blur(frames: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from psmt.numerics.robust import drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.storage import plain
 from psmt.types import Array
-from psmt.validation import check_count, check_frame, check_series
+from psmt.validation import as_array, check_count, check_frame, check_series
 
 
 class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
@@ -225,7 +225,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             Before `fit`.
         """
         check_is_fitted(self, "moments_")
-        if horizon is not None and np.ndim(horizon) > 0:
+        if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
             return np.array([predicted for _, predicted in self._walk(self.check_next(horizon))])
         steps = 1 if horizon is None else check_count("horizon", horizon)
         if isinstance(self._extrapolation, Dynamics) and self._aftermath.is_over:

@@ -14,7 +14,7 @@ from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.forecaster import Forecaster
+from psmt.forecaster import Forecaster, by_one_thread
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto
@@ -28,8 +28,9 @@ Returned = TypeVar("Returned")
 def as_small_work(
     method: Callable[Concatenate[Model, Given], Returned],
 ) -> Callable[Concatenate[Model, Given], Returned]:
-    """The method of a model, with no more threads than pay from its beginning to its end."""
+    """The method of a model, with no more threads than pay from its beginning to its end, and one that calls."""
 
+    @by_one_thread
     @wraps(method)
     def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
         with model._engine.small_work():  # noqa: SLF001  it is a method of the model

@@ -14,6 +14,7 @@ from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
 from psmt.embedding.stochastic import draw_seed
 from psmt.engines import engine_for
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
+from psmt.forecaster import by_one_thread
 from psmt.model.parameters import Parameters
 from psmt.moments import WindowMoments
 from psmt.schema import LARGEST_SQUARE, Field, Size, check_state, under
@@ -102,6 +103,7 @@ class State(Parameters):
 
     # Keeping it
 
+    @by_one_thread
     def get_state(self) -> tuple[Header, dict[str, NDArray[Any]]]:
         """Everything that a copy needs to go on alike: values for JSON, and arrays. Nothing in the model changes."""
         check_is_fitted(self, "moments_")
@@ -146,7 +148,7 @@ class State(Parameters):
             **under("extrapolation.", EXTRAPOLATIONS[model.extrapolation].schema()),
             **(under("scaling.", scaling) if model.standardise else {}),
             # Files of psmt 0.1.0 know no frames.
-            **under("watch.", FrameWatch.schema(window, "n_features"), group="watch"),
+            **under("watch.", FrameWatch.schema("n_features"), group="watch"),
             **under("aftermath.", Aftermath.schema(), group="watch"),
             **(under("descent.", StochasticEmbedding.schema()) if model.solver == "sgd" else {}),
         }

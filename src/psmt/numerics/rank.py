@@ -32,6 +32,9 @@ NOISE_ROUGHNESS = 1.5
 NULL = 1e-14
 """Directions with less than this fraction of the largest variance do not exist: what is there is rounding."""
 
+_LEAST = 1e-150
+"""Nor do directions whose variance is smaller: its square is no number."""
+
 _OCTAVES = 8.0
 """The noise stays put while the variances double so many times. It follows them only from there on: were it to change
 at every slide, in all directions a little, no slide would be a low-rank change."""
@@ -95,7 +98,7 @@ def noise_covariance(covariance: Array, noise: float) -> Array:
 
 def moving(variances: Array) -> Mask:
     """Which atoms (n_features,) vary at all, given their variances; the others get a zero column in P."""
-    return variances > NULL * array_namespace(variances).max(variances)
+    return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
@@ -127,7 +130,7 @@ def rank_of(covariance: Array) -> int:
     """How many directions a window with this V (n_features, n_features) shows at all."""
     values, _ = eigh(covariance)
     xp = array_namespace(values)
-    return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > 0), xp.int64)))
+    return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > _LEAST), xp.int64)))
 
 
 def fix_signs(embedding: Array) -> Array:

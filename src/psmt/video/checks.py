@@ -9,10 +9,10 @@ from psmt.errors import NotEnoughFramesError
 from psmt.schema import Field
 from psmt.sources import FrameSource
 from psmt.types import Levels
-from psmt.validation import check_levels
+from psmt.validation import LARGEST_LEVEL, check_levels
 
-FRAME_FIELD = Field(("height", "width"), "float32", low=-1e8, high=1e8)
-"""A saved frame: grey levels, white at 1 or wherever it is. Their fourth powers stay finite in float32."""
+FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LARGEST_LEVEL)
+"""A saved frame: grey levels, as large as they may be given."""
 
 
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.engines import engine_for
 from psmt.errors import ModelFileError
+from psmt.forecaster import by_one_thread
 from psmt.numerics.namespace import array_namespace
 from psmt.schema import Field, Layout, check_layouts, check_state, counter, flag, under
 from psmt.sources import FrameSource
@@ -156,6 +157,7 @@ class FramePSMT(FrameForecaster):
 
     # Predict, receive, learn
 
+    @by_one_thread
     def fit(self, frames: ArrayLike | FrameSource, y: object = None, *, progress: Progress = silent) -> Self:
         """Learn from the past frames (time, height, width), at least two; or from all frames of `psmt.open_frames`.
 
@@ -191,6 +193,7 @@ class FramePSMT(FrameForecaster):
         progress("frames", len(past), len(past))
         return self
 
+    @by_one_thread
     def update(self, frame: ArrayLike) -> Self:
         """Receive the frame (height, width) that came next.
 
@@ -217,6 +220,7 @@ class FramePSMT(FrameForecaster):
             self._receive(received.copy())
         return self
 
+    @by_one_thread
     def predict(self, horizon: int | None = None) -> Levels:
         """Return the next frame (height, width), or with a `horizon` the next frames (horizon, height, width).
 
@@ -344,6 +348,7 @@ class FramePSMT(FrameForecaster):
         mapping({"parameters": mapping(extrapolation)})("header", header)
         return cls(**header["parameters"]).schema(layouts)
 
+    @by_one_thread
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of all that goes on from frame to frame, as arrays. What follows from it is left out."""
         check_is_fitted(self, "shape_")
@@ -449,9 +454,10 @@ class FramePSMT(FrameForecaster):
             prior = default_prior() if self.prior == "default" else Prior.load(self.prior)
         names = Candidates((1, 1), rule.planes).names
         if prior.names != names:
-            raise ValueError(
-                f"the prior is of {len(prior.names)} candidates, but this psmt has {len(names)}, or others; "
-                "make it again with psmt learn, or use prior='default'"
+            other = next((name for name in prior.names if name not in names), "")
+            raise ModelFileError(
+                f"the prior is of {len(prior.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
+                f"this psmt has {len(names)} of its own; make it again with psmt learn, or use prior='default'"
             )
         return prior
 

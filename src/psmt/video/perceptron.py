@@ -102,7 +102,8 @@ class Perceptron:
             # What the two means would be had they not begun at zero.
             whole, whole_square = (cast(Levels, 1 - decay**steps) for decay in (_DECAY, _SQUARE_DECAY))
             step = (mean / whole) / ((square / whole_square) ** 0.5 + _EPSILON)
-            weights = weights - _RATE * step
+            change: Levels = _RATE * step
+            weights = weights - change
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:

@@ -32,6 +32,9 @@ STAGES = (1, 2, 3, 5, 8, 13)
 SNIPPET = 16
 """Frames of a piece of film that a prior is learned from: each begins anew, so that every age is seen as often."""
 
+_HEAVIEST = 1e3
+"""What films teach are weights around 1; a candidate that counts more than this has moments that no film has."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prior:
@@ -91,7 +94,11 @@ class Prior:
             gram: Levels = np.empty((len(STAGES), n, n), np.float32)
             gram[:, rows, columns] = gram[:, columns, rows] = arrays["gram"]
             check_state(cls.schema(n), {"gram": gram, "match": arrays["match"]})
-            return cls(tuple(header["names"]), gram, arrays["match"])
+            prior = cls(tuple(header["names"]), gram, arrays["match"])
+            heaviest = float(np.abs(prior._weights).max(initial=0.0))
+            if not heaviest <= _HEAVIEST:
+                raise ValueError(f"match does not belong to gram: a weight would be {heaviest:.3g}")
+            return prior
 
     @classmethod
     def _stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:

@@ -1,6 +1,7 @@
 """Tasks: what is computed, what is kept, and where."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -252,6 +253,15 @@ def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path, pool):
         with pytest.raises(TaskError, match=r"bad-one.*ArithmeticError: no 7"):
             run_tasks(tasks, tmp_path / name, executor=executor)
         assert [path.name[:4] for path in (tmp_path / name / "tasks").iterdir()] == ["good"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="there are no such signals")
+def test_a_hang_up_of_the_terminal_reaches_no_worker(pool):
+    """What a terminal sends to all processes at once is for the parent, which ends the others."""
+    of_worker = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+    assert {signal.SIGHUP, signal.SIGINT} <= of_worker
+    assert signal.SIGTERM not in of_worker
+    assert not {signal.SIGHUP, signal.SIGINT} & signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_nothing_is_begun_after_a_failure(tmp_path, log):

@@ -140,7 +140,8 @@ class ProcessExecutor(Executor):
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _fresh_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.workers, mp_context=self._context, initializer=_settle_in)
+        with _out_of_reach():  # of the process that multiprocessing keeps its books by, and starts here
+            return ProcessPoolExecutor(self.workers, mp_context=self._context, initializer=_settle_in)
 
     def _start(self, outer: Future[Any], call: Callable[[], Any], attempt: int) -> None:
         while True:
@@ -188,6 +189,22 @@ class ProcessExecutor(Executor):
             outer.set_exception(error)
 
 
+@contextmanager
+def _out_of_reach() -> Iterator[None]:
+    """Processes that are started meanwhile do not get what a terminal sends to all at once, from their first moment on.
+
+    Ctrl-C, and the hang-up of a terminal that is closed, are for this process, which ends its children.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _PinnedProcess(SpawnProcess):
     """Process whose numerical libraries find one thread each when they are imported."""
 
@@ -199,7 +216,8 @@ class _PinnedProcess(SpawnProcess):
             before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
             os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
             try:
-                super().start()
+                with _out_of_reach():
+                    super().start()
             finally:
                 for name, value in before.items():
                     if value is None:

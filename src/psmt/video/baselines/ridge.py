@@ -96,7 +96,8 @@ class RidgePixels(FrameBaseline):
         """Weights (tiles, n)."""
         gram, cross, _ = moments
         scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
-        floor = np.maximum(penalty * scale, 1e-12)  # where nothing varies
+        # Below the rounding of the moments a penalty says nothing; and there are tiles where nothing varies.
+        floor = np.maximum(max(penalty, 1e-12) * scale, 1e-12)
         eye = np.eye(gram.shape[1])
         return np.stack(
             [
