@@ -141,6 +141,7 @@ def make_topology(*, same=0.8, other=0.3, lasting=0.3, shuffled=0.05, chance=0.0
     alike = Likeness(linked, 0.1, Measured(linked - 0.1, SPREAD), Measured(linked - 0.1, in_random_order + SPREAD))
     return SimpleNamespace(
         settings=TopologySettings(),
+        step=TopologySettings().step,
         persistence=SimpleNamespace(always_linked=2, sometimes_linked=7, shared=np.array([0.9, 0.5])),
         design=SimpleNamespace(windows=np.zeros((2, 5000)), sets=np.zeros((4, 2400)), block=60, memory=15),
         change=None if np.isnan(same) else Change(same, other, dealt, links),

@@ -100,10 +100,9 @@ class Perceptron:
             mean = _DECAY * mean + (1 - _DECAY) * gradient
             square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient * gradient
             # What the two means would be had they not begun at zero.
-            whole, whole_square = (cast(Levels, 1 - decay**steps) for decay in (_DECAY, _SQUARE_DECAY))
-            step = (mean / whole) / ((square / whole_square) ** 0.5 + _EPSILON)
-            change: Levels = _RATE * step
-            weights = weights - change
+            whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
+            step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
+            weights = weights - cast(Levels, _RATE * step)
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
