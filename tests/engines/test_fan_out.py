@@ -56,6 +56,23 @@ def test_whoever_has_finished_helps_the_others(three_threads):
     assert sorted(together(long, int, int)[0]) == [0, 1, 2]
 
 
+def test_whoever_has_finished_joins_what_is_under_way(monkeypatch):
+    monkeypatch.setattr(fan_out, "get_num_threads", lambda: 2)
+    begun, who = threading.Event(), []
+
+    def chunk(part):
+        begun.set()
+        time.sleep(0.02)
+        who.append(threading.get_ident())
+
+    def busy():
+        begun.wait(10)  # the other one is in the middle of its work by then
+
+    together(lambda: in_threads(chunk, 10, 1), busy)
+    assert len(who) == 10
+    assert len(set(who)) == 2
+
+
 def test_an_error_comes_out_after_all_have_ended_and_leaves_all_threads_free(three_threads):
     ended = []
 

@@ -79,16 +79,19 @@ class FramePSMT(FrameForecaster):
     - memory: running means of each pixel, along the flow and standing still, and the motion of the frames before;
     - the neighbouring pixels of the last two frames.
 
-    What decides between them is learned, by least squares with exponential forgetting that go on while the film runs:
+    What decides between them is learned while the film runs, by least squares with exponential forgetting but for the
+    last:
 
     - by place: moments per cell of 8 x 8 pixels, in three bands of detail. A prior, learned on other films, says what
       the candidates are worth in a scene that has just begun;
     - by record: a gain per cell in [0, 1], from predictions whose truth was not known yet;
     - by advice: the blend, the prior's own blend, optical flow and copying are experts whose exponentially weighted
-      average is followed, so that the model is never much worse than the best of them.
+      average is followed, so that the model is never much worse than the best of them;
+    - by pixel: a small network, trained by Adam on pixels of the last frames, corrects what all this amounts to, as far
+      as its own record goes.
 
     Calm frames count as much as lively ones in all this, and a change that is far livelier than the last one is
-    weakened: motion may stop at once. Rollouts are held against what came, every 20 or 40 frames, and believed as far
+    weakened: motion may stop at once. Rollouts are held against what came, every 20 to 80 frames, and believed as far
     as they have proved themselves; `expected_mse` says how large their error will be.
 
     A sharp change (a cut, a flash) is a failure of the prediction that no motion explains: the model then starts again
@@ -106,7 +109,7 @@ class FramePSMT(FrameForecaster):
         none, so that a new scene is copied until the model has a record; or one that `psmt learn` has made.
     rollouts : bool, default True
         Whether rollouts go on record. It may be changed while the film runs, and is not kept in files: without them a
-        frame takes an eighth less time, `expected_mse` learns nothing, and what comes after the next frame is believed
+        frame takes a tenth less time, `expected_mse` learns nothing, and what comes after the next frame is believed
         as it was before.
 
     Attributes

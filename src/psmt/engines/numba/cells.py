@@ -12,6 +12,9 @@ from psmt.types import Levels
 _ROWS = 3
 """Rows of cells that one thread takes at a time."""
 
+_MANY = 32
+"""Candidates that are worth sharing out over so few rows."""
+
 _NONE = np.float32(1e-36)
 """What is left of an energy up to this, next to the least that float32 holds with all its digits, is nothing."""
 
@@ -83,7 +86,9 @@ def cell_weights(
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
     """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n), interpolated bilinearly."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
-    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), _ROWS * cell)
+    # A few candidates take less time than it takes to share them out.
+    rows = _ROWS * cell * max(_MANY // len(candidates), 1)
+    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), rows)
     return total
 
 

@@ -119,19 +119,19 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
     chunk : int
         Of what is done in one call.
     """
-    job = _Job(work, deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk)))
-    n_helpers = min(get_num_threads(), len(job.chunks)) - 1
+    chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
+    n_threads = get_num_threads()
     with one_blas_thread():
-        if _here.crew is not None:
-            _here.crew.do(job)
-        elif n_helpers < 1:
-            for part in job.chunks:
+        if len(chunks) < 2 or n_threads < 2:
+            for part in chunks:
                 work(part)
+        elif _here.crew is not None:
+            _here.crew.do(_Job(work, chunks))
         else:
             crew = _here.crew = _Crew()
-            others = [_pool(os.getpid()).submit(crew.help_out) for _ in range(n_helpers)]
+            others = [_pool(os.getpid()).submit(crew.help_out) for _ in range(n_threads - 1)]
             try:
-                crew.do(job)
+                crew.do(_Job(work, chunks))
             finally:
                 _here.crew = None
                 crew.end()

@@ -9,7 +9,7 @@ from psmt.engines.frame_kernels import Layers
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 
-_PIXELS = 4096
+_PIXELS = 8192
 """Pixels that a thread runs a network on at a time: what is between its layers stays in the cache."""
 
 
