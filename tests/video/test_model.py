@@ -1,5 +1,7 @@
 """FramePSMT on films whose next frame is known."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -140,6 +142,17 @@ def test_predicting_changes_nothing(glide, fitted):
         other.predict(horizon=3)
         other.predict()
         assert other.update(frame).predict().tobytes() == fitted.update(frame).predict().tobytes()
+
+
+def test_what_is_predicted_later_is_what_was_known(glide, fitted):
+    model = small().fit(glide[:40])
+    wanted, later = model.predict(horizon=4), model.predict_later(4)
+    for frame in glide[40:45]:
+        model.update(frame)
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(later).result().tobytes() == wanted.tobytes()
+    with pytest.raises(ValueError, match="horizon"):
+        model.predict_later(0)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (3.0, -200.0)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class FramePredictor:
     """Predicts `horizon` frames ahead of a film that never waits.
 
     One frame ahead is a part of learning and costs nothing; rollouts go on record only if somebody looks further. There
-    each frame costs as much as learning does: so the rollout works on a copy in a thread of its own, from the newest
+    each frame costs as much as learning does: so the rollout works in a thread of its own, from the newest
     frame each time that it is free, and the model goes on learning from every frame.
 
     Parameters
@@ -160,8 +160,8 @@ class FramePredictor:
         if self.horizon == 1:
             self._promise(Expectation(self.model.predict(), frame, self.step + 1))
         elif self._rollout is None:
-            twin, horizon = copy.deepcopy(self.model), self.horizon
-            self._rollout = _Rollout(frame, self.step + horizon, self._pool.submit(_roll_out, twin, horizon))
+            later = self._pool.submit(_roll_out, self.model.predict_later(self.horizon))
+            self._rollout = _Rollout(frame, self.step + self.horizon, later)
 
     def _promise(self, expected: Expectation) -> None:
         self.expectation = expected
@@ -178,10 +178,9 @@ class FramePredictor:
         self._pending.clear()
 
 
-def _roll_out(model: FramePSMT, horizon: int) -> Levels:
-    """The frame (size, size) that a model expects so many frames ahead."""
+def _roll_out(predict: Callable[[], Levels]) -> Levels:
+    """The last of the frames (horizon, size, size) that are predicted."""
     # The other cores belong to the model that learns.
     with one_thread():
-        frames = model.predict(horizon)
-    last: Levels = frames[-1]
+        last: Levels = predict()[-1]
     return last

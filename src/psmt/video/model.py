@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy, deepcopy
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, ClassVar, NamedTuple, Self
@@ -254,6 +255,29 @@ class FramePSMT(FrameForecaster):
             rolled = [frame.clip(self._low, self._high) for frame in mixed]
         frames = [self._grid.kernels.numpy(frame) for frame in rolled]
         return frames[0] if horizon is None else np.stack(frames)
+
+    def predict_later(self, horizon: int) -> Callable[[], Levels]:
+        """Return work that gives what `predict` would give now, in any thread, whatever the model learns meanwhile.
+
+        Parameters
+        ----------
+        horizon : int
+            How many frames ahead.
+
+        Returns
+        -------
+        callable
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self, "shape_")
+        # All that a rollout starts from is replaced by what comes, and never changed, but for the record of rollouts.
+        known = copy(self)
+        vars(known).update(_horizons=deepcopy(self._horizons))
+        return partial(known.predict, check_count("horizon", horizon))
 
     def expected_mse(self, horizon: int) -> Array:
         """Return the mean squared error (horizon,) to expect of `predict`, frame by frame ahead.
