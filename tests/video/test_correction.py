@@ -67,6 +67,19 @@ def test_a_cut_and_a_failure_leave_it_no_record():
     assert not model._correction.gain.gains().any()
 
 
+def test_it_may_be_switched_off_and_on_while_the_film_runs():
+    film = hiding(80)
+    model, without = (FramePSMT(rollouts=False, correction=one).fit(film[:40]) for one in (True, False))
+    assert not np.array_equal(model.predict(), without.predict())
+    model.correction = False
+    for frame in film[40:60]:
+        assert np.array_equal(model.update(frame).predict(), without.update(frame).predict())
+    model.correction = True
+    for frame in film[60:]:
+        model.update(frame)
+    assert not np.array_equal(model.predict(), without.predict())
+
+
 @pytest.mark.parametrize("n_frames", [1, 5])
 def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_all(engine, n_frames):
     """The weighted sum of what is drawn is, on average, that of all pixels, whatever the chances of each."""

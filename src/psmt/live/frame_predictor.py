@@ -120,7 +120,9 @@ class FramePredictor:
         if self.model is None:
             self._first.append(frame)
             if len(self._first) == N_FIRST:
-                self.model = FramePSMT(extrapolation=self.extrapolation, device=self.device).fit(np.stack(self._first))
+                # A network would take what the second core has left, and a film does not wait; a GPU has the time.
+                model = FramePSMT(extrapolation=self.extrapolation, correction=self.device != "cpu", device=self.device)
+                self.model = model.fit(np.stack(self._first))
                 self._keep_record()
         else:
             self.model.update(frame)

@@ -93,6 +93,11 @@ class Correction:
         self._residual: Levels = self._grid.kernels.levels(np.zeros(self._grid.shape))
         self._foreseen: _Foreseen | None = None
 
+    def rest(self) -> None:
+        """Say nothing for a while: what was said is not held against what comes, and the record begins anew."""
+        if self._foreseen is not None:
+            self.clear()
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return copies of the network, what it is trained on, and its record."""
         known = {"rows": self._rows, "aims": self._aims, "residual": self._residual}
