@@ -94,12 +94,14 @@ class PlaceBlend:
         The frame counts `weight` times: to divide both by the root of their usual energy is a weight of its inverse.
         """
         kept = float(np.exp(-1.0 / self._MEMORY))
-        # What a pixel says, the ones above and below it say too: every second row of pixels is enough, in turns.
-        half = slice(int(self._odd), None, 2)
-        self.grid.kernels.add_moments(
-            self.gram, self.match, kept, candidates[:, half], change[half], 2 * weight, (CELL // 2, CELL)
-        )
-        self.frames, self._odd = kept * self.frames + 1.0, not self._odd
+        cell = (CELL, CELL)
+        if self.frames >= self._SETTLED:
+            # What a pixel says, the ones above and below it say too: every second row of pixels is enough, in turns.
+            half, cell = slice(int(self._odd), None, 2), (CELL // 2, CELL)
+            candidates, change, weight = candidates[:, half], change[half], 2 * weight
+            self._odd = not self._odd
+        self.grid.kernels.add_moments(self.gram, self.match, kept, candidates, change, weight, cell)
+        self.frames = kept * self.frames + 1.0
 
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
         """Find the `weights` (rows, columns, n_candidates), given moments of other films as `solved` takes them.
