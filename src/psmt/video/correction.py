@@ -30,12 +30,11 @@ _EVERYWHERE = 0.3
 _GOLDEN = 0.5 * (5**0.5 - 1)
 """Multiples of it, less their whole parts, are spread evenly: no frame is sampled where the one before was."""
 
-_CALM = 1e-3
-"""Part of the contrast of a frame that no unit of change is smaller than."""
+_CALM, _NONE = 1e-3, 1e-6
+"""Parts of the contrast of a frame, and of all levels seen so far, that no unit of change is smaller than."""
 
 _BEYOND = 8.0
 """No input, aim or output is beyond so many units: a single pixel says only so much."""
-
 
 _N_OTHERS = 11
 """Inputs of the network beside candidates: the prediction, and what is around it; its last error; how lively and how
@@ -131,9 +130,9 @@ class Correction:
         for name, part in (("network", self.network), ("gain", self.gain)):
             part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
 
-    def look(self, current: Levels, moving: Levels) -> None:
+    def look(self, current: Levels, moving: Levels, limits: Levels) -> None:
         """See all but the prediction itself, in the current frame (height, width) and in changes (n, height, width)."""
-        self._sight = self._looked(current, moving, self._residual)
+        self._sight = self._looked(current, moving, self._residual, limits)
 
     def corrected(self, current: Levels, candidates: Levels, advised: Levels, limits: Levels) -> Levels:
         """Return the `advised` frame (height, width) after the current one with what the network adds to it."""
@@ -176,10 +175,10 @@ class Correction:
         rows, aims = (known.reshape(-1, known.shape[-1])[chosen] for known in (self._rows, self._aims))
         self.network.train(rows.reshape(_BATCHES, _ROWS, -1), aims.reshape(_BATCHES, _ROWS, 2))
 
-    def _look(self, current: Levels, moving: Levels, residual: Levels) -> tuple[Levels, Levels]:
+    def _look(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
         """Inputs (_N_OTHERS, height, width), of which the first three are still to come, and the unit () of changes."""
         last, level = moving[0], current.mean()
-        contrast = mean_square(current - level) ** 0.5 + 1e-30
+        contrast = mean_square(current - level) ** 0.5 + _NONE * (limits[1] - limits[0]) + 1e-30
         unit = mean_square(last) ** 0.5 + _CALM * contrast
         maps = room(current, 3)
         maps[0], maps[1], maps[2] = residual, last * last, current

@@ -58,6 +58,9 @@ _KEPT = 0.1
 _FLOOR = 1e-6
 """Changes of less energy than this fraction of the variance over the picture are no scale to measure others by."""
 
+_LEAST = 1e-200
+"""Energy that is as good as none; any other may be divided by it."""
+
 _JOLT = 6.0
 """A frame that is unlike the last one, and surprises by more than this, but is explained by motion."""
 
@@ -593,7 +596,8 @@ class FramePSMT(FrameForecaster):
         moving, experts = np.split(errors, [len(outlook.moving)])
         self.candidate_errors_ = dict(zip(self._candidates.moving_names, moving.tolist(), strict=True))
         # In units of the change that came: when motion stops at once, those who foretold more of it lose at once.
-        self._advice.learn(experts / max(copy_error, _FLOOR * contrast))
+        # Where a black frame follows a black one, all that foretold any have lost.
+        self._advice.learn(experts / max(copy_error, _FLOOR * contrast, _LEAST))
         unit = energy**-0.5
         self._local_gain.learn(unit * outlook.experts[0], unit * change)
         self._by_place.learn(outlook.candidates, change, 1 / energy)
@@ -607,7 +611,7 @@ class FramePSMT(FrameForecaster):
         network = self._correction if self.correction else None
         if network is not None:
             # It is trained for the frame after the next, beside the prediction of the next.
-            works += [network.train, partial(network.look, self._scene.current, moving)]
+            works += [network.train, partial(network.look, self._scene.current, moving, limits)]
         elif self._correction is not None:
             self._correction.rest()
         (self._outlook, begun), *_ = self._grid.kernels.together(*works)

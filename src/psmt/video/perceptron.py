@@ -21,7 +21,7 @@ _RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8
 """Adam's learning rate, how much it keeps of the mean of gradients and of their squares, and what is no gradient."""
 
 _LARGEST = 1e3
-"""No weight of a saved network is larger. Those of films are of a few units."""
+"""No weight is larger. Those of films are of a few units."""
 
 
 class Perceptron:
@@ -102,7 +102,7 @@ class Perceptron:
             # What the two means would be had they not begun at zero.
             whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
             step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
-            weights = weights - cast(Levels, _RATE * step)
+            weights = (weights - cast(Levels, _RATE * step)).clip(-_LARGEST, _LARGEST)
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
