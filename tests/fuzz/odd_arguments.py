@@ -34,13 +34,16 @@ def _nullable(array: np.ndarray) -> Any:
 
 
 def _torch(array: np.ndarray) -> Any:
-    import torch
-
+    try:
+        import torch
+    except ImportError:  # it is an extra
+        return array
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _torch_with_gradient(array: np.ndarray) -> Any:
-    return _torch(array).double().requires_grad_()
+    tensor = _torch(array)
+    return tensor if tensor is array else tensor.double().requires_grad_()
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
