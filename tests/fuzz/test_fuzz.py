@@ -13,8 +13,8 @@ CASES = {
     "images": 60,
     "films": 40,
     "cells": 40,
-    "commands": 12,
-    "studies": 16,
+    "commands": 8,
+    "studies": 10,
 }
 SEED = 0
 
@@ -35,7 +35,7 @@ def failures(outcomes):
 
 def test_fields_of_models_are_refused_or_harmless(attack):
     """A part of all alterations, spread over all models and fields; `make fuzz` does every one."""
-    numbers = range(SEED, 53_000, 157)  # a prime, so that it meets all models
+    numbers = range(SEED, 53_000, 251)  # a prime, so that it meets all models
     outcomes = list(attack.run(("alterations", number) for number in numbers))
     assert not failures(outcomes)
     ends = [found["ended"] for found in outcomes]
