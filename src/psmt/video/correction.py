@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import Field, counter, flag, under
+from psmt.schema import Field, counter, under
 from psmt.types import Levels
 from psmt.video.candidates import BANDS, room
 from psmt.video.checks import FRAME_FIELD
@@ -83,7 +83,7 @@ class Correction:
         # All remembered pixels in an order that has nothing to do with time or place.
         order = np.random.default_rng(0).permutation(_FRAMES * _PIXELS)
         self._order = array_namespace(self._rows).asarray(order, device=self._rows.device)
-        self._count, self._due = 0, False
+        self._count = 0
         self.clear()
 
     def clear(self) -> None:
@@ -103,7 +103,6 @@ class Correction:
         return {
             **{name: self._grid.kernels.numpy(one).copy() for name, one in known.items()},
             "count": np.array(self._count),
-            "due": np.array(int(self._due)),
             **{f"network.{name}": value for name, value in self.network.get_state().items()},
             **{f"gain.{name}": value for name, value in self.gain.get_state().items()},
         }
@@ -117,7 +116,6 @@ class Correction:
             "aims": Field((_FRAMES, _PIXELS, 2), "float32", -_BEYOND, _BEYOND),
             "residual": FRAME_FIELD._replace(shape=grid.shape),
             "count": counter(),
-            "due": flag(),
             **under("network.", Perceptron.schema(n_inputs)),
             **under("gain.", LocalGain.schema(grid)),
         }
@@ -126,7 +124,7 @@ class Correction:
         """Go on from what `get_state` gave."""
         own = self._grid.kernels.levels
         self._rows, self._aims, self._residual = (own(state[name].copy()) for name in ("rows", "aims", "residual"))
-        self._count, self._due, self._foreseen = int(state["count"]), bool(state["due"]), None
+        self._count, self._foreseen = int(state["count"]), None
         for name, part in (("network", self.network), ("gain", self.gain)):
             part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
 
@@ -163,11 +161,10 @@ class Correction:
         figures = self._grid.kernels.levels([self._count * _GOLDEN % 1.0, weight])
         self._rows[slot], self._aims[slot] = self._sampled(changes, inputs, unit, self._residual, figures)
         self._count += 1
-        self._due = True
 
     def train(self) -> None:
         """Train the network on pixels of the last frames, for the frame after the next: that can wait for it."""
-        if not self._due:
+        if not self._count:
             return
         n_known, n_looked_at = min(self._count, _FRAMES) * _PIXELS, _BATCHES * _ROWS
         first = self._count * n_looked_at % len(self._order)

@@ -87,8 +87,8 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
     """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n), interpolated bilinearly."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
     # A few candidates take less time than it takes to share them out.
-    rows = _ROWS * cell * max(_MANY // len(candidates), 1)
-    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), rows)
+    chunk = _ROWS * cell * max(_MANY // len(candidates), 1)
+    in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), chunk)
     return total
 
 

@@ -16,13 +16,11 @@ _PIXELS = 8192
 def perceptron(inputs: tuple[Levels, ...], layers: Layers) -> Levels:
     """Output (height, width) of a network at every pixel, from inputs (n, height, width), some here, some there."""
     flat = [part.reshape(len(part), -1) for part in inputs]
-    ends = np.cumsum([len(part) for part in flat])[:-1]
+    seen = [*zip(np.split(layers[0][0], np.cumsum([len(part) for part in flat])[:-1]), flat, strict=True)]
     found: Levels = np.empty((1, flat[0].shape[1]), np.float32)
 
     def run(pixels: slice) -> None:
-        first, *more = (
-            weights.T @ part[:, pixels] for weights, part in zip(np.split(layers[0][0], ends), flat, strict=True)
-        )
+        first, *more = (weights.T @ part[:, pixels] for weights, part in seen)
         values = sum(more, start=first)
         _rectify(values, layers[0][1])
         for weights, biases in layers[1:-1]:
