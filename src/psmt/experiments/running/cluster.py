@@ -167,15 +167,13 @@ class ClusterExecutor(Executor):
     def _watch(self) -> None:
         """Ask who is there, until somebody leaves; end what is under way when nobody is."""
         answered = worked = monotonic()
-        known: set[str] = set()
         while not self._leaving.wait(_WATCH_SECONDS):
             found = self._ask()
             now = monotonic()
             if found is not None:
                 answered, self._n_threads = now, sum(found.values())
-                if known - found.keys():  # a worker is gone: did it die of a task that others died of?
+                if self._under_way:  # a worker may come and die between two looks: only the scheduler counts all
                     self._end_deadly()
-                known = set(found)
             if found or not self._under_way:
                 worked = now
             silent, deserted = now - answered > _SILENT_SECONDS, now - worked > _WORKER_SECONDS
