@@ -16,7 +16,7 @@ from psmt.video.horizons import LEADS, Horizons
 def test_the_average_follows_the_best_expert_soon_after_it_changes():
     """Regret: the loss of the average is within 2% of that of the best expert in each half."""
     rng = np.random.default_rng(0)
-    advice, losses = Advice(3), []
+    advice, losses = Advice((3,)), []
     for t in range(200):
         truth = rng.standard_normal(500)
         noise = np.array([0.3, 1.0, 1.5] if t < 100 else [1.0, 0.3, 1.5])[:, None]
@@ -31,12 +31,22 @@ def test_the_average_follows_the_best_expert_soon_after_it_changes():
 
 
 def test_experts_that_know_nothing_of_each_other_start_equal():
-    advice = Advice(4)
+    advice = Advice((4,))
     assert np.allclose(advice.weights(), 0.25)
     advice.learn(np.array([0.0, 1.0, 1.0, 1.0]))
     assert advice.weights()[0] > 0.99
     advice.clear()
     assert np.allclose(advice.weights(), 0.25)
+
+
+def put_on_record(horizons, rolled, came):
+    """Let it learn from a rollout that began at a black frame, after which `came` so much."""
+    still = np.zeros(came[0].shape, np.float32)
+    horizons.watch(1.0)
+    horizons.begin(rolled[0], still, still[None])
+    assert [horizons.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
+    for frame in came:
+        horizons.learn(frame)
 
 
 def rollouts(quality, n=60, seed=0):
@@ -52,10 +62,7 @@ def rollouts(quality, n=60, seed=0):
         expected = horizons.expected(LEADS)
         mixed = horizons.mixed(rolled, current, current[None])
         scores.append((np.mean((np.array(mixed) - truth) ** 2, axis=(1, 2)), expected))
-        horizons.begin(rolled[0], current, current[None])
-        assert [horizons.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
-        for frame in truth:
-            horizons.learn(frame)
+        put_on_record(horizons, rolled, truth)
     return np.array(scores)[20:].mean(axis=0)
 
 
@@ -69,6 +76,36 @@ def test_a_rollout_that_is_right_is_believed_and_its_error_foretold():
     error, expected = rollouts(0.8)
     assert np.all(error[1:] < 0.1)
     assert np.allclose(expected, error, rtol=0.2)
+
+
+def test_what_is_said_is_no_worse_than_any_of_its_experts():
+    """Rollouts that are right or worth nothing by turns: no opinion is best each time."""
+    rng = np.random.default_rng(0)
+    horizons, still, scores = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32), []
+    for quality in [0.9, 0.1] * 12:
+        came, noise = rng.standard_normal((2, LEADS, 32, 32)).astype(np.float32)
+        rolled = list(quality * came + (1 - quality) * noise)
+        said = horizons.mixed(rolled, still, still[None])[5]
+        every = (said, *horizons._experts(5, rolled[5], still, still[None]))
+        scores.append([np.mean((one - came[5]) ** 2) for one in every])
+        put_on_record(horizons, rolled, came)
+    said, *experts = np.array(scores)[4:].mean(axis=0)
+    assert said < 1.02 * min(experts)
+
+
+def test_detail_that_a_rollout_makes_up_is_left():
+    rng = np.random.default_rng(0)
+    horizons, still = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
+    scores = []
+    for _ in range(12):
+        coarse = np.kron(rng.standard_normal((LEADS, 4, 4)), np.ones((8, 8))).astype(np.float32)
+        rolled = list(coarse + rng.standard_normal(coarse.shape).astype(np.float32))
+        said = np.array(horizons.mixed(rolled, still, still[None]))[1:]
+        scores.append([np.mean((one - coarse[1:]) ** 2) for one in (said, np.array(rolled)[1:])])
+        put_on_record(horizons, rolled, coarse)
+    # Weights by cell alone could only weaken the whole: to half of its error.
+    said, rolled = np.array(scores)[4:].mean(axis=0)
+    assert said < 0.3 * rolled
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -20,30 +21,31 @@ class Advice:
 
     Parameters
     ----------
-    n_experts : int
+    shape : tuple of int
+        (.., n_experts): how many records are kept, each by itself, and of how many experts.
+    memory : float, default 4
+        Frames after which old losses have faded to 1/e.
+    rate : float, default 12
+        How sharply the weight falls with the loss, which is in units of the energy of the change.
     """
-
-    _MEMORY = 4.0
-    """Frames after which old losses have faded to 1/e."""
-
-    _RATE = 12.0
-    """How sharply the weight falls with the loss, which is in units of the energy of the change."""
 
     _CAP = 6.0
     """Largest loss of one frame: it is enough to change the order of the experts, and fades within a few frames."""
 
-    def __init__(self, n_experts: int) -> None:
-        self.losses: Array = np.zeros(n_experts)
+    def __init__(self, shape: tuple[int, ...], *, memory: float = 4.0, rate: float = 12.0) -> None:
+        self.losses: Array = np.zeros(shape)
+        self._memory, self._rate = memory, rate
 
     def weights(self) -> Array:
-        """Weights (n_experts,) of the experts, which sum to 1."""
-        weights = np.exp(-self._RATE * (self.losses - self.losses.min()))
-        normalised: Array = weights / weights.sum()
+        """Weights (.., n_experts) of the experts, which sum to 1."""
+        weights = np.exp(-self._rate * (self.losses - self.losses.min(axis=-1, keepdims=True)))
+        normalised: Array = weights / weights.sum(axis=-1, keepdims=True)
         return normalised
 
-    def learn(self, losses: Array) -> None:
+    def learn(self, losses: Array, record: int | EllipsisType = ...) -> None:
         """Take in the squared errors (n_experts,) of one frame, relative to the energy of its change."""
-        self.losses = np.exp(-1.0 / self._MEMORY) * self.losses + np.minimum(losses, self._CAP)
+        fading = float(np.exp(-1.0 / self._memory))
+        self.losses[record] = fading * self.losses[record] + np.minimum(losses, self._CAP)
 
     def clear(self) -> None:
         """Start a new record."""
@@ -53,10 +55,10 @@ class Advice:
         """Return copies of the record."""
         return {"losses": self.losses.copy()}
 
-    @classmethod
-    def schema(cls, n_experts: int) -> dict[str, Field]:
+    def schema(self) -> dict[str, Field]:
         """What `get_state` gives. Losses that fade are bounded by a geometric series."""
-        return {"losses": Field((n_experts,), low=0.0, high=cls._CAP / (1.0 - float(np.exp(-1.0 / cls._MEMORY))))}
+        most = self._CAP / (1.0 - float(np.exp(-1.0 / self._memory)))
+        return {"losses": Field(self.losses.shape, low=0.0, high=most)}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from the record that `get_state` gave."""

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from psmt.numerics.namespace import array_namespace
 from psmt.schema import LARGEST_SINGLE, MOMENT, Field
 from psmt.types import Array, Levels
+from psmt.video.advice import Advice
 from psmt.video.blending import PULL
+from psmt.video.candidates import BANDS, room
 from psmt.video.checks import FRAME_FIELD
 from psmt.video.grid import CELL, Grid
 
@@ -26,8 +28,10 @@ class Horizons:
     """Least squares of what came k frames ahead on what the rollout said, and on the running means; errors of both.
 
     A rollout goes astray by and by, and where it does, the mean of the past is the better guess. Each cell has weights
-    for every lead, shrunk to those of the frame, and these to copying; they are scored before they learn, so that the
-    expected error is that of predictions whose truth was not known yet.
+    for every lead, shrunk to those of the frame, and these to copying. Learned from a few rollouts they may be worse
+    than none: so the rollout as it is, without its finer detail, the mixture and copying are experts, whose average is
+    what is said. All is scored before it learns, so that the expected error is that of predictions whose truth was not
+    known yet.
 
     Parameters
     ----------
@@ -41,6 +45,9 @@ class Horizons:
 
     _RIDGE = 0.3
     """Pull of a cell's weights to those of the whole frame, relative to the energy of the candidates."""
+
+    _RATE = 0.5
+    """How sharply the weight of an expert falls with its loss: a rollout says little of the next one."""
 
     _CAUTION = 0.1
     """Rollouts in which nothing moved that are counted beside those on record."""
@@ -58,6 +65,7 @@ class Horizons:
         self.gram: Levels = own(np.zeros((LEADS, *grid.layout, n, n)))
         self.match: Levels = own(np.zeros((LEADS, *grid.layout, n)))
         self.errors: Array = np.zeros((LEADS, 2))
+        self.advice = self._no_advice()
         self.level = np.zeros(2)
         self.since = self._added = LEADS
         self.pending: Levels = own(np.zeros((LEADS + 1 + n_means, *grid.shape)))
@@ -67,10 +75,14 @@ class Horizons:
         """Return copies of the record."""
         figures = np.array([self.since, self.unit, *self.level])
         record = {name: self.grid.kernels.numpy(getattr(self, name)).copy() for name in _RECORD}
-        return record | {"errors": self.errors.copy(), "figures": figures}
+        return record | self.advice.get_state() | {"errors": self.errors.copy(), "figures": figures}
 
-    @staticmethod
-    def schema(grid: Grid, n_means: int) -> dict[str, Field]:
+    @classmethod
+    def _no_advice(cls) -> Advice:
+        return Advice((LEADS, 3 + len(BANDS)), memory=cls._MEMORY, rate=cls._RATE)
+
+    @classmethod
+    def schema(cls, grid: Grid, n_means: int) -> dict[str, Field]:
         """What `get_state` gives."""
         n = 1 + n_means
         match = Field((LEADS, *grid.layout, n), "float32")
@@ -79,6 +91,7 @@ class Horizons:
             "match": match,
             "pending": FRAME_FIELD._replace(shape=(LEADS + n, *grid.shape)),
             "errors": Field((LEADS, 2), low=0.0, check=_COUNTED),
+            **cls._no_advice().schema(),
             "figures": Field((4,), low=0.0, high=(LEADS, *3 * (LARGEST_SINGLE,)), check=_COUNTED),
         }
 
@@ -87,6 +100,7 @@ class Horizons:
         for name in _RECORD:
             setattr(self, name, self.grid.kernels.levels(state[name].copy()))
         self.errors = state["errors"].copy()
+        self.advice.set_state(state)
         since, self.unit, *level = state["figures"].tolist()
         self.since, self.level = int(since), np.array(level)
         begun = self.pending - self.pending[LEADS]
@@ -128,30 +142,50 @@ class Horizons:
         if self.since >= LEADS or self.unit == 0:
             return
         lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
-        error = float(((self._mixed(lead, self.pending[lead], current, means) - frame) ** 2).mean())
+        xp, kernels = array_namespace(means), self.grid.kernels
+        experts = self._experts(lead, self.pending[lead], current, means)
+        said = xp.concat([self._advised(lead, experts)[None], experts])
+        errors = kernels.numpy(((said - frame) ** 2).mean(axis=(1, 2))).astype(np.float64)
         kept = np.exp(-1.0 / self._MEMORY)
-        self.errors[lead] = kept * self.errors[lead] + [error / self.unit, 1.0]
-        seen = array_namespace(means).concat([self.pending[lead : lead + 1], means]) - current
+        self.errors[lead] = kept * self.errors[lead] + [errors[0] / self.unit, 1.0]
+        # In units of what is usual so far ahead: where all are far better than copying, they still differ.
+        usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
+        self.advice.learn(errors[1:] / (usual or self.unit), lead)
+        seen = xp.concat([self.pending[lead : lead + 1], means]) - current
         weight = 1 / self.unit
-        self.grid.kernels.add_moments(
-            self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, (CELL, CELL)
-        )
+        kernels.add_moments(self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, (CELL, CELL))
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
         """Return the frames of a rollout as far as they are believed; the first one stays as it is."""
-        later = (self._mixed(min(k, LEADS - 1), rollout[k], current, means) for k in range(1, len(rollout)))
+        leads = (min(k, LEADS - 1) for k in range(1, len(rollout)))
+        later = (
+            self._advised(lead, self._experts(lead, rolled, current, means))
+            for lead, rolled in zip(leads, rollout[1:], strict=True)
+        )
         return [*rollout[:1], *later]
 
     def weights(self) -> list[Levels]:
         """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
         return [self._weights(lead) for lead in range(1, LEADS) if self.errors[lead, 1]]
 
-    def _mixed(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
-        if not lead or not self.errors[lead, 1]:
-            return rolled
-        seen = array_namespace(means).concat([rolled[None], means]) - current
-        return current + self.grid.weighted(seen, self._weights(lead))
+    def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
+        """Frames (n_experts, height, width): the rollout as it is and less detailed, as mixed by cells, and copying."""
+        xp = array_namespace(means)
+        fine = room(current, len(BANDS) + 1)
+        self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
+        mixed = rolled
+        if lead and self.errors[lead, 1]:
+            seen = xp.concat([rolled[None], means]) - current
+            mixed = current + self.grid.weighted(seen, self._weights(lead))
+        return xp.stack([rolled, *(fine[k:].sum(axis=0) for k in range(1, len(fine))), mixed, current])
+
+    def _advised(self, lead: int, experts: Levels) -> Levels:
+        """What the experts amount to; the rollout alone where they have no record."""
+        known = lead and self.errors[lead, 1]
+        weights = self.grid.kernels.levels(self.advice.weights()[lead] if known else np.eye(len(experts))[0])
+        advised: Levels = (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:])
+        return advised
 
     def _weights(self, lead: int) -> Levels:
         # A part of one more rollout in which nothing moved: what has hardly been tried is not quite believed.

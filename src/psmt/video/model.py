@@ -423,7 +423,7 @@ class FramePSMT(FrameForecaster):
             **prior,
             **under("places.", PlaceBlend.schema(grid, len(names))),
             **under("trust.", LocalGain.schema(grid)),
-            **under("advice.", Advice.schema(n_experts)),
+            **under("advice.", Advice((n_experts,)).schema()),
             **under("horizons.", Horizons.schema(grid, len(MEANS))),
             **under("surprise.", CutDetector.schema()),
             **(under("correction.", Correction.schema(grid, candidates.n_seen)) if rule.planes else {}),
@@ -507,7 +507,7 @@ class FramePSMT(FrameForecaster):
         self._by_place = PlaceBlend(grid, len(self._candidates.names))
         self._foresight = Foresight(grid, self._candidates, prior)
         self._local_gain = LocalGain(grid, 0.0 if prior is None else _HEAD_START)
-        self._advice = Advice(self._foresight.n_experts)
+        self._advice = Advice((self._foresight.n_experts,))
         self._correction = Correction(grid, self._candidates.n_seen) if self._candidates.rich else None
         self._horizons = Horizons(grid, len(MEANS))
         self._cut_detector = CutDetector()
