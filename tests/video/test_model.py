@@ -1,6 +1,8 @@
 """FramePSMT on films whose next frame is known."""
 
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import NotFittedError
 
 import psmt.extrapolation
-from psmt import PSMT, FramePSMT
-from psmt.errors import ModelFileError, NotEnoughFramesError
+from psmt import PSMT, FramePSMT, open_frames
+from psmt.errors import FrameSourceError, ModelFileError, NotEnoughFramesError
+from psmt.sources import FrameStream
 from psmt.video import FRAME_EXTRAPOLATIONS, Prior
 
 
@@ -406,3 +409,35 @@ def test_an_unfitted_model_says_so(glide):
 def test_the_horizon_is_a_positive_number(fitted):
     with pytest.raises(ValueError, match="horizon=0"):
         fitted.predict(horizon=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(FrameStream):
+    """Frames that are made one at a time, of which each is known as long as somebody holds it."""
+
+    n_good: int
+    alive: list[weakref.ref] = field(default_factory=list)
+
+    def _read(self, *, colour):
+        for t in range(self.n_good):
+            frame = (texture() + t).astype(np.float32)
+            self.alive[:] = [one for one in self.alive if one() is not None]
+            self.alive.append(weakref.ref(frame))
+            yield frame
+        raise FrameSourceError("the film breaks off")
+
+
+def test_a_film_is_learned_from_as_it_is_read_and_not_held():
+    """No frame but the last few is kept, whatever the film says of its length; and what is learned is the same."""
+    film = gliding((0.6, -1.3), 24).astype(np.float32)
+    model = small().fit(open_frames(film))
+    assert np.array_equal(model.predict(), small().fit(film).predict())
+    told = Told(name="told", shape=(48, 56), n_frames=10**15, n_good=40)
+    with pytest.raises(FrameSourceError, match="breaks off"):
+        model.fit(told)
+    assert len(told.alive) < 8
+    # And the model is what it was.
+    assert np.array_equal(model.predict(), small().fit(film).predict())
+    with pytest.raises(NotEnoughFramesError, match="frames has 1 frames; at least 2 are needed"):
+        model.fit(open_frames(film[:1]))
+    assert np.array_equal(model.update(film[0]).predict(), small().fit(film).update(film[0]).predict())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,12 +18,16 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LAR
 """A saved frame: grey levels, as large as they may be given."""
 
 
+_FIRST_BYTES = 1 << 28
+"""Room that is made at once for a source; a file may say that it has any number of frames."""
+
+
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
     """Finite grey levels (time, height, width) of at least `minimum` frames, given as an array or a source."""
     if isinstance(frames, FrameSource):
         # Straight into one array, where the source knows how many there are: a list beside it would double the memory.
-        shape = (0 if frames.n_frames is None else frames.n_frames, *frames.shape)
-        read: Levels = np.empty(shape, np.float32)
+        most = max(_FIRST_BYTES // (4 * max(prod(frames.shape), 1)), 64)
+        read: Levels = np.empty((min(frames.n_frames or 0, most), *frames.shape), np.float32)
         n = 0
         for n, frame in enumerate(frames, start=1):
             if n > len(read):
@@ -28,9 +35,23 @@ def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
             read[n - 1] = frame
         frames = read[:n]
     film = check_levels(frames, name="frames", n_axes=3)
-    if len(film) < minimum:
-        raise NotEnoughFramesError(f"frames has {len(film)} frames; at least {minimum} are needed")
+    check_enough(len(film), minimum)
     return film
+
+
+def check_each(source: FrameSource, *, minimum: int) -> Iterator[Levels]:
+    """Finite grey levels (height, width) of each of at least `minimum` frames: a source is never held as a whole."""
+    n = 0
+    for frame in source:
+        n += 1
+        yield check_next_frame(frame, source.shape)
+    check_enough(n, minimum)
+
+
+def check_enough(n: int, minimum: int) -> None:
+    """Raise `NotEnoughFramesError` unless there are as many frames as are needed."""
+    if n < minimum:
+        raise NotEnoughFramesError(f"frames has {n} frames; at least {minimum} are needed")
 
 
 def check_next_frame(frame: ArrayLike, shape: tuple[int, ...]) -> Levels:

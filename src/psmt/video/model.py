@@ -26,7 +26,7 @@ from psmt.validation import Constraint, check_count, check_parameters, choice, m
 from psmt.video.advice import Advice
 from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
 from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
-from psmt.video.checks import FRAME_FIELD, check_film, check_next_frame
+from psmt.video.checks import FRAME_FIELD, check_each, check_film, check_next_frame
 from psmt.video.correction import Correction
 from psmt.video.estimator import FrameForecaster
 from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
@@ -174,9 +174,11 @@ class FramePSMT(FrameForecaster):
     def fit(self, frames: ArrayLike | FrameSource, y: object = None, *, progress: Progress = silent) -> Self:
         """Learn from the past frames (time, height, width), at least two; or from all frames of `psmt.open_frames`.
 
+        Those are read one at a time, so that a film may be of any length.
+
         Parameters
         ----------
-        frames : (time, height, width) array
+        frames : (time, height, width) array, or what `psmt.open_frames` gives
             Grey levels, in the order of time.
         y : object
             Ignored.
@@ -196,14 +198,25 @@ class FramePSMT(FrameForecaster):
         """
         check_parameters(self, self._parameter_constraints)
         kernels = engine_for(self.device).frames
-        past = check_film(frames, minimum=2)
-        _, height, width = past.shape
-        self._assemble(Grid((height, width), kernels), self._read_prior(), past[0].copy())
-        with one_blas_thread():
-            for done, frame in enumerate(past[1:], 1):
-                progress("frames", done, len(past))
-                self._receive(frame.copy())
-        progress("frames", len(past), len(past))
+        if isinstance(frames, FrameSource):
+            n_told, past = frames.n_frames or 0, check_each(frames, minimum=2)
+        else:
+            film = check_film(frames, minimum=2)
+            n_told, past = len(film), iter(film)
+        before = dict(self.__dict__)
+        try:
+            first, done = next(past).copy(), 1
+            self._assemble(Grid((first.shape[0], first.shape[1]), kernels), self._read_prior(), first)
+            with one_blas_thread():
+                for done, frame in enumerate(past, 2):
+                    progress("frames", done - 1, max(n_told, done))
+                    self._receive(frame.copy())
+        except BaseException:
+            # A film may break off in the middle: the model is what it was.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        progress("frames", done, done)
         return self
 
     @by_one_thread
