@@ -4,9 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from psmt.experiments.brain import ridge
-from psmt.experiments.brain.components import follow_components, lasting
+from psmt.experiments.brain import figure, prediction, ridge
+from psmt.experiments.brain.components import Step, follow_components, lasting
 from psmt.experiments.brain.field import DynamicModes, _windows, hmm_states, window_states
 from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
 from psmt.experiments.brain.prediction import METHODS, predict_person
@@ -190,3 +191,27 @@ def test_components_are_born_merge_split_end_and_come_back():
     persistent, recurrent = lasting(steps, 4)
     assert 0 in persistent
     assert recurrent == {born}
+
+
+def test_predictions_learn_from_the_last_volumes_of_a_long_past(monkeypatch):
+    """What lies further back changes nothing, and takes no memory."""
+    rng = np.random.default_rng(0)
+    series = np.cumsum(rng.standard_normal((240, 6)), axis=0)
+    monkeypatch.setattr(prediction, "LEARNED_FROM", 120)
+    other = series.copy()
+    other[:60] = rng.standard_normal((60, 6))
+    errors = [predict_person(series=own, horizon=2, seed=0)["errors"] for own in (series, other)]
+    assert np.array_equal(*errors)
+
+
+def test_a_long_scan_is_drawn_by_few_artists():
+    """A mark or a component that is an artist of its own takes ten kilobytes: two hours took gigabytes."""
+    events = ("birth", "goes on", "split", "merge", "return")
+    steps = [Step(w, n, 2 + n % 5, events[(w + n) % 5], w % 7 == 0) for w in range(400) for n in range(w % 9, 60, 9)]
+    axes = Figure().add_subplot()
+    figure._draw_components(axes, steps, np.arange(400.0))
+    assert len(axes.lines) < 80
+    drawn = sum(np.isfinite(line.get_xdata()).sum() for line in axes.lines if line.get_linestyle() == "-")
+    assert drawn == len(steps)
+    ends = [line for line in axes.lines if line.get_marker() == "x"]
+    assert len(ends[0].get_xdata()) == sum(step.ends and step.event != "return" for step in steps)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
+from psmt.experiments.brain.components import Step
 from psmt.experiments.brain.result import BrainResult
 from psmt.figures.dark import ON_PAPER
 from psmt.figures.panels import WIDTH, heading, panel
@@ -24,6 +26,9 @@ SHOWN_PEOPLE = 8
 
 SHOWN_WINDOWS = 6
 """Windows that a component is seen in before it is drawn; all are in topology.csv."""
+
+MARKS = {"birth": "o", "merge": "^", "split": "v", "return": "s"}
+"""How a component came, where it did not go on."""
 
 GLASS = 8
 """Atoms on a glass brain."""
@@ -85,33 +90,15 @@ def components_figure(result: BrainResult) -> Figure:
     row, foot, head = 1.15, 1.0, 0.5
     height = head + foot + len(people) * row
     figure = Figure(figsize=(WIDTH, height))
-    marks = {"birth": ("o", "birth"), "merge": ("^", "merge"), "split": ("v", "split"), "return": ("s", "return")}
     for k in people:
         axes = panel(figure, 1.4, foot + (len(people) - 1 - k) * row, WIDTH - 1.6, row - 0.25)
         steps, starts = result.steps[k], result.starts[k]
-        centre = (starts + result.settings.window // 2) * result.seconds
+        centre = np.asarray((starts + result.settings.window // 2) * result.seconds, dtype=np.float64)
         seen = Counter(step.component for step in steps)
-        numbers = sorted(number for number, count in seen.items() if count >= SHOWN_WINDOWS)
-        for number in numbers:
-            own = [step for step in steps if step.component == number]
-            sizes = np.full(len(starts), np.nan)
-            sizes[[step.window for step in own]] = [step.size for step in own]
-            axes.plot(centre, sizes, ".-", color=state_colour(number), linewidth=1.3, markersize=3, zorder=2)
-            # Who comes back for one window alone, as many do, is a dot of the line: marks are for what goes on.
-            for step in (step for step in own if not (step.event == "return" and step.ends)):
-                if step.event in marks:
-                    axes.plot(
-                        centre[step.window],
-                        step.size,
-                        marks[step.event][0],
-                        color=state_colour(number),
-                        markersize=5,
-                        zorder=3,
-                    )
-                if step.ends:
-                    axes.plot(centre[step.window], step.size, "x", color=INK, markersize=5, zorder=4)
+        shown = [step for step in steps if seen[step.component] >= SHOWN_WINDOWS]
+        _draw_components(axes, shown, centre)
         axes.set_yscale("log", base=2)
-        top = max([step.size for step in steps if step.component in numbers], default=2)
+        top = max([step.size for step in shown], default=2)
         axes.set_ylim(1.7, 1.3 * max(top, 4))
         ticks = [2**i for i in range(1, int(np.log2(max(top, 4))) + 1)]
         axes.set_yticks(ticks, [str(tick) for tick in ticks])
@@ -141,11 +128,39 @@ def components_figure(result: BrainResult) -> Figure:
             axes.set_xticklabels([])
     legend = panel(figure, 1.4, 0.05, WIDTH - 1.6, 0.3)
     legend.axis("off")
-    for marker, text in [*marks.values(), ("x", "end")]:
+    for text, marker in (MARKS | {"end": "x"}).items():
         legend.plot([], [], marker, color=INK, label=text)
     legend.plot([], [], ".", color=INK, markersize=3, label="a window; alone, a return for this one")
     legend.legend(ncols=6, fontsize=SMALL, frameon=False, loc="center left")
     return figure
+
+
+def _draw_components(axes: Axes, steps: Sequence[Step], centre: Array) -> None:
+    """Draw the sizes of components over the middles of the windows, and mark what becomes of them.
+
+    All that has one colour and one mark is one artist: a long scan has more components than matplotlib has room for.
+    """
+    lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    last: dict[str, Step] = {}
+    for step in sorted(steps, key=lambda step: (step.component, step.window)):
+        colour, place = state_colour(step.component), (float(centre[step.window]), float(step.size))
+        before = last.get(colour)
+        if before is not None and (before.component, before.window + 1) != (step.component, step.window):
+            lines[colour].append((np.nan, np.nan))
+        lines[colour].append(place)
+        last[colour] = step
+        # Who comes back for one window alone, as many do, is a dot of the line: marks are for what goes on.
+        if step.event == "return" and step.ends:
+            continue
+        if step.event in MARKS:
+            points[MARKS[step.event], colour].append(place)
+        if step.ends:
+            points["x", INK].append(place)
+    for colour, places in lines.items():
+        axes.plot(*np.transpose(places), ".-", color=colour, linewidth=1.3, markersize=3, zorder=2)
+    for (marker, colour), places in points.items():
+        axes.plot(*np.transpose(places), marker, color=colour, markersize=5, zorder=4 if marker == "x" else 3)
 
 
 def states_figure(result: BrainResult) -> Figure:

@@ -20,7 +20,7 @@ from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Result
 
 LEARNED_FROM = 12_000
-"""Volumes that the dictionary is learned from at the most, evenly taken from all people."""
+"""Volumes that are learned from at the most: by the dictionary, evenly taken from all people, and by predictions."""
 
 MAX_EPOCHS = 3
 """Passes over them."""

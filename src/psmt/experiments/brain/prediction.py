@@ -6,6 +6,7 @@ import numpy as np
 
 from psmt.baselines import CopyLast
 from psmt.experiments.brain.field import DynamicModes
+from psmt.experiments.brain.group import LEARNED_FROM
 from psmt.experiments.brain.ridge import DirectRidge
 from psmt.model import PSMT
 from psmt.series import Scaling
@@ -29,9 +30,11 @@ def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
 
     An error is the mean squared error divided by the variance of the scored part. Both are means over regions, each in
     units of its own deviation in the past, so that no large or drifting region decides alone. Everything is learned
-    from the past.
+    from the past: its last 12,000 volumes, where it is longer.
     """
-    start = len(series) - int(SCORED * len(series))
+    n_scored = int(SCORED * len(series))
+    series = series[max(len(series) - n_scored - LEARNED_FROM, 0) :]
+    start = len(series) - n_scored
     scaling = Scaling.of(series[:start])
     rows = scaling.standardise(series)
     psmt = PSMT.for_series(random_state=seed).fit(series[:start])
