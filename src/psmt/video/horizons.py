@@ -167,7 +167,11 @@ class Horizons:
 
     def weights(self) -> list[Levels]:
         """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
-        return [self._weights(lead) for lead in range(1, LEADS) if self.errors[lead, 1]]
+        return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
+
+    def _has_record(self, lead: int) -> bool:
+        """Whether frames so far ahead are to be mixed: the first is the business of gains and advice."""
+        return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
         """Frames (n_experts, height, width): the rollout as it is and less detailed, as mixed by cells, and copying."""
@@ -175,15 +179,15 @@ class Horizons:
         fine = room(current, len(BANDS) + 1)
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
         mixed = rolled
-        if lead and self.errors[lead, 1]:
+        if self._has_record(lead):
             seen = xp.concat([rolled[None], means]) - current
             mixed = current + self.grid.weighted(seen, self._weights(lead))
         return xp.stack([rolled, *(fine[k:].sum(axis=0) for k in range(1, len(fine))), mixed, current])
 
     def _advised(self, lead: int, experts: Levels) -> Levels:
         """What the experts amount to; the rollout alone where they have no record."""
-        known = lead and self.errors[lead, 1]
-        weights = self.grid.kernels.levels(self.advice.weights()[lead] if known else np.eye(len(experts))[0])
+        shares = self.advice.weights()[lead] if self._has_record(lead) else np.eye(len(experts))[0]
+        weights = self.grid.kernels.levels(shares)
         advised: Levels = (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:])
         return advised
 
