@@ -8,6 +8,7 @@ dtypes and shapes are known to fit together before a number is read, and numbers
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import exp
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -70,6 +71,15 @@ def flag() -> Field:
 def counter(least: int = 0, most: int = 2**53) -> Field:
     """One whole number."""
     return Field((), "int64", least, most)
+
+
+def faded(memory: float, most: float = 1.0) -> float:
+    """Largest sum of numbers of at most `most` that have faded to 1/e after `memory` steps, but for rounding.
+
+    >>> round(faded(8.0), 3)
+    8.51
+    """
+    return most / (1.0 - exp(-1.0 / memory)) * (1.0 + 1e-9)
 
 
 def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
 from psmt.numerics.linalg import positive_or_one, unit_columns
 from psmt.threads import one_blas_thread
 from psmt.types import Array
-from psmt.validation import check_size
+from psmt.validation import check_numbers
 
 BATCH = 1 << 14
 """Samples whose codes are dense at one time. A whole number of chunks of every engine, so that a sample's neighbours in
@@ -66,8 +65,7 @@ class Atoms:
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
-            assert_all_finite(batch, input_name="X")
-            check_size(batch, name="X")
+            check_numbers(batch, name="X")
             moved = self._engine.array(batch)
             if codes is not None:
                 yield codes

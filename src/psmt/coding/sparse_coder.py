@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from psmt.coding.atoms import BATCH, Atoms
 from psmt.coding.dictionary import DictionaryStatistics, first_atoms
 from psmt.coding.penalty import alpha_for_sparsity, start_alpha
+from psmt.coding.rows import SparseRows
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
@@ -299,7 +300,15 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine = self._engine
         batches = self._atoms.code_batches(samples, self.alpha_, tol=self.gap_tol)
         if sparse_output:
-            return vstack([engine.sparse(batch) for batch in batches], format="csr")
+            rows, last = SparseRows(len(samples), len(self.dictionary_)), None
+            for batch in batches:
+                # A GPU is at this batch by now: the last one is put in place meanwhile.
+                if last is not None:
+                    rows.add(last)
+                last = engine.sparse(batch)
+            if last is not None:
+                rows.add(last)
+            return rows.array()
         codes = np.empty((len(samples), len(self.dictionary_)))
         for i, batch in enumerate(batches):
             codes[i * BATCH : (i + 1) * BATCH] = engine.numpy(batch)

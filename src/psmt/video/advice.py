@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.schema import Field
+from psmt.schema import Field, faded
 from psmt.types import Array
 
 
@@ -56,9 +56,8 @@ class Advice:
         return {"losses": self.losses.copy()}
 
     def schema(self) -> dict[str, Field]:
-        """What `get_state` gives. Losses that fade are bounded by a geometric series."""
-        most = self._CAP / (1.0 - float(np.exp(-1.0 / self._memory)))
-        return {"losses": Field(self.losses.shape, low=0.0, high=most)}
+        """What `get_state` gives."""
+        return {"losses": Field(self.losses.shape, low=0.0, high=faded(self._memory, self._CAP))}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from the record that `get_state` gave."""

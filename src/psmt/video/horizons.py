@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import LARGEST_SINGLE, MOMENT, Field
+from psmt.schema import LARGEST_SINGLE, MOMENT, Field, faded
 from psmt.types import Array, Levels
 from psmt.video.advice import Advice
 from psmt.video.blending import PULL
@@ -90,9 +90,11 @@ class Horizons:
             "gram": match._replace(shape=(*match.shape, n), check=MOMENT),
             "match": match,
             "pending": FRAME_FIELD._replace(shape=(LEADS + n, *grid.shape)),
-            "errors": Field((LEADS, 2), low=0.0, check=_COUNTED),
+            "errors": Field((LEADS, 2), low=0.0, high=(LARGEST_SINGLE, faded(cls._MEMORY)), check=_COUNTED),
             **cls._no_advice().schema(),
-            "figures": Field((4,), low=0.0, high=(LEADS, *3 * (LARGEST_SINGLE,)), check=_COUNTED),
+            "figures": Field(
+                (4,), low=0.0, high=(LEADS, LARGEST_SINGLE, LARGEST_SINGLE, faded(cls._LEVEL)), check=_COUNTED
+            ),
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
