@@ -316,10 +316,6 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: b
     return cast(NDArray[np.float64], samples)
 
 
-_PIECE = 1 << 16
-"""Values that are looked through at a time."""
-
-
 def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> None:
     """Raise where a number is so large that what is computed with it would not be finite.
 
@@ -328,38 +324,24 @@ def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> 
     ...
     ValueError: X has a value of -1e+200, which is beyond 1e+36; divide it by its scale
     """
-    _refuse_larger(*_extremes(values), name, largest)
-
-
-def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise where a number is not finite, in scikit-learn's words, or is too large. The values are read once."""
-    from sklearn.utils import assert_all_finite
-
-    low, high = _extremes(values)
-    if not np.isfinite([low, high]).all():
-        assert_all_finite(values, input_name=name)
-    _refuse_larger(low, high, name, LARGEST)
-
-
-def _refuse_larger(low: float, high: float, name: str, largest: float) -> None:
+    if values.size == 0:
+        return
+    low, high = values.min(), values.max()
     worst = high if high > -low else low
     if abs(worst) > largest:
         raise ValueError(f"{name} has a value of {worst:.3g}, which is beyond {largest:g}; divide it by its scale")
 
 
-def _extremes(values: NDArray[Any]) -> tuple[float, float]:
-    """The lowest and the highest of the values; NaN where one is, and 0 where there are none.
+def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
+    """Raise where a number is not finite, in scikit-learn's words, or is too large; good ones are read once."""
+    from sklearn.utils import assert_all_finite
 
-    Piece by piece: what was just looked through for the one is still in the cache for the other.
-    """
-    if values.size == 0:
-        return 0.0, 0.0
-    if not isinstance(values, np.ndarray):  # of a sparse array most are zero
-        return float(values.min()), float(values.max())
-    flat = values.reshape(-1) if values.flags.c_contiguous else values
-    pieces = [flat[first : first + _PIECE] for first in range(0, len(flat), _PIECE)]
-    both = np.array([(piece.min(), piece.max()) for piece in pieces], dtype=np.float64)
-    return float(both[:, 0].min()), float(both[:, 1].max())
+    flat = values.reshape(-1)
+    with np.errstate(all="ignore"):
+        length = float(flat @ flat) ** 0.5
+    if not length <= LARGEST:  # NaN is not; and no single number is larger than their root sum of squares
+        assert_all_finite(values, input_name=name)
+        check_size(values, name=name)
 
 
 def refuse_sparse(values: object, *, name: str) -> None:
