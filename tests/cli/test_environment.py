@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -89,3 +90,19 @@ def test_a_link_to_nowhere_is_no_folder_for_results(tmp_path, capsys):
     (tmp_path / "out").symlink_to(tmp_path / "nowhere")
     assert main(["sweep", "builtin:glide?frames=40&size=16", "--out", str(tmp_path / "out")]) == 2
     assert "is a link to a folder that is not there" in capsys.readouterr().err
+
+
+def test_threads_that_may_not_be_started_are_told_and_those_that_were_are_ended(monkeypatch):
+    """OpenBLAS would interrupt the process instead, as if somebody had pressed Ctrl-C."""
+    start, begun = threading.Thread.start, []
+
+    def refused(thread):
+        if len(begun) == 3:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(PSMTError, match=r"may need \d+ threads, and this process could start 3; .*ulimit -u"):
+        settle_environment()
+    assert not any(thread.is_alive() for thread in begun)

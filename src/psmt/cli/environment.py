@@ -6,6 +6,7 @@ What they say then names neither the variable nor the way out, so it is looked a
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -44,9 +45,14 @@ _FEWEST_FILES = 32
 """Files that are open at once while libraries are imported and results written."""
 
 
+_MOST_CORES = 16
+"""Cores that count for the threads of libraries, at the most."""
+
+
 def settle_environment() -> None:
     """Raise `PSMTError` for variables and limits that nothing would work with; set what no command has a use for."""
     _check_limits()
+    _check_threads()
     _check_folder()
     # Figures are drawn into files: where a screen is to show them is no matter of ours, and need not be right.
     os.environ["MPLBACKEND"] = "agg"
@@ -70,6 +76,30 @@ def _check_folder() -> None:
         os.getcwd()
     except FileNotFoundError:
         raise PSMTError("the folder that this was started in is not there any more; go to another one first") from None
+
+
+def _check_threads() -> None:
+    """Start as many threads as libraries, kernels and two workers may: they may be limited for a user or a container.
+
+    OpenBLAS, which is refused one, interrupts the process as Ctrl-C does, and says nothing of use.
+    """
+    wanted = 8 + 4 * min(os.cpu_count() or 1, _MOST_CORES)
+    over = threading.Event()
+    begun: list[threading.Thread] = []
+    try:
+        while len(begun) < wanted:
+            thread = threading.Thread(target=over.wait, daemon=True)
+            thread.start()
+            begun.append(thread)
+    except RuntimeError:
+        raise PSMTError(
+            f"psmt and its libraries may need {wanted} threads, and this process could start {len(begun)}; raise the "
+            "limit (ulimit -u, or that of the container), or end other programs"
+        ) from None
+    finally:
+        over.set()
+        for thread in begun:
+            thread.join()
 
 
 def _check_limits() -> None:
