@@ -171,11 +171,11 @@ def cold_ratios(stretches: Sequence[Stretch], method: str) -> list[tuple[float, 
 
     Means over the stretches. The former counts a lively start more, the latter each alike.
     """
-    sums = np.array([stretch.cold[method].sum(axis=0) for stretch in stretches])
-    summed = np.mean(sums[..., 0] / sums[..., 1], axis=0)
-    alike = np.mean(
-        [np.mean(cold[..., 0] / cold[..., 1], axis=0) for cold in (s.cold[method] for s in stretches)], axis=0
-    )
+    both = []
+    for stretch in stretches:
+        own, copied = np.moveaxis(stretch.cold[method], -1, 0)
+        both.append([own.sum(axis=0) / copied.sum(axis=0), np.mean(own / copied, axis=0)])
+    summed, alike = np.mean(both, axis=0)
     return list(zip(summed.tolist(), alike.tolist(), strict=True))
 
 
@@ -232,8 +232,8 @@ def regret_table(stretches: Sequence[Stretch]) -> str:
         own = float(np.mean([row.mse for row in stretch.rows if row.method == "psmt"]))
         regret = own / stretch.candidate_errors[name] - 1
         cold = [
-            f"{own[0]:.2f}, {own[1]:.2f} ({other[0]:.2f}, {other[1]:.2f})"
-            for own, other in zip(*(cold_ratios([stretch], method) for method in COLD_METHODS), strict=True)
+            f"{ours[0]:.2f}, {ours[1]:.2f} ({other[0]:.2f}, {other[1]:.2f})"
+            for ours, other in zip(*(cold_ratios([stretch], method) for method in COLD_METHODS), strict=True)
         ]
         lines.append([f"start {stretch.start}", name, f"{regret:+.0%}", *cold])
     return table(

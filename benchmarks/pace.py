@@ -287,8 +287,7 @@ def run(window: Window, coder: SparseCoder) -> Pace:
 @contextmanager
 def busy_processes(threads: int, count: int = 2) -> Iterator[None]:
     """Beside so many processes that multiply matrices, each with so many threads."""
-    command, limits = [sys.executable, "-c", BUSY], {"OPENBLAS_NUM_THREADS": str(threads)}
-    environment = {**os.environ, **limits}
+    command, environment = [sys.executable, "-c", BUSY], {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(count)]
     try:
         for process in processes:
@@ -395,19 +394,7 @@ HEADER = (
     *("window (first frame)", "M, H, f", "steps", "mean per second", "median ms", "99% ms", "worst ms"),
     *("fresh solves", "largest `error_`", "from the closed form (by rounding)", "target"),
 )
-BUSY_HEADER = (
-    *(
-        "window (first frame)",
-        "M, H, f",
-        "threads of each",
-        "steps",
-        "mean per second",
-        "median ms",
-        "99% ms",
-        "worst ms",
-    ),
-    *("fresh solves", "largest `error_`", "alone, per second", "times slower"),
-)
+BUSY_HEADER = (*HEADER[:2], "threads of each", *HEADER[2:9], "alone, per second", "times slower")
 AUTO_HEADER = ("past", "given", "auto", "ratio")
 
 

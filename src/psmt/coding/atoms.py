@@ -60,14 +60,14 @@ class Atoms:
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
         """Codes (n, n_atoms) of the samples (n_samples, n_features) of the host, `BATCH` after `BATCH`.
 
-        Raises `ValueError` where values are no finite numbers. A GPU codes one batch while the next one is read,
-        checked and moved to it.
+        Raises `ValueError` where values are no finite numbers. A GPU codes one batch while the next one is read
+        and moved to it.
         """
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
             moved = self._engine.array(batch)
-            # Where it is, a GPU looks through it in no time, and says so after the last one.
+            # A GPU looks through it in no time, and is asked once the batch before has left it.
             largest = None if is_numpy_array(moved) else abs(moved).max()
             if codes is not None:
                 yield codes

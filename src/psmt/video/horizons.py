@@ -145,27 +145,27 @@ class Horizons:
             return
         lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
         xp, kernels = array_namespace(means), self.grid.kernels
-        experts = self._experts(lead, self.pending[lead], current, means)
-        said = xp.concat([self._advised(lead, experts)[None], experts])
+        rolled = self.pending[lead]
+        experts = self._experts(lead, rolled, current, means)
+        advised = self._advised(lead, experts) if self._has_record(lead) else rolled
+        said = xp.concat([advised[None], experts])
         errors = kernels.numpy(((said - frame) ** 2).mean(axis=(1, 2))).astype(np.float64)
         kept = np.exp(-1.0 / self._MEMORY)
         self.errors[lead] = kept * self.errors[lead] + [errors[0] / self.unit, 1.0]
         # In units of what is usual so far ahead: where all are far better than copying, they still differ.
         usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
         self.advice.learn(errors[1:] / (usual or self.unit), lead)
-        seen = xp.concat([self.pending[lead : lead + 1], means]) - current
-        weight = 1 / self.unit
+        seen, weight = self._seen(rolled, current, means), 1 / self.unit
         kernels.add_moments(self.gram[lead], self.match[lead], float(kept), seen, frame - current, weight, (CELL, CELL))
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
         """Return the frames of a rollout as far as they are believed; the first one stays as it is."""
-        leads = (min(k, LEADS - 1) for k in range(1, len(rollout)))
-        later = (
-            self._advised(lead, self._experts(lead, rolled, current, means))
-            for lead, rolled in zip(leads, rollout[1:], strict=True)
-        )
-        return [*rollout[:1], *later]
+        leads = (min(k, LEADS - 1) for k in range(len(rollout)))
+        return [
+            self._advised(lead, self._experts(lead, rolled, current, means)) if self._has_record(lead) else rolled
+            for lead, rolled in zip(leads, rollout, strict=True)
+        ]
 
     def weights(self) -> list[Levels]:
         """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
@@ -182,14 +182,18 @@ class Horizons:
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
         mixed = rolled
         if self._has_record(lead):
-            seen = xp.concat([rolled[None], means]) - current
-            mixed = current + self.grid.weighted(seen, self._weights(lead))
+            mixed = current + self.grid.weighted(self._seen(rolled, current, means), self._weights(lead))
         return xp.stack([rolled, *(fine[k:].sum(axis=0) for k in range(1, len(fine))), mixed, current])
 
+    @staticmethod
+    def _seen(rolled: Levels, current: Levels, means: Levels) -> Levels:
+        """Changes (1 + n_means, height, width) to the rollout, and to the running means."""
+        changes: Levels = array_namespace(means).concat([rolled[None], means]) - current
+        return changes
+
     def _advised(self, lead: int, experts: Levels) -> Levels:
-        """What the experts amount to; the rollout alone where they have no record."""
-        shares = self.advice.weights()[lead] if self._has_record(lead) else np.eye(len(experts))[0]
-        weights = self.grid.kernels.levels(shares)
+        """What the experts amount to, by their record."""
+        weights = self.grid.kernels.levels(self.advice.weights()[lead])
         advised: Levels = (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:])
         return advised
 
