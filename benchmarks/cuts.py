@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.page import machine, table, write_section
+from psmt.data import CutsFilm
+from psmt.data.synthetic.cuts import LEAD
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
-from psmt.sources import CutsFilm
-from psmt.sources.cuts import LEAD
 from psmt.video import FrameReader
 
 START = LEAD - 10

@@ -20,9 +20,9 @@ import numpy as np
 
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
-from psmt.baselines import CopyCode, CopyLast
-from psmt.departures import OURS, Departures
 from psmt.evaluation import mean_interval, mse, teacher_forced
+from psmt.model.baselines import CopyCode, CopyLast
+from psmt.model.paper_options import OURS, Departures
 from psmt.types import Array
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "departures.md"
@@ -101,7 +101,7 @@ def changed(difference: Array) -> str:
     if np.abs(difference).max() < MOVED[0]:
         return "none"
     mean, low, high = mean_interval(difference, block=HORIZON)
-    verdict = "worse" if low > 0 else "better" if high < 0 else "cannot be told"
+    verdict = "worse" if low > 0 else "better" if high < 0 else "inconclusive"
     return f"{mean:+.4f} ({low:+.4f} .. {high:+.4f}) {verdict}"
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from psmt import PSMT, read_patches
-from psmt.baselines import CopyLast, LinearTrend, MeanFrame
+from psmt.data import open_series
 from psmt.experiments.brain.ridge import DirectRidge
-from psmt.sources import open_series
+from psmt.model.baselines import CopyLast, LinearTrend, MeanFrame
 
 HORIZONS = (1, 3, 5)
 STRATEGIES = ("linear", "gain", "phase", "dynamics")

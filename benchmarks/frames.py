@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import FramePSMT, open_frames
+from psmt.data.patches import PatchCutter, standardise
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
 from psmt.experiments.predict_video.course import summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, SLOW_BASELINES, VideoSettings
-from psmt.patches import PatchCutter, standardise
 from psmt.types import Predictor
 from psmt.video import FrameReader
 

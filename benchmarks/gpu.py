@@ -22,9 +22,9 @@ from benchmarks.page import PAGE, default_film, table, write_section
 from psmt import PSMT, SparseCoder
 from psmt.coding.atoms import Atoms
 from psmt.embedding import FollowedEmbedding, embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.engines.torch.lasso import pose, solve
-from psmt.moments import WindowMoments
 
 DEVICE = "cuda"
 BANDWIDTH = 4.3e12
@@ -191,8 +191,8 @@ def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
     from psmt.experiments.reproduce.command import ReproduceOptions
     from psmt.experiments.reproduce.run import asked_settings, reproduce
-    from psmt.experiments.running.context import Run
-    from psmt.experiments.running.timings import StageClock
+    from psmt.pipeline.run import Run
+    from psmt.pipeline.stage_clock import StageClock
 
     with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)
@@ -208,7 +208,7 @@ def _patches(film: str, size: int) -> np.ndarray:
     """Patches (n_frames, 256) of a film, or those that an .npy file holds."""
     if film.endswith(".npy"):
         return np.load(film).astype(np.float64)
-    from psmt.patches import read_patches  # a machine that has the patches need not be able to decode films
+    from psmt.data.patches import read_patches  # a machine that has the patches need not be able to decode films
 
     return read_patches(film, frame_size=size).values
 

@@ -38,8 +38,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from benchmarks.live_parts import parts_table
 from benchmarks.page import DATA, machine, table, write_section
+from psmt.data import open_frames
 from psmt.live.messages import unpack
-from psmt.sources import open_frames
 
 TARGET = 25.0
 """Frames a second."""

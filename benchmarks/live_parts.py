@@ -13,6 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from benchmarks.page import machine, table
+from psmt.data import open_frames
 from psmt.live.frame_predictor import FramePredictor
 from psmt.live.messages import Mailbox, pack
 from psmt.live.patch_model import PatchModel
@@ -20,8 +21,7 @@ from psmt.live.patch_worker import NOTHING_SHOWN, VIEW_EVERY, Shown
 from psmt.live.scores import Scores
 from psmt.live.session import Snapshot
 from psmt.live.strip import draw_strip
-from psmt.sources import open_frames
-from psmt.threads import one_thread
+from psmt.utils.threads import one_thread
 
 SIZE, RATE = 200, 25
 N_WARM, N_FRAMES = 150, 250

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.page import machine, table, write_section
-from psmt.files import writing
+from psmt.utils.files import writing
 
 FRAMES = (1_000, 20_000, 200_000)
 LIMIT = 3_600

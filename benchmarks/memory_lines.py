@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
-from psmt.experiments.output import write_files
+from psmt.experiments.output_files import write_files
 from psmt.experiments.predict_video.checkpoint import Checkpoint
 from psmt.experiments.predict_video.course import Course
 from psmt.experiments.predict_video.events import Event, EventWatch

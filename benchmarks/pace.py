@@ -28,9 +28,9 @@ from benchmarks.measure import ALPHA, medians, pinned, seconds
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
 from psmt.embedding import embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.errors import FrameSourceError
 from psmt.extrapolation import make_extrapolation
-from psmt.moments import WindowMoments
 from psmt.numerics.robust import drawn_back, robust_peak
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from psmt.files import writing
+from psmt.utils.files import writing
 
 PAGE = Path(__file__).with_name("README.md")
 DATA = Path(__file__).parents[2] / "shared" / "data"

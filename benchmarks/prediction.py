@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.page import default_film, machine, table, write_section
 from psmt import PSMT, SparseCoder, read_patches
-from psmt.baselines import Baseline1, Baseline2, CopyCode, CopyLast
 from psmt.embedding import solve_closed_form
+from psmt.embedding.moments import WindowMoments
 from psmt.evaluation import log_mse, mse, teacher_forced
 from psmt.extrapolation import make_extrapolation
-from psmt.moments import WindowMoments
+from psmt.model.baselines import Baseline1, Baseline2, CopyCode, CopyLast
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 ATOMS, WINDOW, HORIZON = 512, 1536, 30

@@ -13,8 +13,8 @@ from benchmarks.measure import ALPHA, Row, dictionary, medians, oracles, patches
 from psmt import PSMT, SparseCoder
 from psmt.embedding import FollowedEmbedding, solve_closed_form
 from psmt.embedding.closed_form import noise_curvature
+from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import make_extrapolation
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, moving, noise_covariance, noise_variance
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 

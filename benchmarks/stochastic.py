@@ -14,12 +14,12 @@ import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from psmt import SparseCoder
+from psmt.data import open_repeatable
+from psmt.data.patches import read_values
 from psmt.embedding import StochasticEmbedding, embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.embedding.stochastic import BATCH_SIZE, WhiteProblem
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL
-from psmt.patches import read_values
-from psmt.sources import open_repeatable
 
 N_ATOMS, WINDOW, FORMER_EPOCHS = 512, 1536, 200
 

@@ -26,8 +26,8 @@ from torch.nn import functional
 from benchmarks.frames import SCORED, STARTS
 from benchmarks.page import FILM, machine, table, write_section
 from psmt import FramePSMT, open_frames
+from psmt.data import GlideFilm
 from psmt.experiments.predict_video.settings import LEARN
-from psmt.sources import GlideFilm
 from psmt.video import FrameReader
 
 SIZE, SEEN, BATCH = 100, 4, 16

@@ -8,7 +8,7 @@ import numpy as np
 from psmt.coding.atoms import Atoms
 from psmt.coding.dictionary import DictionaryStatistics
 from psmt.embedding import FollowedEmbedding
-from psmt.moments import WindowMoments
+from psmt.embedding.moments import WindowMoments
 from psmt.recovery import Recovery, recover_next
 
 

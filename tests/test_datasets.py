@@ -6,9 +6,9 @@ from PIL import Image
 
 import psmt
 from psmt import datasets
+from psmt.data import Film, GlideFilm, MovingShapes, open_frames, open_series, open_source
+from psmt.data.patches import read_patches
 from psmt.errors import FrameSourceError
-from psmt.patches import read_patches
-from psmt.sources import Film, GlideFilm, MovingShapes, open_frames, open_series, open_source
 
 FRAMES = np.random.default_rng(0).integers(0, 255, (7, 8, 10), dtype=np.uint8)
 

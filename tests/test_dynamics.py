@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from psmt import PSMT
-from psmt.baselines import CopyLast, RidgeAutoregression
 from psmt.evaluation import teacher_forced
 from psmt.extrapolation import Dynamics
 from psmt.extrapolation.dynamics import MOST_AXES
+from psmt.model.baselines import CopyLast, RidgeAutoregression
 from psmt.numerics.transition import OWN, WEIGHTS, Moments, next_state, pairs_within, rollout, states_of
 
 

@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 
 from conftest import wave
 from psmt import PSMT, FramePSMT, plot
+from psmt.data import MovingShapes
 from psmt.errors import MissingSourceError, PSMTError
 from psmt.report import to_csv
-from psmt.sources import MovingShapes
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.embedding import solve_closed_form
+from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import Linear
-from psmt.moments import WindowMoments
 from psmt.recovery import Recovery, recover_next
 from psmt.selection import LAMBDAS, component_candidates, held_out, walk_forward
 
@@ -130,7 +130,7 @@ def test_held_out_frames_are_new_to_the_dictionary(film, monkeypatch):
 
     record(SparseCoder, "fit", seen)
     record(SparseCoder, "fit_further", seen)
-    monkeypatch.setattr("psmt.model.learning.walk_forward", walking)
+    monkeypatch.setattr("psmt.model.fitting.walk_forward", walking)
     model = auto().fit(film[:200])
     (first, before), (second, after) = seen
     assert (first, second) == ("fit", "fit_further")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psmt import PSMT, SparseCoder
+from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError, SilentCodesError
-from psmt.moments import WindowMoments
 from psmt.series import Scaling, check_lengths, first_frames, join_series
 
 QUICK = {"n_atoms": 12, "window": 120, "alpha": 0.1, "lam": 0.01, "n_components": 4, "random_state": 0}

@@ -5,7 +5,7 @@ import pytest
 
 from conftest import wave
 from psmt import PSMT
-from psmt.baselines import Baseline1, Baseline2, CopyCode
+from psmt.model.baselines import Baseline1, Baseline2, CopyCode
 
 AT = 300
 

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from psmt import PSMT, datasets
-from psmt.baselines import CopyLast, MeanFrame
 from psmt.evaluation import teacher_forced
+from psmt.model.baselines import CopyLast, MeanFrame
 
 noises = (0.0, 0.1, 0.3)
 names = ("linear", "gain", "hold", "phase")

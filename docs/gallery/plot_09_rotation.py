@@ -9,7 +9,7 @@ is known exactly. ``PSMT.for_series`` is the model for series as they come: any 
 import numpy as np
 
 from psmt import PSMT, plot
-from psmt.baselines import LinearTrend
+from psmt.model.baselines import LinearTrend
 
 rng = np.random.default_rng(0)
 t = np.arange(640)[:, None]

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from psmt import PSMT, datasets
-from psmt.baselines import CopyLast, MeanFrame, RidgeAutoregression
 from psmt.evaluation import teacher_forced
+from psmt.model.baselines import CopyLast, MeanFrame, RidgeAutoregression
 
 methods = {
     "PSMT, dynamics": lambda: PSMT.for_series(random_state=0),

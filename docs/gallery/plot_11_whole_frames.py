@@ -9,8 +9,8 @@ film runs. Shapes that move straight on, whose motion is known, show what it can
 import numpy as np
 
 from psmt import FramePSMT
+from psmt.data import MovingShapes
 from psmt.plot import prediction
-from psmt.sources import MovingShapes
 
 film = MovingShapes(n_frames=130, speed=1.2, size=48, seed=2)
 frames = np.stack(list(film))

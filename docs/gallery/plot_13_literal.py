@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from psmt import PSMT, datasets
-from psmt.baselines import CopyLast, MeanFrame
 from psmt.evaluation import teacher_forced
+from psmt.model.baselines import CopyLast, MeanFrame
 
 X = datasets.load_glide(541, speed=0.5, noise=0.1, patch_size=10).X
 size = {"n_atoms": 48, "window": 96, "n_components": 24, "lam": 0.01, "random_state": 0}

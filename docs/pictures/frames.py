@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from psmt import open_frames
+from psmt.data import GlideFilm
 from psmt.evaluation import FrameRow, Step
 from psmt.experiments.predict_video.figure import FRAME_STYLES
 from psmt.experiments.predict_video.film_painter import error_colours
@@ -21,7 +22,6 @@ from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, VideoS
 from psmt.figures import png
 from psmt.figures.panels import WIDTH, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
-from psmt.sources import GlideFilm
 from psmt.video import ColourFrame, FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from psmt import datasets as datasets
     from psmt import plot as plot
     from psmt.coding import SparseCoder
+    from psmt.data import open_frames
+    from psmt.data.patches import read_patches
     from psmt.embedding import TemporalEmbedding
     from psmt.live.notebook import live
     from psmt.model import PSMT
-    from psmt.patches import read_patches
-    from psmt.sources import open_frames
     from psmt.video.model import FramePSMT
 
 __all__ = [
@@ -52,8 +52,8 @@ _HOMES = {
     "PSMT": "psmt.model",
     "SparseCoder": "psmt.coding",
     "TemporalEmbedding": "psmt.embedding",
-    "open_frames": "psmt.sources",
-    "read_patches": "psmt.patches",
+    "open_frames": "psmt.data",
+    "read_patches": "psmt.data.patches",
 }
 
 

@@ -26,10 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from psmt.data import BoldSimulation, FrameSource, GlideFilm, MovingShapes, SeriesSource, Spec, open_source
+from psmt.data.patches import read_values
+from psmt.data.synthetic.brain import is_bold, parse_bold
 from psmt.errors import FrameSourceError
-from psmt.patches import read_values
-from psmt.sources import BoldSimulation, FrameSource, GlideFilm, MovingShapes, SeriesSource, Spec, open_source
-from psmt.sources.bold import is_bold, parse_bold
 from psmt.types import Array
 
 __all__ = ["Dataset", "load", "load_bold", "load_glide", "load_shapes"]
@@ -80,11 +80,11 @@ def load(
     Parameters
     ----------
     source : path, str, array, data frame, FrameSource or SeriesSource
-        Anything `psmt.sources.open_source` takes, ``"builtin:glide?frames=2000&seed=1"`` among it.
+        Anything `psmt.data.open_source` takes, ``"builtin:glide?frames=2000&seed=1"`` among it.
     stop : int, optional
         Read no frame from this index on.
     frame_size, patch_size, position
-        Where the patch of a film is cut, as for `psmt.patches.PatchCutter`; a series has no use for them.
+        Where the patch of a film is cut, as for `psmt.data.patches.PatchCutter`; a series has no use for them.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def load_glide(
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 
-    Parameters as for `psmt.sources.GlideFilm`; its frames are as large as the patch, which is what makes it quick.
+    Parameters as for `psmt.data.GlideFilm`; its frames are as large as the patch, which is what makes it quick.
 
     >>> data = load_glide(50, speed=0.5, patch_size=8)
     >>> data.X.shape, float(data.truth.speed.mean().round(2))
@@ -144,7 +144,7 @@ def load_shapes(
 ) -> Dataset:
     """Return whole frames ``(n_frames, size**2)`` of moving shapes, standardised, and where each shape was.
 
-    Parameters as for `psmt.sources.MovingShapes`.
+    Parameters as for `psmt.data.MovingShapes`.
 
     >>> load_shapes(40, size=12).X.shape
     (40, 144)
@@ -156,7 +156,7 @@ def load_shapes(
 def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Dataset:
     """Return the simulated scan ``(n_frames, n_regions)`` of one person, and the state of each volume.
 
-    What else is simulated is as in `psmt.sources.BoldSimulation`: ``n_regions``, ``noise``, ``tr``, ``seed``, ..
+    What else is simulated is as in `psmt.data.BoldSimulation`: ``n_regions``, ``noise``, ``tr``, ``seed``, ..
 
     >>> data = load_bold(120, n_regions=20)
     >>> data.X.shape, data.truth.shape

@@ -30,7 +30,7 @@ from psmt.extrapolation import Extrapolation
 from psmt.numerics.linalg import contiguous, first_indices, first_of_group, sum_by_group, unit_columns
 from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
-from psmt.validation import check_real
+from psmt.utils.validation import check_real
 
 ACTIVITY_FACTOR = 2.0
 """No straight line through two codes of the window, continued by one step, has more than twice its peak activity."""

@@ -13,13 +13,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from psmt.embedding import embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.extrapolation import Dynamics, Extrapolation
 from psmt.extrapolation.dynamics import Fold
-from psmt.moments import WindowMoments
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array, Mask, Progress, silent
-from psmt.validation import allowing, count, each, mapping, real
+from psmt.utils.validation import allowing, count, each, mapping, real
 
 Auto = Literal["auto"]
 

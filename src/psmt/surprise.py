@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.robust import robust_peak
-from psmt.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.stored import mean_of
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
 from psmt.types import Array
-from psmt.validation import LARGEST
+from psmt.utils.disk_series import mean_of
+from psmt.utils.validation import LARGEST
 
 
 class CutDetector:

@@ -6,15 +6,15 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
 import pytest
+from studies.changes.run import fit_methods
 
 from psmt import PSMT
 from psmt.cli import main
 from psmt.cli.app import app
-from psmt.departures import OURS, Departures
 from psmt.experiments import embedding_tasks, window_graphs
-from psmt.experiments.changes.run import fit_methods
 from psmt.experiments.reproduce.page import FilmRecord, make_page, make_summary
 from psmt.experiments.reproduce.run import Reproduction
+from psmt.model.paper_options import OURS, Departures
 
 LITERAL = Departures.literal()
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"

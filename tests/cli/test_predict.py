@@ -302,7 +302,7 @@ def test_earlier_files_survive_a_failure_at_the_last_moment(tmp_path, monkeypatc
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("psmt.files.os.fsync", full)
+    monkeypatch.setattr("psmt.utils.files.os.fsync", full)
     outcome = run("predict", FILM, *TINY, *FIXED, "--start", 150, "--out", tmp_path)
     assert outcome.code == 2
     assert "No space left on device" in outcome.stderr.splitlines()[-1]

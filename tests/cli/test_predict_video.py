@@ -10,10 +10,10 @@ import pytest
 
 from psmt import open_frames
 from psmt.cli import main
+from psmt.data.patches import PatchCutter
+from psmt.data.readers import film_writer as films
 from psmt.evaluation import FrameRow, RolloutRow
 from psmt.experiments.predict_video.settings import VideoSettings
-from psmt.patches import PatchCutter
-from psmt.sources import film_writer as films
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 
 FILM = "builtin:glide?frames=70&size=40"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from psmt.files import clear_stale, temporary_name, writing
+from psmt.utils.files import clear_stale, temporary_name, writing
 
 CALL = "import sys; from psmt.cli import main; sys.exit(main())"
 FILM = "builtin:glide?frames=70&size=32"

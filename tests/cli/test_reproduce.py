@@ -22,11 +22,11 @@ from scipy import stats
 
 from psmt.cli import main
 from psmt.cli.folders import start_over
+from psmt.data import open_frames
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.topology.settings import TopologySettings
-from psmt.sources import open_frames
 
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
@@ -249,14 +249,14 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
         (2048, False),
     }
     assert cut["claims"]["more_frames"]["figures"]
-    assert cut["claims"]["more_atoms"]["verdict"] == "cannot be told"
+    assert cut["claims"]["more_atoms"]["verdict"] == "inconclusive"
     page = (out / "cut" / "report.html").read_text()
     assert "needs 127" in page
     assert page.count("film too short") == 27
     assert not (out / "cut" / "prediction.csv").exists()
 
     short = json.loads((out / "short" / "summary.json").read_bytes())
-    assert {claim["verdict"] for claim in short["claims"].values()} == {"cannot be told"}
+    assert {claim["verdict"] for claim in short["claims"].values()} == {"inconclusive"}
     for claim in short["claims"].values():
         assert "34 frames" in " ".join(claim["notes"])
     assert {path.name for path in (out / "short").iterdir()} == {
@@ -279,7 +279,7 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
     ):
         monkeypatch.setattr(type(tiny), "demo", classmethod(lambda cls, tiny=tiny: tiny))
     monkeypatch.setattr("psmt.experiments.reproduce.command.DEMO_FILM", "builtin:glide?frames=60")
-    monkeypatch.setattr("psmt.experiments.running.executors.cpu_count", lambda: 1)
+    monkeypatch.setattr("psmt.pipeline.executors.cpu_count", lambda: 1)
     outcome = run("demo", "--seed", 3, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.stderr
     assert outcome.stdout.splitlines()[-1] == str(tmp_path / "demo" / "report.html")

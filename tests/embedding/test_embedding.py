@@ -15,8 +15,8 @@ from oracles import literal
 from psmt import TemporalEmbedding
 from psmt.embedding import solve_closed_form
 from psmt.embedding.closed_form import solve_whitened
+from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, fix_signs, noise_covariance, noise_variance, whiten
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.embedding import FollowedEmbedding, solve_closed_form
+from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import make_extrapolation
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, noise_covariance, noise_variance, whiten
 from psmt.recovery import Recovery, recover_next
 

@@ -9,9 +9,9 @@ import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from psmt import PSMT, TemporalEmbedding
-from psmt.baselines import Baseline2
 from psmt.embedding import StochasticEmbedding, embed_window
-from psmt.moments import WindowMoments
+from psmt.embedding.moments import WindowMoments
+from psmt.model.baselines import Baseline2
 
 
 def sparse_codes(n=400, n_atoms=160, seed=0):

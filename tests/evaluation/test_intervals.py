@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.evaluation import intervals, mean_interval
-from psmt.report import UNTOLD, all_hold, judged
+from psmt.report import INCONCLUSIVE, all_hold, judged
 
 
 def coverage(draw, *, block, n=400):
@@ -45,18 +45,18 @@ def test_bad_block_is_named():
 
 @pytest.mark.parametrize(
     ("values", "outcome"),
-    [([-2.0, -1.0, -1.5] * 9, "holds"), ([1.0, 2.0] * 9, "does not hold"), ([-1.0, 1.0] * 9, UNTOLD)],
+    [([-2.0, -1.0, -1.5] * 9, "holds"), ([1.0, 2.0] * 9, "does not hold"), ([-1.0, 1.0] * 9, INCONCLUSIVE)],
 )
 def test_a_verdict_needs_an_interval_beyond_the_margin(values, outcome):
     assert judged(mean_interval(values), margin=0.1) == outcome
-    assert judged(mean_interval(np.multiply(values, 0.01)), margin=0.1) == UNTOLD
+    assert judged(mean_interval(np.multiply(values, 0.01)), margin=0.1) == INCONCLUSIVE
 
 
 def test_all_must_hold():
     assert all_hold(["holds", "holds"]) == "holds"
-    assert all_hold(["holds", UNTOLD]) == UNTOLD
-    assert all_hold([UNTOLD, "does not hold"]) == "does not hold"
-    assert all_hold([]) == UNTOLD
+    assert all_hold(["holds", INCONCLUSIVE]) == INCONCLUSIVE
+    assert all_hold([INCONCLUSIVE, "does not hold"]) == "does not hold"
+    assert all_hold([]) == INCONCLUSIVE
 
 
 @pytest.mark.parametrize("held", [1, 50, 777])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from psmt.baselines import CopyLast, LinearTrend
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import free_running, log_mse, mse, teacher_forced
+from psmt.model.baselines import CopyLast, LinearTrend
 
 
 class Recorder:

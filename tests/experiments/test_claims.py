@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from psmt.experiments.measured import Measured
+from psmt.evaluation.null_test import Measured
 from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.sweep.claims import more_atoms, more_frames
 from psmt.experiments.sweep.settings import SweepSettings
@@ -15,7 +15,7 @@ from psmt.experiments.topology.evidence import Change, Lasting
 from psmt.experiments.topology.likeness import Likeness
 from psmt.experiments.topology.settings import TopologySettings
 
-UNTOLD = "cannot be told"
+INCONCLUSIVE = "inconclusive"
 
 
 def grid(*rows: tuple[float, ...]) -> dict[tuple[int, int], float]:
@@ -35,23 +35,23 @@ def grid(*rows: tuple[float, ...]) -> dict[tuple[int, int], float]:
     ("rows", "atoms", "frames"),
     [
         (((0.9, 0.7, 0.4), (0.5, 0.4, 0.3)), "holds", "holds"),
-        (((0.4, 0.4, 0.4), (0.5, 0.3, 0.3)), "does not hold", UNTOLD),
-        (((0.4, 0.6, 0.397), (0.3, 0.3, 0.1)), "holds", UNTOLD),  # a tie: closer than 1%
+        (((0.4, 0.4, 0.4), (0.5, 0.3, 0.3)), "does not hold", INCONCLUSIVE),
+        (((0.4, 0.6, 0.397), (0.3, 0.3, 0.1)), "holds", INCONCLUSIVE),  # a tie: closer than 1%
         (((0.4, 0.6, 0.41), (0.3, 0.3, 0.1)), "holds", "does not hold"),
-        (((0.4, 0.3, 0.2),), UNTOLD, "holds"),
-        (((0.4,), (0.3,)), "holds", UNTOLD),
+        (((0.4, 0.3, 0.2),), INCONCLUSIVE, "holds"),
+        (((0.4,), (0.3,)), "holds", INCONCLUSIVE),
     ],
 )
 def test_table_1_decides(make_sweep, rows, atoms, frames):
     errors = grid(*rows)
     result = make_sweep(errors, n_atoms=tuple(dict.fromkeys(size for size, _ in errors)))
-    assert (more_atoms(result).outcome, more_frames(result).outcome) == (atoms, frames)
+    assert (more_atoms(result).verdict, more_frames(result).verdict) == (atoms, frames)
 
 
 def test_what_speaks_against_a_claim_that_holds_is_named(make_sweep):
     # The paper's own row of 2048 atoms: lower at the end, not at every step.
     claim = more_frames(make_sweep({(8, 16): 0.195, (8, 20): 0.309, (8, 24): 0.190}, n_atoms=(8,)))
-    assert claim.outcome == "holds"
+    assert claim.verdict == "holds"
     assert claim.text == "More frames help: a longer window reconstructs better (holds at λ = 0.1)"
     assert claim.size == "0.97 × the error, λ = 0.1"
     assert claim.support == (
@@ -63,7 +63,7 @@ def test_what_speaks_against_a_claim_that_holds_is_named(make_sweep):
 def test_the_price_whose_errors_are_nearest_to_the_papers_decides_and_all_are_told(make_sweep):
     falling, rising = {(8, 16): 0.9, (8, 24): 0.3}, {(8, 16): 0.02, (8, 24): 0.04}
     mixed = more_frames(make_sweep(rising, n_atoms=(8,), others={3.0: falling, 30.0: rising}))
-    assert mixed.outcome == "holds"
+    assert mixed.verdict == "holds"
     assert mixed.text.endswith("(holds at λ = 3; does not hold at λ = 0.1 and 30)")
     assert {lam: (own["verdict"], own["decides"]) for lam, own in mixed.figures.items()} == {
         "0.1": ("does not hold", False),
@@ -73,7 +73,7 @@ def test_the_price_whose_errors_are_nearest_to_the_papers_decides_and_all_are_to
     assert mixed.figures["3"]["M = 8"]["ratio"] == pytest.approx([1 / 3] * 3)
     assert any("λ = 3 decides: its errors are of the size of the paper's, 0.19 to 0.93" in line for line in mixed.notes)
     assert sum(line.endswith("(does not hold)") for line in mixed.notes) == 2
-    assert more_frames(make_sweep(rising, n_atoms=(8,), others={3.0: rising})).outcome == "does not hold"
+    assert more_frames(make_sweep(rising, n_atoms=(8,), others={3.0: rising})).verdict == "does not hold"
 
 
 def test_where_nothing_comes_back_nothing_is_compared(make_sweep):
@@ -81,10 +81,10 @@ def test_where_nothing_comes_back_nothing_is_compared(make_sweep):
     empty, falling = {(8, 16): 0.98, (8, 24): 0.99}, {(8, 16): 0.02, (8, 24): 0.01}
     result = replace(make_sweep(falling, n_atoms=(8,), others={30.0: empty}), empty_error=1.0)
     claim = more_frames(result)
-    assert (claim.outcome, claim.figures["30"]["verdict"]) == ("holds", UNTOLD)
+    assert (claim.verdict, claim.figures["30"]["verdict"]) == ("holds", INCONCLUSIVE)
     assert any("nothing comes back" in line for line in claim.notes)
     nothing = more_frames(replace(make_sweep(empty, n_atoms=(8,)), empty_error=1.0))
-    assert (nothing.outcome, nothing.size) == (UNTOLD, "")
+    assert (nothing.verdict, nothing.size) == (INCONCLUSIVE, "")
 
 
 def test_the_verdict_is_on_the_numbers_of_table_1(make_sweep):
@@ -92,7 +92,7 @@ def test_the_verdict_is_on_the_numbers_of_table_1(make_sweep):
     short = np.where(np.arange(24) % 3 == 0, 1e-4, 0.5)
     longer = np.where(np.arange(24) % 3 == 0, 3e-4, 0.45)
     claim = more_frames(make_sweep({(8, 20): np.resize(short, 20), (8, 24): longer}, n_atoms=(8,)))
-    assert claim.outcome == "holds"
+    assert claim.verdict == "holds"
     line = claim.figures["0.1"]["M = 8"]
     ratio = line["trimmed_mean"]["H = 24"] / line["trimmed_mean"]["H = 20"]
     assert line["ratio"][0] == pytest.approx(ratio)
@@ -106,11 +106,11 @@ def test_what_a_few_stretches_decide_cannot_be_told(make_sweep):
     places = settings.segments(24, 300)
     errors = np.array([frames[start:stop] for start, stop in places])
     few = more_frames(make_sweep({(8, 16): 1.0, (8, 24): errors}, n_atoms=(8,), n_frames=300))
-    assert few.outcome == UNTOLD
+    assert few.verdict == INCONCLUSIVE
     times, low, high = few.figures["0.1"]["M = 8"]["ratio"]
     assert low < times < 0.95 and high > 0.99
     all_over = more_frames(make_sweep({(8, 16): 1.0, (8, 24): np.full_like(errors, 0.8)}, n_atoms=(8,), n_frames=300))
-    assert all_over.outcome == "holds"
+    assert all_over.verdict == "holds"
 
 
 def test_untrimmed_means_that_disagree_are_named(make_sweep):
@@ -118,13 +118,13 @@ def test_untrimmed_means_that_disagree_are_named(make_sweep):
     wild[:2] = 50.0  # within the trimmed quarter
     result = make_sweep({(8, 24): 0.2, (16, 32): wild, (8, 16): 0.2}, n_atoms=(8, 16))
     claim = more_atoms(result)
-    assert claim.outcome == "holds"
+    assert claim.verdict == "holds"
     assert claim.against == ("λ = 0.1, H = 2 M: untrimmed, the mean goes from 0.200 to 3.22",)
 
 
 def test_a_film_too_short_for_the_sweep_gives_the_reason():
     claim = more_atoms(None, "the film has 30 frames")
-    assert (claim.outcome, claim.notes) == (UNTOLD, ("the film has 30 frames",))
+    assert (claim.verdict, claim.notes) == (INCONCLUSIVE, ("the film has 30 frames",))
 
 
 # The topology
@@ -156,7 +156,7 @@ def make_topology(*, same=0.8, other=0.3, lasting=0.3, shuffled=0.05, chance=0.0
 def test_clusters_that_change_and_still_persist():
     result = make_topology()
     change, persist = clusters_change(result), clusters_persist(result)
-    assert (change.outcome, persist.outcome) == ("holds", "holds")
+    assert (change.verdict, persist.verdict) == ("holds", "holds")
     assert "80% of the links" in change.support[0]
     assert "50 in 100 (48 to 52) beyond blocks dealt out at random" in change.support[0]
     assert "30% of the links are in both" in persist.support[0]
@@ -170,14 +170,14 @@ def test_clusters_that_change_and_still_persist():
     ("same", "other", "outcome"),
     [
         (0.80, 0.60, "holds"),
-        (0.80, 0.75, UNTOLD),
+        (0.80, 0.75, INCONCLUSIVE),
         (0.80, 0.79, "does not hold"),
-        (0.09, 0.00, UNTOLD),  # what does not repeat at the same time cannot be seen to change
-        (np.nan, np.nan, UNTOLD),
+        (0.09, 0.00, INCONCLUSIVE),  # what does not repeat at the same time cannot be seen to change
+        (np.nan, np.nan, INCONCLUSIVE),
     ],
 )
 def test_change_is_beyond_what_chance_gives_by_five_in_a_hundred(same, other, outcome):
-    assert clusters_change(make_topology(same=same, other=other)).outcome == outcome
+    assert clusters_change(make_topology(same=same, other=other)).verdict == outcome
 
 
 @pytest.mark.parametrize(
@@ -185,38 +185,38 @@ def test_change_is_beyond_what_chance_gives_by_five_in_a_hundred(same, other, ou
     [
         (0.30, 0.05, 0.01, "holds"),
         (0.0043, 0.0, 0.0001, "does not hold"),  # many times chance, and next to nothing
-        (0.30, 0.25, 0.01, UNTOLD),
+        (0.30, 0.25, 0.01, INCONCLUSIVE),
         (0.30, 0.29, 0.01, "does not hold"),  # as many in random order
         (0.30, 0.05, 0.15, "does not hold"),  # twice as many as with permuted atoms
     ],
 )
 def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffled, chance, outcome):
     claim = clusters_persist(make_topology(lasting=lasting, shuffled=shuffled, chance=chance))
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
     assert bool(claim.against) == (outcome == "does not hold")
 
 
 def test_a_handful_of_links_decides_nothing():
     result = make_topology(links=39)
     for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
-        assert (claim.outcome, claim.support, claim.against) == (UNTOLD, (), ())
+        assert (claim.verdict, claim.support, claim.against) == (INCONCLUSIVE, (), ())
         assert any("39 links" in line for line in claim.notes)
 
 
 def test_a_graph_without_links_says_nothing():
     result = make_topology(same=np.nan, lasting=np.nan, linked=np.nan)
     for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
-        assert claim.outcome == UNTOLD
+        assert claim.verdict == INCONCLUSIVE
     assert any("no two atoms" in line for line in clusters_persist(result).notes)
 
 
 @pytest.mark.parametrize(
     ("linked", "in_random_order", "outcome"),
-    [(0.4, 0.1, "holds"), (0.4, 0.25, UNTOLD), (0.4, 0.29, "does not hold"), (0.11, -0.5, "does not hold")],
+    [(0.4, 0.1, "holds"), (0.4, 0.25, INCONCLUSIVE), (0.4, 0.29, "does not hold"), (0.11, -0.5, "does not hold")],
 )
 def test_likeness(linked, in_random_order, outcome):
     claim = linked_look_alike(make_topology(linked=linked, in_random_order=in_random_order))
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
     assert any("shifted" in line for line in claim.against)
 
 
@@ -226,7 +226,7 @@ GOOD = {"psmt": 0.1, "psmt_gain": 0.1, "baseline2": 0.2, "baseline1": 0.3}
 
 
 def outcome_of(result, key="dynamic_beats_static"):
-    return {claim.key: claim.outcome for claim in prediction_claims(result)}[key]
+    return {claim.key: claim.verdict for claim in prediction_claims(result)}[key]
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def outcome_of(result, key="dynamic_beats_static"):
         ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3}, "holds"),
         ({"psmt": 0.1, "baseline2": 0.3, "baseline1": 0.2}, "holds"),
         ({"psmt": 0.2, "baseline2": 0.1, "baseline1": 0.3}, "does not hold"),
-        ({"psmt": 0.2, "baseline2": 0.2, "baseline1": 0.3}, UNTOLD),
-        ({"psmt": 0.199, "baseline2": 0.2, "baseline1": 0.3}, UNTOLD),  # within the margin
+        ({"psmt": 0.2, "baseline2": 0.2, "baseline1": 0.3}, INCONCLUSIVE),
+        ({"psmt": 0.199, "baseline2": 0.2, "baseline1": 0.3}, INCONCLUSIVE),  # within the margin
         ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3, "mean_code": 0.05}, "does not hold"),
-        ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3, "mean_code": 0.1}, UNTOLD),
+        ({"psmt": 0.1, "baseline2": 0.2, "baseline1": 0.3, "mean_code": 0.1}, INCONCLUSIVE),
     ],
 )
 def test_dynamic_against_static_and_the_mean(make_prediction, errors, outcome):
@@ -262,39 +262,40 @@ def test_effects_and_their_size_are_named(make_prediction):
     ("null", "outcome"),
     [
         ({"psmt": 0.95}, "holds"),  # a little is won there too
-        ({"psmt": 0.5}, UNTOLD),  # as much as on the film
+        ({"psmt": 0.5}, INCONCLUSIVE),  # as much as on the film
         ({"psmt": 0.2}, "does not hold"),  # more
     ],
 )
 def test_what_is_won_without_order_in_time_does_not_count(make_prediction, null, outcome):
     claim = prediction_claims(make_prediction(null, **GOOD))[0]
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
     if outcome != "holds":
         assert any("not beyond what it wins there" in line for line in (*claim.notes, *claim.against))
 
 
 def test_starts_that_disagree_cannot_be_told(make_prediction):
     errors = np.tile([0.1, 0.4], 4)
-    assert outcome_of(make_prediction(psmt=errors, baseline2=0.2, baseline1=0.5)) == UNTOLD
+    assert outcome_of(make_prediction(psmt=errors, baseline2=0.2, baseline1=0.5)) == INCONCLUSIVE
 
 
 def test_a_few_starts_tell_nothing_and_that_is_the_reason(make_prediction):
     claim = prediction_claims(make_prediction(n_starts=2, **GOOD))[0]
-    assert claim.outcome == UNTOLD
+    assert claim.verdict == INCONCLUSIVE
     assert "fewer than 6 starts to tell" in claim.notes[0]
 
 
 def test_without_nulls_nothing_is_beyond_them(make_prediction):
-    assert outcome_of(make_prediction(n_null=2, **GOOD)) == UNTOLD
+    assert outcome_of(make_prediction(n_null=2, **GOOD)) == INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("error", "outcome"), [(0.1, "holds"), (0.2, UNTOLD), (0.197, UNTOLD), (0.19, "holds"), (0.3, "does not hold")]
+    ("error", "outcome"),
+    [(0.1, "holds"), (0.2, INCONCLUSIVE), (0.197, INCONCLUSIVE), (0.19, "holds"), (0.3, "does not hold")],
 )
 def test_copying_must_be_beaten_by_more_than_a_tie(make_prediction, error, outcome):
     result = make_prediction({"copy": 2.0, "copy_code": 2.0}, copy=0.2, copy_code=0.2, psmt=error, psmt_gain=error)
     claims = prediction_claims(result)[1:]
-    assert [claim.outcome for claim in claims] == [outcome] * 4
+    assert [claim.verdict for claim in claims] == [outcome] * 4
     assert not any(claim.paper for claim in claims)
 
 
@@ -312,5 +313,5 @@ def test_who_beats_copying_but_not_the_mean_has_not_foretold_anything(make_predi
 
 def test_without_a_result_nothing_can_be_told():
     for claim in prediction_claims(None, "the film has 100 frames"):
-        assert (claim.outcome, claim.notes) == (UNTOLD, ("the film has 100 frames",))
-        assert claim.summary()["verdict"] == UNTOLD
+        assert (claim.verdict, claim.notes) == (INCONCLUSIVE, ("the film has 100 frames",))
+        assert claim.summary()["verdict"] == INCONCLUSIVE

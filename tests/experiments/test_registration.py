@@ -12,10 +12,10 @@ from psmt.experiments.reconstruction.command import ReconstructOptions
 from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.reproduce.page import FilmRecord, make_page, make_sections, make_summary
 from psmt.experiments.reproduce.run import asked_settings, chapters, demo_settings, reproduce
-from psmt.experiments.running.context import Run
 from psmt.experiments.sweep.command import SweepOptions
 from psmt.experiments.topology.command import TopologyOptions
 from psmt.figures.panels import as_picture
+from psmt.pipeline.run import Run
 from psmt.report import render
 
 PNG = b"\x89PNG"

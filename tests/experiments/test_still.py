@@ -5,11 +5,11 @@ import io
 import numpy as np
 from PIL import Image
 
+from psmt.data import GlideFilm, open_frames, open_series
+from psmt.data.patches import PatchCutter
 from psmt.experiments.options import PatchOptions
-from psmt.experiments.still import INDEX, read_still
+from psmt.experiments.still_image import INDEX, read_still
 from psmt.experiments.sweep.command import SweepOptions
-from psmt.patches import PatchCutter
-from psmt.sources import GlideFilm, open_frames, open_series
 
 
 def test_the_still_is_a_frame_some_way_in_or_the_last():

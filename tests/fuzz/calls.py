@@ -20,7 +20,11 @@ from sklearn.base import clone
 from fuzz.odd_arguments import Told, odd, parameters
 from fuzz.saved_models import pictures, series
 from psmt import PSMT, FramePSMT, SparseCoder, TemporalEmbedding, datasets, open_frames, read_patches
-from psmt.baselines import (
+from psmt.data.patches import standardise
+from psmt.data.speed_and_noise import measure_regime
+from psmt.errors import PSMTError
+from psmt.evaluation import mean_interval, mse, psnr, score_frames, ssim
+from psmt.model.baselines import (
     Baseline1,
     Baseline2,
     CopyCode,
@@ -30,10 +34,6 @@ from psmt.baselines import (
     MeanFrame,
     RidgeAutoregression,
 )
-from psmt.errors import PSMTError
-from psmt.evaluation import mean_interval, mse, psnr, score_frames, ssim
-from psmt.patches import standardise
-from psmt.regime import measure_regime
 from psmt.series import join_series
 from psmt.video.baselines import FRAME_BASELINES
 
@@ -114,7 +114,7 @@ def _function(rng: np.random.Generator) -> tuple[str, Callable[[], None]]:
     one, other = odd(rng, series()), odd(rng, pictures())
     number = (0, 1, 3, -1, 2.5, None, "x", 10**12)[rng.integers(8)]
     functions: dict[str, Callable[[], Any]] = {
-        # Errors of huge numbers are huge, and what cannot be told is NaN: what counts here is that they answer.
+        # Errors of huge numbers are huge, and what inconclusive is NaN: what counts here is that they answer.
         "mean_interval": lambda: mean_interval(one[1], block=number) and None,
         "mse": lambda: mse(other[1], pictures()) is None,
         "psnr": lambda: psnr(mse(other[1], pictures())) is None,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from psmt import PSMT, FramePSMT, SparseCoder
-from psmt.baselines import Baseline2, MeanCode
+from psmt.model.baselines import Baseline2, MeanCode
 from psmt.video.prior import Prior, learn_prior
 
 

@@ -22,9 +22,9 @@ from fuzz.commands import carry_out, command_line
 from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
 from fuzz.saved_models import KINDS, saved, use, write
 from fuzz.studies import study_line
+from psmt.data import SeriesSource, open_source
 from psmt.errors import PSMTError
-from psmt.experiments.running.tasks import Task, run_tasks
-from psmt.sources import SeriesSource, open_source
+from psmt.pipeline.tasks import Task, run_tasks
 
 Case = tuple[str, Callable[[], None]]
 """What it is, and how it is done."""

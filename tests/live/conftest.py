@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from psmt.data import open_frames
 from psmt.live.feed import BrowserCamera
 from psmt.live.messages import unpack
 from psmt.live.recording import Recording
 from psmt.live.serving import LiveServer, open_session
 from psmt.live.session import Snapshot
-from psmt.sources import open_frames
 
 SIDE = 48
 

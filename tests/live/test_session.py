@@ -9,6 +9,7 @@ import pytest
 
 from live.conftest import SIDE, glide
 from psmt import PSMT, FramePSMT
+from psmt.data import open_frames, open_stream
 from psmt.errors import PSMTError
 from psmt.evaluation import mse
 from psmt.live.feed import BrowserCamera, SourceFeed
@@ -20,7 +21,6 @@ from psmt.live.patch_worker import MOST_WAITING, PatchWorker
 from psmt.live.scores import Scores
 from psmt.live.serving import load_model, open_session
 from psmt.live.session import Session, Snapshot
-from psmt.sources import open_frames, open_stream
 
 
 def wait_for(condition, seconds=30.0):

@@ -37,7 +37,7 @@ def test_page_is_whole_escaped_and_loads_nothing():
         ],
     )
     claim = Claim(
-        key="k", text="1 < 2", rule="so", outcome="holds", support=("a",), against=("b",), notes=("c",), paper=False
+        key="k", text="1 < 2", rule="so", verdict="holds", support=("a",), against=("b",), notes=("c",), paper=False
     )
     page = Page(title="T", lead="L", claims=[claim], sections=[section], facts=[Fact("Film", "a<b>.mp4")])
     html = render(page).decode()
@@ -59,7 +59,7 @@ def test_page_is_whole_escaped_and_loads_nothing():
 
 
 def test_the_first_screen_has_contents_and_the_size_of_each_effect():
-    claim = Claim(key="k", text="it helps", rule="so", outcome="holds", size="0.37 × the error")
+    claim = Claim(key="k", text="it helps", rule="so", verdict="holds", size="0.37 × the error")
     sections = [Section(title="First"), Section(title="Second")]
     html = render(Page(title="T", lead="L", claims=[claim], sections=sections, facts=[Fact("a", "b")])).decode()
     links = re.findall(r'<a href="#([\w-]+)">([^<]+)</a>', html)

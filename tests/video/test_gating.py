@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from psmt.data import GlideFilm
 from psmt.engines.numba.flow import flow_between, moved
-from psmt.sources import GlideFilm
-from psmt.video.gating import LocalGain, restrained, unexplained
+from psmt.video.expert_gating import LocalGain, restrained, unexplained
 from psmt.video.grid import Grid
 
 GRID = Grid((64, 64))

@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 
 import psmt.extrapolation
 from psmt import PSMT, FramePSMT, open_frames
+from psmt.data import FrameStream
 from psmt.errors import FrameSourceError, ModelFileError, NotEnoughFramesError
-from psmt.sources import FrameStream
 from psmt.video import FRAME_EXTRAPOLATIONS, Prior
 
 

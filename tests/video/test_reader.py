@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt import open_frames
-from psmt.patches import PatchCutter
+from psmt.data.patches import PatchCutter
 from psmt.video.reader import FrameReader
 
 

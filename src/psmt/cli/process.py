@@ -157,5 +157,5 @@ class _Enduring(io.FileIO):
         except OSError:
             if self.fileno() != 2:
                 raise
-            # Where errors cannot be told, there is nobody to tell this one either.
+            # Where errors inconclusive, there is nobody to tell this one either.
             return len(data)

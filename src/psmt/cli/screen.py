@@ -73,9 +73,9 @@ def show_claim(claim: Claim) -> None:
     """Print a claim in one line, with the size of its effect."""
     from rich.console import Console
 
-    colour = {"holds": "green", "does not hold": "red"}.get(claim.outcome, "yellow")
+    colour = {"holds": "green", "does not hold": "red"}.get(claim.verdict, "yellow")
     size = f" [dim]({claim.size})[/]" if claim.size else ""
-    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.outcome:15}[/] {claim.text}{size}")
+    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.verdict:15}[/] {claim.text}{size}")
 
 
 def _head(name: str) -> list[str]:

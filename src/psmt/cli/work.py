@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from psmt.experiments.contract import Shown
     from psmt.experiments.options import FilmOptions
     from psmt.experiments.reproduce.command import ReproduceOptions
-    from psmt.experiments.running.context import Run
+    from psmt.pipeline.run import Run
 
 REPORT, SUMMARY = "report.html", "summary.json"
 """Files of all commands."""
@@ -39,9 +39,9 @@ def run_alone(name: str, film: Any, options: FilmOptions) -> None:
 
     def work(source: Any, run: Run) -> _Outcome:
         # Only when the film is open: who misspelt its name need not wait for what draws figures.
-        from psmt.experiments.alone import Alone, make_page, make_summary
-        from psmt.experiments.output import write_files
-        from psmt.experiments.regime_map import expectation
+        from psmt.experiments.expectation import expectation
+        from psmt.experiments.output_files import write_files
+        from psmt.experiments.single_report import Alone, make_page, make_summary
         from psmt.report import render
 
         experiment = experiment_of(name)
@@ -84,10 +84,10 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
     options.check()
 
     def work(source: Any, run: Run) -> _Outcome:
-        from psmt.experiments.output import write_files
+        from psmt.experiments.output_files import write_files
         from psmt.experiments.reproduce.page import all_claims, make_page, make_sections, make_summary
         from psmt.experiments.reproduce.run import chapters, reproduce, run_key
-        from psmt.experiments.running.timings import StageClock
+        from psmt.pipeline.stage_clock import StageClock
         from psmt.report import render
 
         own = options.suited(source)
@@ -160,8 +160,8 @@ def _results(name: str, options: FilmOptions, material: Any, run: Run) -> tuple[
 
 def _for_each_film(sources: Sequence[Any], options: FilmOptions, work: Callable[[Any, Run], _Outcome]) -> None:
     """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
-    from psmt.experiments.running.context import Run
-    from psmt.files import clear_stale
+    from psmt.pipeline.run import Run
+    from psmt.utils.files import clear_stale
 
     films = [options.open(source) for source in sources]
     names = folders.sub_folders(film.name for film in films)

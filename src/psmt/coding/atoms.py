@@ -11,9 +11,9 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
 from psmt.numerics.linalg import positive_or_one, unit_columns
 from psmt.numerics.namespace import is_numpy_array
-from psmt.threads import one_blas_thread
 from psmt.types import Array
-from psmt.validation import LARGEST, check_numbers
+from psmt.utils.threads import one_blas_thread
+from psmt.utils.validation import LARGEST, check_numbers
 
 BATCH = 1 << 14
 """Samples whose codes are dense at one time. A whole number of chunks of every engine, so that a sample's neighbours in

@@ -13,8 +13,8 @@ import numpy as np
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.numerics.namespace import array_namespace
-from psmt.stored import blocks
 from psmt.types import Array
+from psmt.utils.disk_series import blocks
 
 FADING = 2.0
 """Exponent of the forgetting (1 - 1/batch)^fading: early batches were coded with a poor dictionary."""

@@ -22,10 +22,10 @@ from psmt.coding.rows import SparseRows
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
-from psmt.stored import StoredSeries
-from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Progress, silent
-from psmt.validation import (
+from psmt.utils.disk_series import StoredSeries
+from psmt.utils.threads import one_blas_thread
+from psmt.utils.validation import (
     Constraint,
     allowing,
     as_array,

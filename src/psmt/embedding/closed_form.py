@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psmt.moments import WindowMoments
+from psmt.embedding.moments import WindowMoments
 from psmt.numerics.linalg import add_to_diagonal, eigh, lowest_eigenpairs
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import (

@@ -26,10 +26,10 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from psmt.embedding.closed_form import Embedding, embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import Pencil, diagonal, lifted_covariance, regularised_change, window_noise
 from psmt.engines.contract import Change, Engine, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.moments import WindowMoments
 from psmt.numerics.linalg import (
     add_to_diagonal,
     contiguous,
@@ -130,7 +130,7 @@ class FollowedEmbedding:
     Examples
     --------
     >>> import numpy as np
-    >>> from psmt.moments import WindowMoments
+    >>> from psmt.embedding.moments import WindowMoments
     >>> codes = np.abs(np.random.default_rng(0).standard_normal((620, 300)))
     >>> moments, followed = WindowMoments.of(codes[:600]), FollowedEmbedding(8)
     >>> for code in codes[600:]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 from psmt.embedding.closed_form import noise_curvature
+from psmt.embedding.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
 from psmt.engines.contract import Change, Resident, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
 from psmt.numerics.linalg import add_multiple, add_to_diagonal, positive_or_one
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import moving, noise_variance

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from psmt.embedding.closed_form import Embedding, embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.embedding.stochastic import StochasticEmbedding, check_solver
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL
 
 

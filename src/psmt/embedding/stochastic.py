@@ -30,10 +30,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from psmt.embedding.closed_form import ALL_NOISE, Embedding
+from psmt.embedding.moments import WindowMoments
 from psmt.engines.window import half_stencil, second_difference
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
-from psmt.schema import Field
+from psmt.persistence.schema import Field
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2
@@ -106,7 +106,7 @@ class StochasticEmbedding:
     --------
     >>> import numpy as np
     >>> from psmt.embedding import embed_window
-    >>> from psmt.moments import WindowMoments
+    >>> from psmt.embedding.moments import WindowMoments
     >>> codes = np.abs(np.random.default_rng(0).standard_normal((200, 40)).cumsum(axis=0))
     >>> moments = WindowMoments.of(codes)
     >>> least = embed_window(moments, 4).eigenvalues.sum()

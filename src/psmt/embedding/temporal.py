@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from psmt.embedding.closed_form import embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.embedding.stochastic import (
     BATCH_SIZE,
     MAX_EPOCHS,
@@ -21,11 +22,10 @@ from psmt.embedding.stochastic import (
 )
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
-from psmt.moments import WindowMoments
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.validation import (
+from psmt.utils.validation import (
     Constraint,
     allowing,
     check_parameters,

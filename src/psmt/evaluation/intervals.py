@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.validation import check_count, check_real, real_array
+from psmt.utils.validation import check_count, check_real, real_array
 
 N_RESAMPLES = 2000
 """Resampled means behind an interval: its ends are then known to a few percent of its width."""

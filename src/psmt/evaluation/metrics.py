@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
 from psmt.types import Array
-from psmt.validation import real_array
+from psmt.utils.validation import real_array
 
 FLOOR = 1e-12
 """Errors below this, such as those of copying a repeated patch, count as this much in a logarithm."""

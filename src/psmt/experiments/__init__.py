@@ -18,11 +18,7 @@ EXPERIMENTS = (
     "topology",
     "reconstruction",
     "prediction",
-    "changes",
     "predict_video",
-    "locality",
-    "readings",
-    "regimes",
     "brain",
 )
 """The registration: folders of this package."""

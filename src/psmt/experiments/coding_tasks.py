@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task, on_device
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Result
 
 

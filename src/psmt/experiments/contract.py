@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeV
 
 if TYPE_CHECKING:
     from psmt.experiments.options import FilmOptions
-    from psmt.experiments.running.context import Run
+    from psmt.pipeline.run import Run
     from psmt.report import Claim, Fact, Page, Section, Table
 
 S = TypeVar("S")

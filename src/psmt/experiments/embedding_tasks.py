@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.coding.atoms import BATCH
-from psmt.departures import OURS, Departures
 from psmt.embedding import solve_window
+from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.running.tasks import Task, on_device
-from psmt.moments import WindowMoments
+from psmt.model.paper_options import OURS, Departures
 from psmt.numerics.namespace import array_namespace
+from psmt.pipeline.tasks import Task, on_device
 from psmt.recovery import Recovery, activity_limit
 from psmt.types import Array, Result
 

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
-from psmt.stored import blocks, spread_of
 from psmt.types import Array
+from psmt.utils.disk_series import blocks, spread_of
 
 Search = Literal["segment", "film"]
 """Where phases are looked for: inside the segment of least error, as in the paper, or in the whole film."""

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.atom_graph import THRESHOLD, links, similar_columns
 from psmt.embedding import solve_closed_form, solve_window
+from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
+from psmt.embedding.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Result
 

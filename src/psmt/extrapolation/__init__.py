@@ -12,7 +12,7 @@ from psmt.extrapolation.contract import Extrapolation
 from psmt.extrapolation.dynamics import Dynamics
 from psmt.extrapolation.lines import Gain, Hold, Linear
 from psmt.extrapolation.phase import Phase
-from psmt.validation import check_choice
+from psmt.utils.validation import check_choice
 
 __all__ = ["EXTRAPOLATIONS", "Dynamics", "Extrapolation", "Gain", "Hold", "Linear", "Phase", "make_extrapolation"]
 

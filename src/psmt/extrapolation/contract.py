@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
-from psmt.schema import Field
+from psmt.persistence.schema import Field
 from psmt.types import Array
 
 

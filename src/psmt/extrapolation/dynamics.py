@@ -11,9 +11,9 @@ import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
-from psmt.schema import Field
+from psmt.persistence.schema import Field
 from psmt.types import Array, Ints, Mask
-from psmt.validation import LARGEST
+from psmt.utils.validation import LARGEST
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4)
 """Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.extrapolation.proof import faded_sums, field_of_sums, proven, widened
-from psmt.schema import Field
+from psmt.persistence.schema import Field
 from psmt.types import Array
 
 

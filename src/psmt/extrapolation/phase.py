@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from psmt.extrapolation.contract import Extrapolation
 from psmt.extrapolation.lines import Gain
 from psmt.extrapolation.proof import faded_sums, field_of_sums, proven, widened
-from psmt.schema import LARGEST_SQUARE, Field
+from psmt.persistence.schema import LARGEST_SQUARE, Field
 from psmt.types import Array
 
 

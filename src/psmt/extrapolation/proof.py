@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.schema import Field, Size
+from psmt.persistence.schema import Field, Size
 from psmt.types import Array
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psmt.data import FrameSource
+from psmt.data.patches import PatchCutter
 from psmt.errors import PSMTError
 from psmt.live.latest import Latest
-from psmt.patches import PatchCutter
-from psmt.sources import FrameSource
 from psmt.types import Levels
 from psmt.video import FrameReader
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import mse
-from psmt.threads import one_thread
 from psmt.types import Levels
+from psmt.utils.threads import one_thread
 from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
 
 N_FIRST = 8
@@ -32,7 +32,7 @@ class Expectation(NamedTuple):
     of_step: int
 
 
-class Outcome(NamedTuple):
+class Verdict(NamedTuple):
     """How an expectation turned out."""
 
     error: Levels
@@ -112,7 +112,7 @@ class FramePredictor:
         if self.model is not None and self._first:
             self._expect(self._first[-1])
 
-    def receive(self, frame: Levels) -> Outcome | None:
+    def receive(self, frame: Levels) -> Verdict | None:
         """Return how the expectation of this frame turned out, if there was one; learn from it, and look ahead."""
         self.collect()
         self.step += 1
@@ -150,12 +150,12 @@ class FramePredictor:
         """End the thread of rollouts."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _judged(self, frame: Levels) -> Outcome | None:
+    def _judged(self, frame: Levels) -> Verdict | None:
         expected = self._pending.pop(self.step, None)
         if expected is None:
             return None
         own, copied = (float(mse(guess, frame, axes=2)) for guess in (expected.frame, expected.made_from))
-        return Outcome(np.abs(frame - expected.frame), own, copied)
+        return Verdict(np.abs(frame - expected.frame), own, copied)
 
     def _expect(self, frame: Levels) -> None:
         assert self.model is not None

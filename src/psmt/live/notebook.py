@@ -6,9 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import Self
 
+from psmt.data import Spec
 from psmt.live.serving import LiveServer, open_session
 from psmt.model import PSMT
-from psmt.sources import Spec
 from psmt.video import FramePSMT
 
 _NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "https://localhost:*", "vscode-webview:")

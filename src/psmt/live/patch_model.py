@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from psmt.atom_graph import links, similar_columns
+from psmt.data.patches import PatchCutter, standardise
+from psmt.embedding.atom_graph import links, similar_columns
 from psmt.engines import engine_for
 from psmt.errors import PSMTError
 from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.model import PSMT
-from psmt.patches import PatchCutter, standardise
 from psmt.types import Array, Levels
 
 SIZES = ((32, 48), (64, 128))

@@ -11,8 +11,8 @@ import numba
 
 from psmt.live.messages import pack
 from psmt.live.patch_model import PatchModel
-from psmt.threads import one_blas_thread
 from psmt.types import Levels
+from psmt.utils.threads import one_blas_thread
 
 VIEW_EVERY = 0.1
 """Seconds between two views: quick enough for the eye, and a fraction of the price of one for each frame."""

@@ -12,8 +12,8 @@ from threading import Lock
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
-from psmt.sources.film_writer import Picture, writing_film
 
 SECONDS = 60.0
 """How much is kept."""

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import uvicorn
 
+from psmt.data import Spec, open_frames
 from psmt.errors import ModelFileError, PSMTError
 from psmt.live.feed import DEFAULT_SIZE, BrowserCamera, Feed, SourceFeed
 from psmt.live.guard import is_loopback
 from psmt.live.server import largest_message, make_app
 from psmt.live.session import Session
 from psmt.model import PSMT
-from psmt.sources import Spec, open_frames
 from psmt.video import FramePSMT
 
 CAMERA = "camera"

@@ -23,9 +23,9 @@ from psmt.live.recording import Recording
 from psmt.live.scores import Moment, Point, Scores
 from psmt.live.strip import ERROR_SCALE, draw_strip
 from psmt.model import PSMT
-from psmt.threads import one_blas_thread
 from psmt.types import Levels
-from psmt.validation import check_count
+from psmt.utils.threads import one_blas_thread
+from psmt.utils.validation import check_count
 from psmt.video import FramePSMT
 
 _PATIENCE = 0.05

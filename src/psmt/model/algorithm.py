@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmt.card import N_SHOWN, atoms_picture, card
 from psmt.extrapolation import Dynamics
-from psmt.model.learning import Learning
+from psmt.model.fitting import Learning
+from psmt.model.html_repr import N_SHOWN, atoms_picture, card
 from psmt.model.parameters import as_small_work
 from psmt.numerics.namespace import array_namespace
 from psmt.numerics.robust import drawn_back
+from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
-from psmt.storage import plain
 from psmt.types import Array
-from psmt.validation import as_array, check_count, check_frame, check_series
+from psmt.utils.validation import as_array, check_count, check_frame, check_series
 
 
 class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
 import numpy as np
 
 from psmt.coding import SparseCoder
-from psmt.departures import Departures
 from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.forecaster import Forecaster, by_one_thread
+from psmt.model.online_estimator import Forecaster, by_one_thread
+from psmt.model.paper_options import Departures
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
 
 Given = ParamSpec("Given")
 Model = TypeVar("Model", bound="Parameters")

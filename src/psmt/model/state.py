@@ -11,19 +11,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.coding import SparseCoder
 from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
+from psmt.embedding.moments import WindowMoments
 from psmt.embedding.stochastic import draw_seed
 from psmt.engines import engine_for
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
-from psmt.forecaster import by_one_thread
+from psmt.model.online_estimator import by_one_thread
 from psmt.model.parameters import Parameters
-from psmt.moments import WindowMoments
-from psmt.schema import LARGEST_SQUARE, Field, Size, check_state, under
+from psmt.persistence.model_file import (
+    Header,
+    check_prediction,
+    damage_named,
+    part,
+    plain,
+    read_container,
+    write_container,
+)
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, check_state, under
 from psmt.selection import Choice
 from psmt.series import Scaling
-from psmt.storage import Header, check_prediction, damage_named, part, plain, read_container, write_container
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
-from psmt.validation import allowing, each, mapping, nothing, text, truth
+from psmt.utils.validation import allowing, each, mapping, nothing, text, truth
 
 
 class State(Parameters):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.types import Array
+from psmt.utils.jit import njit
 
 FEW = 8
 """Vectors up to which this is faster."""

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from psmt.data.speed_and_noise import looks_like_pictures
 from psmt.errors import PSMTError
 from psmt.figures.style import INK, TEXT, TITLE, png
-from psmt.files import writing
-from psmt.regime import looks_like_pictures
 from psmt.types import Array
+from psmt.utils.files import writing
 
 Shape: TypeAlias = tuple[int, int] | Literal["auto"] | None
 """Height and width of pictures, None for features without places, or 'auto' to look."""

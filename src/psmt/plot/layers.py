@@ -14,7 +14,7 @@ from psmt.figures.panels import as_picture, contrast, show_tiles, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, style_axes
 from psmt.plot.drawn import Shape, axes_of, label, numbers, shape_of
 from psmt.types import Array
-from psmt.validation import check_count
+from psmt.utils.validation import check_count
 
 _TIME_COLOURS = "viridis"
 

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
-from psmt.atom_graph import THRESHOLD, links, similar_columns
+from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
 from psmt.engines import engine_for
 from psmt.figures.graphs import draw_graph, stable_positions
 from psmt.figures.panels import as_picture, contrast

@@ -1,21 +1,33 @@
-"""Pictures, tables and claims to one page. Knows no experiment."""
+"""Reports: claims with verdicts, tables and pictures on one page. Knows no experiment."""
 
-from psmt.report.claim import LEVEL, TIE, UNTOLD, Claim, Outcome, all_hold, decided, judged, some
-from psmt.report.page import Cell, Fact, Page, Picture, Section, Table, render
-from psmt.report.tables import csv_lines, csv_parts, to_csv
+from psmt.report.claim import (
+    INCONCLUSIVE,
+    TIE,
+    Claim,
+    Evidence,
+    Verdict,
+    all_hold,
+    decided,
+    judged,
+    some,
+    write_interval,
+)
+from psmt.report.page import Fact, Page, Picture, Section, render
+from psmt.report.tables import Cell, Column, Table, csv_lines, csv_parts, to_csv
 
 __all__ = [
-    "LEVEL",
+    "INCONCLUSIVE",
     "TIE",
-    "UNTOLD",
     "Cell",
     "Claim",
+    "Column",
+    "Evidence",
     "Fact",
-    "Outcome",
     "Page",
     "Picture",
     "Section",
     "Table",
+    "Verdict",
     "all_hold",
     "csv_lines",
     "csv_parts",
@@ -24,4 +36,5 @@ __all__ = [
     "render",
     "some",
     "to_csv",
+    "write_interval",
 ]

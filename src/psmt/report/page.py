@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
@@ -14,6 +14,7 @@ from PIL import Image
 from psmt.figures.dark import darkened, is_figure
 from psmt.figures.panels import WIDTH
 from psmt.report.claim import Claim
+from psmt.report.tables import Table
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,6 @@ class Picture:
         """The same for a dark page; empty for a photograph, which looks the same on any page."""
         dark = darkened(self.png)
         return "" if dark is None else _address(dark)
-
-
-class Cell(NamedTuple):
-    """Text of a table cell, and how it is to be read."""
-
-    text: str
-    mark: Literal["", "best", "loses", "missing"] = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns and rows; the first column names the row, the others are numbers."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    key: Sequence[int] = ()
-    """Columns that a narrow screen keeps, the most important first; without any, the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

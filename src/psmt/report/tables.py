@@ -1,14 +1,89 @@
-"""Results as CSV files: plain, with a header, and every digit of a number."""
+"""Tables of a report, made from records and columns, and CSV files."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 _AT_A_TIME = 1000
-"""Lines that are held of a file that is as long as the film."""
+"""Lines of a long CSV file that are held in memory."""
+
+
+class Cell(NamedTuple):
+    """Text of a table cell, and how it is marked."""
+
+    text: str
+    mark: Literal["", "best", "loses", "missing"] = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: which value of a record it shows, how the value is written, and what is marked.
+
+    Parameters
+    ----------
+    name : str
+        Heading.
+    value : str or callable
+        Name of an attribute of the records, or function of a record. A `Cell` is shown as it is.
+    write : callable
+        Text of a value.
+    best : callable, optional
+        `min` or `max`: values that are equal to that of the whole column are marked as the best.
+    loses : callable, optional
+        Function of a record: whether its value is marked as losing.
+    """
+
+    name: str
+    value: str | Callable[[Any], Any]
+    write: Callable[[Any], str] = str
+    best: Callable[[Iterable[Any]], Any] | None = None
+    loses: Callable[[Any], bool] | None = None
+
+    def cells(self, records: Sequence[Any]) -> list[Cell]:
+        """Cells of all records."""
+        read = attrgetter(self.value) if isinstance(self.value, str) else self.value
+        values = [read(record) for record in records]
+        known = [value for value in values if not isinstance(value, Cell) and value == value]
+        best = self.best(known) if self.best is not None and known else None
+        return [self._cell(record, value, best) for record, value in zip(records, values, strict=True)]
+
+    def _cell(self, record: Any, value: Any, best: Any) -> Cell:
+        if isinstance(value, Cell):
+            return value
+        if self.loses is not None and self.loses(record):
+            return Cell(self.write(value), "loses")
+        return Cell(self.write(value), "best" if self.best is not None and value == best else "")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows; the first column names the row, the others are numbers."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    key: Sequence[int] = ()
+    """Columns that a narrow screen keeps, the most important first; without any, the first ones."""
+
+    @classmethod
+    def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column], key: Sequence[int] = ()) -> Table:
+        """Table with a row per record.
+
+        >>> records = [Cell("PSMT"), Cell("copy last frame")]
+        >>> columns = [Column("method", "text"), Column("letters", lambda record: len(record.text), best=min)]
+        >>> table = Table.of("Length of names", records, columns)
+        >>> table.rows[0]
+        (Cell(text='PSMT', mark=''), Cell(text='4', mark='best'))
+        """
+        listed = list(records)
+        cells = [column.cells(listed) for column in columns]
+        return cls(caption, [column.name for column in columns], list(zip(*cells, strict=True)), key)
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
@@ -21,7 +96,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """Yield the same file in parts, for tables that memory should not hold."""
+    """Yield the same file in parts, for tables that are too long for memory."""
     yield csv_lines([columns])
     rows = iter(rows)
     while part := list(islice(rows, _AT_A_TIME)):
@@ -29,7 +104,7 @@ def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
-    """Lines of such a file."""
+    """Lines of a CSV file."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="surrogateescape")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.schema import Field, faded
+from psmt.persistence.schema import Field, faded
 from psmt.types import Array
 
 

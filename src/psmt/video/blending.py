@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.schema import MOMENT, Field, flag
+from psmt.persistence.schema import MOMENT, Field, flag
 from psmt.types import Levels
 from psmt.video.grid import CELL, Grid
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import Field, counter
+from psmt.persistence.schema import Field, counter
 from psmt.types import Levels
 from psmt.video.checks import FRAME_FIELD
 from psmt.video.fourier_planes import FourierPlanes, LocalSpectra

@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psmt.data import FrameSource
 from psmt.errors import NotEnoughFramesError
-from psmt.schema import Field
-from psmt.sources import FrameSource
+from psmt.persistence.schema import Field
 from psmt.types import Levels
-from psmt.validation import LARGEST_LEVEL, check_levels
+from psmt.utils.validation import LARGEST_LEVEL, check_levels
 
 FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LARGEST_LEVEL)
 """A saved frame: grey levels, as large as they may be given."""

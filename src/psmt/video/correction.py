@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import Field, counter, under
+from psmt.persistence.schema import Field, counter, under
 from psmt.types import Levels
 from psmt.video.candidates import BANDS, room
 from psmt.video.checks import FRAME_FIELD
+from psmt.video.expert_gating import LocalGain
 from psmt.video.foresight import mean_square
-from psmt.video.gating import LocalGain
 from psmt.video.grid import Grid
 from psmt.video.perceptron import Perceptron
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from psmt.card import card, frame_picture
-from psmt.forecaster import Forecaster
+from psmt.model.html_repr import card, frame_picture
+from psmt.model.online_estimator import Forecaster
 from psmt.types import Levels
 from psmt.video.checks import check_film
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from psmt.numerics.namespace import array_namespace
 from psmt.types import Levels
 from psmt.video.candidates import Candidates, Scene
-from psmt.video.gating import restrained
+from psmt.video.expert_gating import restrained
 from psmt.video.grid import Grid
 from psmt.video.prior import Prior
 

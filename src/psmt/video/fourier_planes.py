@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
-from psmt.schema import Field
+from psmt.persistence.schema import Field
 from psmt.types import Levels
 
 _OVERLAP = 3

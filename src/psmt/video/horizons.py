@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import LARGEST_SINGLE, MOMENT, Field, faded
+from psmt.persistence.schema import LARGEST_SINGLE, MOMENT, Field, faded
 from psmt.types import Array, Levels
 from psmt.video.advice import Advice
 from psmt.video.blending import PULL

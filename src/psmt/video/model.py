@@ -12,25 +12,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from psmt.data import FrameSource
 from psmt.engines import engine_for
 from psmt.errors import ModelFileError
-from psmt.forecaster import by_one_thread
+from psmt.model.online_estimator import by_one_thread
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import Field, Layout, check_layouts, check_state, counter, flag, under
-from psmt.sources import FrameSource
-from psmt.storage import Header, check_prediction, damage_named, read_container, write_container
+from psmt.persistence.model_file import Header, check_prediction, damage_named, read_container, write_container
+from psmt.persistence.schema import Field, Layout, check_layouts, check_state, counter, flag, under
 from psmt.surprise import CutDetector
-from psmt.threads import one_blas_thread
 from psmt.types import Array, Levels, Progress, silent
-from psmt.validation import Constraint, check_count, check_parameters, choice, mapping, truth
+from psmt.utils.threads import one_blas_thread
+from psmt.utils.validation import Constraint, check_count, check_parameters, choice, mapping, truth
 from psmt.video.advice import Advice
 from psmt.video.blending import LARGEST_WEIGHT, PlaceBlend
 from psmt.video.candidates import MEANS, PLANES, Candidates, Scene
 from psmt.video.checks import FRAME_FIELD, check_each, check_film, check_next_frame
 from psmt.video.correction import Correction
 from psmt.video.estimator import FrameForecaster
+from psmt.video.expert_gating import LocalGain, unexplained
 from psmt.video.foresight import Course, Foresight, Outlook, Rollout, mean_square
-from psmt.video.gating import LocalGain, unexplained
 from psmt.video.grid import Grid
 from psmt.video.horizons import SELDOM, Horizons
 from psmt.video.prior import Prior, check_prior, default_prior

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.namespace import array_namespace
-from psmt.schema import Field, counter
+from psmt.persistence.schema import Field, counter
 from psmt.types import Levels
 
 HIDDEN = (24, 24)

@@ -17,10 +17,10 @@ from typing import Self
 import numpy as np
 
 from psmt.engines.frame_kernels import common_weights
-from psmt.schema import MOMENT, Field, Layout, check_state
-from psmt.storage import Header, damage_named, read_container, write_container
+from psmt.persistence.model_file import Header, damage_named, read_container, write_container
+from psmt.persistence.schema import MOMENT, Field, Layout, check_state
 from psmt.types import Levels
-from psmt.validation import each, mapping
+from psmt.utils.validation import each, mapping
 from psmt.video.blending import PULL
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.checks import check_film

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.patches import PatchCutter
-from psmt.sources import Frame, FrameSource
-from psmt.sources.pixels import grey
-from psmt.validation import Constraint, allowing, check_parameters, count
+from psmt.data import Frame, FrameSource
+from psmt.data.patches import PatchCutter
+from psmt.data.pixels import grey
+from psmt.utils.validation import Constraint, allowing, check_parameters, count
 
 SMALLEST = 16
 """Side of the smallest frame that is predicted: one window."""

@@ -1,6 +1,6 @@
 import pytest
 
-from psmt.threads import one_thread
+from psmt.utils.threads import one_thread
 
 
 @pytest.fixture(autouse=True)

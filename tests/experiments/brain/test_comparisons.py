@@ -89,8 +89,8 @@ def test_state_patterns_leave_out_what_all_volumes_share():
 
 @pytest.mark.slow
 def test_halves_agree_where_people_do_and_not_where_nothing_is_shared():
+    from psmt.data import BoldSimulation
     from psmt.experiments.brain.group import cleaned
-    from psmt.sources import BoldSimulation
 
     scans = BoldSimulation(n_subjects=2, n_frames=250, n_regions=30, noise=0.5)
     series = np.concatenate([cleaned(scans.subject(k).values, 2.0, 0.0025) for k in range(2)])

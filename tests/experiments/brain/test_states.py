@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+from psmt.data import BoldSimulation
 from psmt.experiments.brain.group import cleaned, learn_layers
 from psmt.experiments.brain.halves import gains
 from psmt.experiments.brain.result import state_dynamics
 from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
 from psmt.experiments.brain.surrogates import surrogate
-from psmt.sources import BoldSimulation
 
 
 def attracted(n=400, memory=0.6, seed=0, n_people=3):

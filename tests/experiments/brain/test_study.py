@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
+from psmt.data.readers.scans import Parcels, find_scans
 from psmt.errors import FrameSourceError, NotEnoughFramesError
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.study import find_people, read_study
-from psmt.sources.scans import Parcels, find_scans
 
 RNG = np.random.default_rng(0)
 

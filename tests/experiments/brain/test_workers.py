@@ -2,12 +2,12 @@
 
 import pytest
 
+from psmt.data.readers.scans import Parcels
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.study import find_people, read_study
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.executors import open_executor
-from psmt.sources.scans import Parcels
+from psmt.pipeline.executors import open_executor
+from psmt.pipeline.run import Run
 
 SETTINGS = BrainSettings(n_atoms=4, n_components=2, n_states=2, window=24, horizon=2, swc_seconds=20.0)
 

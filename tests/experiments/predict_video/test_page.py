@@ -43,7 +43,7 @@ def test_a_draw_is_no_win():
 def test_where_nothing_moves_there_is_no_contest():
     still = make_video(copy_mse=0.0)
     assert verdict(still).startswith("Nothing moves in the 30 predicted frames")
-    assert claims(still)["frames_beat_copying"].outcome == "cannot be told"
+    assert claims(still)["frames_beat_copying"].verdict == "inconclusive"
     assert render(frames_page(still, FACTS, PICTURES))
 
 
@@ -63,19 +63,19 @@ def test_losses_are_runs_of_frames_with_the_most_costly_first():
 
 
 @pytest.mark.parametrize(
-    ("own", "outcome"), [(0.5, "holds"), (0.7, "cannot be told"), (0.703, "cannot be told"), (0.9, "does not hold")]
+    ("own", "outcome"), [(0.5, "holds"), (0.7, "inconclusive"), (0.703, "inconclusive"), (0.9, "does not hold")]
 )
 def test_peers_are_beaten_only_if_all_of_them_are(own, outcome):
     claim = claims(make_video({"psmt": own, "fourier": 0.7}))["frames_beat_peers"]
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
     assert len(claim.support) + len(claim.against) + len(claim.notes) == 2
 
 
-@pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.995, "cannot be told"), (1.2, "does not hold")])
+@pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.995, "inconclusive"), (1.2, "does not hold")])
 def test_a_tie_with_copying_cannot_be_told(own, outcome):
     claim = claims(make_video({"psmt": own}))["frames_beat_copying"]
-    assert claim.outcome == outcome
-    lines = {"holds": claim.support, "does not hold": claim.against, "cannot be told": claim.notes}[outcome]
+    assert claim.verdict == outcome
+    lines = {"holds": claim.support, "does not hold": claim.against, "inconclusive": claim.notes}[outcome]
     assert "times the error of copying" in lines[0]
 
 
@@ -84,16 +84,16 @@ def test_a_mean_that_a_few_frames_decide_cannot_be_told():
     ratios[3] = 0.0  # one lucky frame in thirty makes the mean no win
     ratios[4] = 0.0
     ratios[5] = 0.0
-    assert claims(make_video({"psmt": ratios}))["frames_beat_copying"].outcome == "cannot be told"
+    assert claims(make_video({"psmt": ratios}))["frames_beat_copying"].verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
     ("steps", "outcome"),
-    [((0.5, 0.7, 0.9), "holds"), ((0.5, 0.7, 1.2), "does not hold"), ((0.5, 0.999), "cannot be told")],
+    [((0.5, 0.7, 0.9), "holds"), ((0.5, 0.7, 1.2), "does not hold"), ((0.5, 0.999), "inconclusive")],
 )
 def test_rollouts_must_win_at_every_step(steps, outcome):
     claim = claims(make_video(rollout_ratios=steps))["frames_left_alone"]
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
 
 
 def test_the_headline_names_every_horizon_at_which_something_else_won():

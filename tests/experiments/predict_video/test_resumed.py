@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from psmt import open_frames
+from psmt.data.readers.streams import open_stream
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import run as module
 from psmt.experiments.predict_video.checkpoint import clear_checkpoints
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
-from psmt.experiments.running.context import Run
-from psmt.sources.streams import open_stream
+from psmt.pipeline.run import Run
 from psmt.video import CopyLastFrame, FrameBaseline, FramePSMT, FrameReader, LinearPixels
 
 FILM = "builtin:glide?frames=80&size=40&noise=0.1"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from psmt.data import open_source
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction.claims import comparisons
 from psmt.experiments.prediction.command import PredictOptions
@@ -14,7 +15,6 @@ from psmt.experiments.prediction.effects_figure import effects_figure
 from psmt.experiments.prediction.figure import prediction_figure, shown_steps
 from psmt.figures import png
 from psmt.figures.methods import METHOD_STYLES
-from psmt.sources import open_source
 
 
 def panels(figure):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from psmt.experiments.nulls import draw_noise, shuffle_frames
+from psmt.evaluation.null_models import draw_noise, shuffle_frames
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.claims import comparisons, prediction_claims
 from psmt.experiments.prediction.run import predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.prediction.starts import choose_null_starts, choose_starts
-from psmt.experiments.running.context import Run
+from psmt.pipeline.run import Run
 
 N_FRAMES, N_PIXELS = 420, 16
-UNTOLD = "cannot be told"
+INCONCLUSIVE = "inconclusive"
 
 
 def ring(speed=0.25, noise=0.003):
@@ -51,7 +51,7 @@ def verdicts(tmp_path_factory):
         make, special = FILMS[name]
         settings = PredictionSettings(**SIZES | special, starts=(100,), n_starts=7, n_null=3)
         result = predict(make(np.random.default_rng(1)), settings, Run(folder=tmp_path_factory.mktemp(name)))
-        return result, {claim.key: claim.outcome for claim in prediction_claims(result)}
+        return result, {claim.key: claim.verdict for claim in prediction_claims(result)}
 
     return {name: judge(name) for name in FILMS}
 
@@ -61,7 +61,7 @@ def test_on_noise_nothing_holds_and_the_mean_is_best(verdicts):
     assert set(outcomes.values()) == {"does not hold"}
     dynamic = {part.others: part for part in comparisons(result)["dynamic"]}
     assert dynamic["mean_code",].effect.low > 1.0
-    assert dynamic["baseline2",].outcome != "holds"
+    assert dynamic["baseline2",].verdict != "holds"
 
 
 def test_without_its_order_in_time_a_film_that_held_holds_no_more(verdicts):
@@ -71,13 +71,13 @@ def test_without_its_order_in_time_a_film_that_held_holds_no_more(verdicts):
 
 def test_where_nothing_moves_there_is_nothing_to_win(verdicts):
     _, outcomes = verdicts["static"]
-    assert outcomes["dynamic_beats_static"] == UNTOLD
+    assert outcomes["dynamic_beats_static"] == INCONCLUSIVE
     assert "holds" not in outcomes.values()
 
 
 def test_where_each_window_shows_the_same_the_static_embedding_is_as_good(verdicts):
     result, outcomes = verdicts["periodic"]
-    assert outcomes["dynamic_beats_static"] == UNTOLD
+    assert outcomes["dynamic_beats_static"] == INCONCLUSIVE
     beside = {part.others: part for part in comparisons(result)["dynamic"]}["baseline2",]
     assert abs(beside.effect.mean) < 0.01
     assert outcomes["beats_copying"] == "holds"  # it does move, and on lines that are straight enough

@@ -13,7 +13,7 @@ from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_moti
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
 from psmt.experiments.reconstruction.section import reconstruction_section
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
-from psmt.experiments.running.context import Run
+from psmt.pipeline.run import Run
 
 
 def reconstruct(X, coder, *, n_components, lam):

@@ -8,12 +8,12 @@ import pytest
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.running.context import Run
 from psmt.experiments.sweep.claims import more_frames
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.stored import StoredSeries
+from psmt.pipeline.run import Run
+from psmt.utils.disk_series import StoredSeries
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.1, lam=(0.1,), null_windows=3)
 
@@ -87,14 +87,14 @@ def made_up(film_ratio, null_ratio, spread=0.05):
     [
         (0.7, 1.0, 0.05, "holds"),
         (0.7, 0.9, 0.05, "holds"),
-        (0.7, 0.7, 0.01, "cannot be told"),
+        (0.7, 0.7, 0.01, "inconclusive"),
         (0.7, 0.5, 0.05, "does not hold"),
-        (0.7, 0.72, 0.5, "cannot be told"),
+        (0.7, 0.72, 0.5, "inconclusive"),
         (1.1, 1.3, 0.05, "does not hold"),
     ],
 )
 def test_a_gain_holds_beyond_its_null_alone(film_ratio, null_ratio, spread, outcome):
     claim = more_frames(made_up(film_ratio, null_ratio, spread))
-    assert claim.outcome == outcome
+    assert claim.verdict == outcome
     if film_ratio < 1:
         assert "on its frames shuffled" in " ".join([*claim.support, *claim.against, *claim.notes])

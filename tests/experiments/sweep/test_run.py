@@ -19,15 +19,15 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.experiments.output import write_files
+from psmt.experiments.output_files import write_files
 from psmt.experiments.reproduce.command import ReproduceOptions
-from psmt.experiments.running.context import Run
 from psmt.experiments.sweep.claims import more_atoms
 from psmt.experiments.sweep.command import SweepOptions
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.pipeline.run import Run
 from psmt.recovery import Recovery
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
@@ -206,12 +206,12 @@ def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
     settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
     result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
     claim = more_atoms(replace(result, null_errors={}))
-    assert claim.outcome == "holds"
+    assert claim.verdict == "holds"
     assert claim.text.endswith("(holds at λ = 0.001 and 0.01)")
     assert all(high < 0.7 for own in claim.figures.values() for _, _, high in [own["H = 3 M"]["ratio"]])
     # They would show the same frames in any order: beyond its null it is no gain.
     beyond = more_atoms(result)
-    assert beyond.outcome == "does not hold"
+    assert beyond.verdict == "does not hold"
     assert {own["on_film"] for own in beyond.figures.values()} == {"holds"}
     assert any("says nothing of dynamics" in note for note in beyond.notes)
 
@@ -307,11 +307,11 @@ def test_experiments_share_a_dictionary(patches, unbroken):
 SCRIPT = f"""
 import os, signal, sys
 from pathlib import Path
-import psmt.files
+import psmt.utils.files
 from psmt import read_patches
-from psmt.experiments.running.executors import open_executor
-from psmt.experiments.output import write_files
-from psmt.experiments.running.context import Run
+from psmt.pipeline.executors import open_executor
+from psmt.experiments.output_files import write_files
+from psmt.pipeline.run import Run
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -322,7 +322,7 @@ def main(folder, workers, last):
         if last in target.name:  # the file is written, but does not have its name yet
             os.kill(os.getpid(), signal.SIGKILL)
         replace(source, target)
-    psmt.files.os.replace = mortal
+    psmt.utils.files.os.replace = mortal
     patches = read_patches({FILM!r}, frame_size=48, patch_size=4).values
     settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
     with open_executor(workers) as executor:

@@ -6,14 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from psmt.experiments.running.context import Run
+from psmt.data.patches import read_patches
 from psmt.experiments.topology.figure import topology_figure
 from psmt.experiments.topology.map_figure import atom_map_figure
 from psmt.experiments.topology.run import Links, assemble, topology
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.figures import png
 from psmt.figures.graphs import stable_positions
-from psmt.patches import read_patches
+from psmt.pipeline.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from psmt.data.patches import read_patches
 from psmt.embedding import solve_closed_form
+from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
+from psmt.evaluation.null_test import Measured
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
-from psmt.experiments.measured import Measured
-from psmt.experiments.running.context import Run
 from psmt.experiments.topology import persistence
 from psmt.experiments.topology.atom_map import grid_by_similarity
 from psmt.experiments.topology.evidence import measure_lasting
@@ -20,8 +21,7 @@ from psmt.experiments.topology.result import choose_atoms
 from psmt.experiments.topology.run import topology
 from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
 from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
-from psmt.moments import WindowMoments
-from psmt.patches import read_patches
+from psmt.pipeline.run import Run
 
 
 def smooth_signals(n_frames, n_signals, seed):

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import pack_codes
-from psmt.experiments.running.context import Run
 from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting, shared_links
@@ -17,8 +16,9 @@ from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.experiments.window_graphs import embed, link_sets
 from psmt.numerics.rank import RANK_TOL
+from psmt.pipeline.run import Run
 
-UNTOLD = "cannot be told"
+INCONCLUSIVE = "inconclusive"
 N_FRAMES, N_ATOMS, N_GROUPS = 1800, 24, 6
 EARLY, LATE = np.repeat(np.arange(N_GROUPS), 4), np.tile(np.arange(N_GROUPS), 4)
 """Two groupings of the atoms by four that have no pair in common."""
@@ -46,7 +46,7 @@ def pictures(groups, rng):
 
 def verdicts(codes, dictionary, folder, settings=SETTINGS):
     result = topology_of_codes(dictionary, pack_codes(codes), settings, Run(folder=folder))
-    return [claim.outcome for claim in topology_claims(result)], result
+    return [claim.verdict for claim in topology_claims(result)], result
 
 
 @pytest.fixture
@@ -112,13 +112,13 @@ def test_atoms_that_are_always_active_together_are_no_news(rng, tmp_path):
 
 def test_a_static_film_says_nothing(tmp_path):
     outcomes, _ = verdicts(np.ones((N_FRAMES, N_ATOMS)), np.eye(N_ATOMS, 25), tmp_path)
-    assert outcomes == [UNTOLD] * 3
+    assert outcomes == [INCONCLUSIVE] * 3
 
 
 def test_a_film_that_never_forgets_cannot_be_dealt_out(rng, tmp_path):
     codes = moving(slow(N_FRAMES, N_GROUPS, rng, width=801), EARLY, rng=rng, noise=0.2)
     outcomes, result = verdicts(codes, pictures(EARLY, rng), tmp_path)
-    assert outcomes[0] == UNTOLD
+    assert outcomes[0] == INCONCLUSIVE
     assert result.change is None
     assert "a longer film" in topology_claims(result)[0].notes[0]
 
@@ -132,7 +132,7 @@ def test_nothing_holds_on_films_without_motion(kind, glide, tmp_path):
         "static": lambda: np.repeat(glide[:1], len(glide), axis=0),
     }[kind]()
     settings = TopologySettings(n_atoms=16, window=100, overlap=0.5, alpha=0.3, n_permutations=99)
-    outcomes = [claim.outcome for claim in topology_claims(topology(film, settings, Run(folder=tmp_path)))]
+    outcomes = [claim.verdict for claim in topology_claims(topology(film, settings, Run(folder=tmp_path)))]
     assert "holds" not in outcomes
 
 

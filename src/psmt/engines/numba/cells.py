@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.frame_kernels import common_weights
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
+from psmt.utils.jit import njit
 
 _ROWS = 3
 """Rows of cells that one thread takes at a time."""

@@ -6,9 +6,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Ints, Levels
+from psmt.utils.jit import njit
 
 _ROWS = 100
 """Rows of a map that one thread takes at a time."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.numba.lasso import subtract_rows
 from psmt.types import Array, Ints, Mask
+from psmt.utils.jit import njit
 
 _BLOCK = 128
 """Atoms whose dependence on all others is worked out in one product."""

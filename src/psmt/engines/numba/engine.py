@@ -15,8 +15,8 @@ from psmt.engines.numba.frame_kernels import NumbaFrameKernels
 from psmt.engines.numba.shift_invert import LazyShiftInvert
 from psmt.engines.window import CodeWindow
 from psmt.numerics.cutting_planes import bounded
-from psmt.threads import one_blas_thread
 from psmt.types import Array, Mask
+from psmt.utils.threads import one_blas_thread
 
 _FEW = 8
 """Problems up to this number are solved one by one; beyond, one Gram matrix serves those that do not meet the bound."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from numba import get_num_threads
 
-from psmt.threads import one_blas_thread
+from psmt.utils.threads import one_blas_thread
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.types import Levels
+from psmt.utils.jit import njit
 
 _LEVELS = 4
 """Halvings of the frame, at the most: motion of up to 16 pixels per frame is one or two pixels in the smallest."""

@@ -16,7 +16,7 @@ from psmt.types import AnyArray, Levels
 class NumbaFrameKernels:
     """NumPy, pocketfft and compiled kernels, shared out to as many threads as numba may have.
 
-    BLAS should be held to one thread meanwhile (`psmt.threads.one_blas_thread`).
+    BLAS should be held to one thread meanwhile (`psmt.utils.threads.one_blas_thread`).
     """
 
     together = staticmethod(together)

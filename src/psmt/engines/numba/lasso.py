@@ -19,11 +19,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.contract import LassoResult
 from psmt.engines.numba.fan_out import in_threads
-from psmt.threads import one_blas_thread
 from psmt.types import Array, Ints, Mask
+from psmt.utils.jit import njit
+from psmt.utils.threads import one_blas_thread
 
 _CHUNK = 64
 """Targets that a thread solves one after the other. Fixed, so that results do not depend on the thread count."""

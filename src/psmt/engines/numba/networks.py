@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.frame_kernels import Layers
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
+from psmt.utils.jit import njit
 
 _PIXELS = 8192
 """Pixels that a thread runs a network on at a time: what is between its layers stays in the cache."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from psmt.compiled import njit
 from psmt.types import Array, Ints
+from psmt.utils.jit import njit
 
 _DENSE = 1 << 12
 """Codes that are dense at one time."""

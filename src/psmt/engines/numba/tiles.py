@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import scipy.fft
 
-from psmt.compiled import njit
 from psmt.engines.frame_kernels import Complex, Tiles
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
+from psmt.utils.jit import njit
 
 _STRETCHES = 4
 """Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""

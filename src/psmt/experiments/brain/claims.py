@@ -12,7 +12,7 @@ from psmt.experiments.brain.halves import MEASURES, METHODS
 from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.surrogates import SURROGATES
-from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report import INCONCLUSIVE, TIE, Claim, Verdict, all_hold, judged, some
 from psmt.report.numbers import plus, ratio, signed
 
 COMPARED = MEASURES[:2]
@@ -31,7 +31,7 @@ _RIVALS = {"ridge": "ridge", "dmd": "dynamic modes", "copy": "copying", "mean": 
 class Line(NamedTuple):
     """One comparison behind a claim."""
 
-    outcome: Outcome
+    verdict: Verdict
     said: str
     gain: float
     """What speaks for the claim: the comparison with the least decides on it."""
@@ -174,25 +174,25 @@ def states_true(result: BrainResult) -> Claim:
 
 
 def _claim(key: str, text: str, rule: str, lines: list[Line], figures: dict[str, object], note: str) -> Claim:
-    def said(outcome: Outcome) -> tuple[str, ...]:
-        return tuple(line.said for line in lines if line.outcome == outcome)
+    def said(outcome: Verdict) -> tuple[str, ...]:
+        return tuple(line.said for line in lines if line.verdict == outcome)
 
     least = min((line for line in lines if np.isfinite(line.gain)), key=lambda line: line.gain, default=None)
     return Claim(
         key=key,
         text=text,
         rule=rule,
-        outcome=all_hold([line.outcome for line in lines]),
+        verdict=all_hold([line.verdict for line in lines]),
         paper=False,
         size=least.size if least else "",
         support=said("holds"),
         against=said("does not hold"),
-        notes=some(*said(UNTOLD), note),
+        notes=some(*said(INCONCLUSIVE), note),
         figures=figures,
     )
 
 
-def _exceeds(difference: Interval) -> Outcome:
+def _exceeds(difference: Interval) -> Verdict:
     """Whether a difference that should be positive is."""
     return judged(Interval(-difference.mean, -difference.high, -difference.low), margin=0.0)
 

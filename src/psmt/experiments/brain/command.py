@@ -12,9 +12,9 @@ from psmt.experiments.options import AUTO, Out, ParallelOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from psmt.data.readers.scans import Parcels
     from psmt.experiments.brain.settings import BrainSettings
     from psmt.experiments.brain.study import People, Study
-    from psmt.sources.scans import Parcels
     from psmt.types import Progress
 
 
@@ -81,7 +81,7 @@ class BrainOptions(ParallelOptions):
 
     def parcels(self) -> "Parcels":
         """How scans become series."""
-        from psmt.sources.scans import Parcels
+        from psmt.data.readers.scans import Parcels
 
         return Parcels(
             atlas=self.atlas,

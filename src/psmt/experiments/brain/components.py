@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psmt.atom_graph import THRESHOLD
+from psmt.embedding.atom_graph import THRESHOLD
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.window_graphs import MIN_USES, embed, often_used, similarity_graph

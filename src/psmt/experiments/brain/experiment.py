@@ -15,7 +15,7 @@ from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.trust_figure import trust_figure
 from psmt.experiments.contract import Experiment
-from psmt.experiments.record import to_json
+from psmt.experiments.provenance import to_json
 from psmt.figures import png
 from psmt.report import csv_parts, render
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import numpy as np
 from sklearn.cluster import KMeans
 
-from psmt.baselines import SeriesBaseline
+from psmt.model.baselines import SeriesBaseline
 from psmt.types import Array, Ints, Levels
 
 WINDOWS_PER_LENGTH = 4

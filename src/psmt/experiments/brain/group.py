@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from psmt.coding import SparseCoder
 from psmt.embedding import solve_closed_form
 from psmt.embedding.closed_form import noise_curvature
+from psmt.embedding.moments import CONSTANT
 from psmt.experiments.coding_tasks import pack_codes, unpack_codes
-from psmt.moments import CONSTANT
 from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Result
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.baselines import CopyLast
 from psmt.experiments.brain.field import DynamicModes
 from psmt.experiments.brain.group import LEARNED_FROM
 from psmt.experiments.brain.ridge import DirectRidge
 from psmt.model import PSMT
+from psmt.model.baselines import CopyLast
 from psmt.series import Scaling
 from psmt.types import Array, Predictor, Result
 

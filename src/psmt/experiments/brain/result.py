@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psmt.evaluation import Interval, mean_interval
+from psmt.evaluation.missing_numbers import plain
+from psmt.evaluation.null_test import Measured
 from psmt.experiments.brain.components import Step, lasting
 from psmt.experiments.brain.halves import MEASURES, NULL_SPLITS
 from psmt.experiments.brain.prediction import METHODS as PREDICTORS
 from psmt.experiments.brain.settings import PATHS, BrainSettings
 from psmt.experiments.brain.states import StateModel
 from psmt.experiments.brain.study import Study
-from psmt.experiments.measured import Measured
-from psmt.experiments.scalars import plain
 from psmt.types import Array, Ints
 
 HELD_AGAINST = (*MEASURES[:2], "networks", "foretold")

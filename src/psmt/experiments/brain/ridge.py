@@ -9,9 +9,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from psmt.baselines import SeriesBaseline
+from psmt.model.baselines import SeriesBaseline
 from psmt.types import Array
-from psmt.validation import Constraint, check_count, count
+from psmt.utils.validation import Constraint, check_count, count
 
 ORDERS = (1, 2, 3, 4)
 """Candidates for the number of rows that are looked at."""

@@ -20,10 +20,10 @@ from psmt.experiments.brain.states import StateModel, choose_n_states, fewest_as
 from psmt.experiments.brain.study import Study
 from psmt.experiments.brain.surrogates import SURROGATES
 from psmt.experiments.coding_tasks import dictionary_task
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task
-from psmt.threads import one_blas_thread
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task
 from psmt.types import Array, Ints, Result
+from psmt.utils.threads import one_blas_thread
 
 CHOSEN_ON = 24
 """People that the number of states is chosen on, at the most."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from psmt.errors import NotEnoughFramesError
-from psmt.validation import Constraint, allowing, check_parameters, count, real
+from psmt.utils.validation import Constraint, allowing, check_parameters, count, real
 
 STATE_CANDIDATES = (2, 3, 4, 5, 6, 7, 8)
 """Numbers of states that 'auto' chooses from: beyond, they are seldom found again in other people."""

@@ -21,8 +21,8 @@ from scipy.linalg import solve_triangular
 from scipy.signal import lfilter
 from sklearn.cluster import KMeans
 
-from psmt.compiled import njit
 from psmt.types import Array, Ints
+from psmt.utils.jit import njit
 
 MAX_STEPS = 60
 """Of expectation-maximisation, from each start."""

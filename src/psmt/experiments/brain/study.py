@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from psmt.archives import Archive, ArchiveError
+from psmt.data import open_series
+from psmt.data.readers.scans import Parcels, Scan, find_scans, is_scan, read_scan
+from psmt.data.synthetic.brain import is_bold, parse_bold
 from psmt.errors import FrameSourceError
-from psmt.sources import open_series
-from psmt.sources.bold import is_bold, parse_bold
-from psmt.sources.scans import Parcels, Scan, find_scans, is_scan, read_scan
+from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.types import Array, Ints, Progress, silent
 
 DEFAULT_STRATEGY = "simple"

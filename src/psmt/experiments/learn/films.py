@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from psmt.sources import GlideFilm
+from psmt.data import GlideFilm
 from psmt.types import Levels
 
 _SIZE = 100

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from psmt.data import open_frames
 from psmt.experiments.learn.films import built_in_films
-from psmt.sources import open_frames
 from psmt.types import Levels
 from psmt.video import FrameReader, Prior, learn_prior
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from psmt.experiments.options.parameters import AUTO
 
 if TYPE_CHECKING:
-    from psmt.departures import Departures
+    from psmt.model.paper_options import Departures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class EmbeddingFlags:
 
     def settings(self) -> "Departures":
         """As the library takes them."""
-        from psmt.departures import Departures
+        from psmt.model.paper_options import Departures
 
         flags = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "literal"}
         given: dict[str, Any] = {

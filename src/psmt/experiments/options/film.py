@@ -14,9 +14,9 @@ from psmt.experiments.options.parameters import Out
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from psmt.experiments.record import FilmRecord
-    from psmt.experiments.still import Still
-    from psmt.sources import FrameSource, SeriesSource
+    from psmt.data import FrameSource, SeriesSource
+    from psmt.experiments.provenance import FilmRecord
+    from psmt.experiments.still_image import Still
     from psmt.types import Progress
 
 
@@ -95,7 +95,7 @@ class FilmOptions(ABC):
 
     def record(self, source: Any, _material: Any, /) -> "FilmRecord":
         """What reports tell of the source."""
-        from psmt.experiments.record import FilmRecord
+        from psmt.experiments.provenance import FilmRecord
 
         return FilmRecord(
             name=source.name,
@@ -129,7 +129,7 @@ class FilmOptions(ABC):
 
     def check(self) -> None:
         """Raise for values that no film can make right, before any work is done."""
-        from psmt.validation import check_count, check_real
+        from psmt.utils.validation import check_count, check_real
 
         if self.engine != "cpu":
             from psmt.engines import engine_for

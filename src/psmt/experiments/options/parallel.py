@@ -41,7 +41,7 @@ class ParallelOptions(FilmOptions):
     def check(self) -> None:
         """As for all commands; layer 1 and its seed; and not both processes and a cluster."""
         super().check()
-        from psmt.validation import check_count, check_real
+        from psmt.utils.validation import check_count, check_real
 
         check_count("seed", self.seed, minimum=0)
         if unless_auto(self.alpha, None) is not None:
@@ -57,7 +57,7 @@ class ParallelOptions(FilmOptions):
 
     def executor(self, settings: Any, /) -> "AbstractContextManager[Executor | None]":
         """Processes of this machine, or those of a cluster."""
-        from psmt.experiments.running.executors import cpu_count, open_executor
+        from psmt.pipeline.executors import cpu_count, open_executor
 
         workers = self.workers
         if workers is None and self.cluster is None:

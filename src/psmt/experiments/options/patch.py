@@ -11,11 +11,11 @@ from psmt.experiments.options.parallel import ParallelOptions
 from psmt.experiments.options.parameters import AUTO, unless_auto
 
 if TYPE_CHECKING:
-    from psmt.experiments.record import FilmRecord
-    from psmt.experiments.still import Still
-    from psmt.patches import PatchCutter
-    from psmt.regime import Regime
-    from psmt.sources import Film, SeriesSource
+    from psmt.data import Film, SeriesSource
+    from psmt.data.patches import PatchCutter
+    from psmt.data.speed_and_noise import Regime
+    from psmt.experiments.provenance import FilmRecord
+    from psmt.experiments.still_image import Still
     from psmt.types import Array, Progress
 
 QUICK_FRAMES = 2000
@@ -84,7 +84,7 @@ class PatchOptions(ParallelOptions):
 
     def suited(self, source: Any, /) -> Self:
         """With the price of activity that fits the size of a series' frames."""
-        from psmt.sources import SeriesSource
+        from psmt.data import SeriesSource
 
         if not isinstance(source, SeriesSource):
             return self
@@ -93,7 +93,7 @@ class PatchOptions(ParallelOptions):
 
     def record(self, source: "Film | SeriesSource", values: "Array", /) -> "FilmRecord":
         """With the place of the patch, or the names of the features; and with speed and noise for a prediction."""
-        from psmt.sources import SeriesSource
+        from psmt.data import SeriesSource
 
         record = replace(super().record(source, values), n_frames=len(values))
         if isinstance(source, SeriesSource):
@@ -108,13 +108,13 @@ class PatchOptions(ParallelOptions):
 
     def cutter(self) -> "PatchCutter":
         """What cuts the patch out of each frame; raises for one that does not lie in the frame."""
-        from psmt.patches import PatchCutter
+        from psmt.data.patches import PatchCutter
 
         return PatchCutter(frame_size=self.size, patch_size=self.patch, position=self.position)
 
     def open(self, spec: str) -> "Film | SeriesSource":
         """A film or a series: what is read once more after an interruption."""
-        from psmt.sources import open_repeatable
+        from psmt.data import open_repeatable
 
         return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
 
@@ -125,9 +125,9 @@ class PatchOptions(ParallelOptions):
         by its past, so that nothing of the future is known. Patches of a long film lie in a file in the folder of
         results until the end.
         """
-        from psmt.files import temporary_name
-        from psmt.patches import read_values
+        from psmt.data.patches import read_values
         from psmt.series import Scaling
+        from psmt.utils.files import temporary_name
 
         values = read_values(
             source,
@@ -142,21 +142,21 @@ class PatchOptions(ParallelOptions):
 
     def picture_shape(self, source: "Film | SeriesSource", /) -> tuple[int, int] | None:
         """That of the patch; a series has none."""
-        from psmt.sources import SeriesSource
+        from psmt.data import SeriesSource
 
         return None if isinstance(source, SeriesSource) else (self.patch, self.patch)
 
     def regime(self, source: "Film | SeriesSource", values: "Array") -> "Regime | None":
         """Speed and noise of what was read; None for a series, and where they cannot be measured."""
-        from psmt.regime import measure_regime
-        from psmt.sources import SeriesSource
+        from psmt.data import SeriesSource
+        from psmt.data.speed_and_noise import measure_regime
 
         return None if isinstance(source, SeriesSource) else measure_regime(values)
 
     def still(self, source: "Film | SeriesSource") -> "Still | None":
         """A frame of the film with the patch's place; a series has none."""
-        from psmt.experiments.still import read_still
-        from psmt.sources import SeriesSource
+        from psmt.data import SeriesSource
+        from psmt.experiments.still_image import read_still
 
         return None if isinstance(source, SeriesSource) else read_still(source, self.cutter())
 

@@ -16,12 +16,12 @@ from typing import Self
 
 import numpy as np
 
+from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.settings import FrameMethod
-from psmt.experiments.running.store import load_result, save_result
-from psmt.files import clear_stale
-from psmt.sources.film_writer import Picture, writing_film
-from psmt.storage import part
+from psmt.persistence.model_file import part
+from psmt.pipeline.cache import load_result, save_result
+from psmt.utils.files import clear_stale
 
 _PREFIX = "predict-video-"
 

@@ -10,12 +10,12 @@ from psmt.evaluation import Interval
 from psmt.experiments.predict_video.course import Loss, summary_of
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
-from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report import INCONCLUSIVE, TIE, Claim, Verdict, all_hold, judged, some
 from psmt.report.numbers import percent, ratio
 from psmt.video.events import Kind
 
 MARGIN = 0.01
-"""Errors within this share of each other are a tie, which cannot be told."""
+"""Errors within this share of each other are a tie, which inconclusive."""
 
 
 def verdict(result: VideoResult) -> str:
@@ -60,7 +60,7 @@ def frame_claims(result: VideoResult) -> list[Claim]:
         text="PSMT beats copying the last frame",
         paper=False,
         rule=f"its mean squared error over all predicted frames is below that of copying, {_SURE}",
-        outcome=outcome,
+        verdict=outcome,
         size=f"{ratio(own.ratio)} × the error of copying" if np.isfinite(own.ratio) else "",
         support=some(
             line if outcome == "holds" else "",
@@ -70,7 +70,7 @@ def frame_claims(result: VideoResult) -> list[Claim]:
             line if outcome == "does not hold" else "",
             *(_named(loss) for loss in result.course.losses.worst),
         ),
-        notes=some(line if outcome == UNTOLD else "", _places(result)),
+        notes=some(line if outcome == INCONCLUSIVE else "", _places(result)),
         figures={"ratio": own.ratio, "wins": own.wins, "excess": excess._asdict()},
     )
     return [beats, _beats_baselines(result), *([_rollouts(result)] if result.course.rollouts else [])]
@@ -119,11 +119,11 @@ def _steps(steps: Sequence[int]) -> str:
     return f"{text} frame{'' if text == '1' else 's'}"
 
 
-_SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it (a tie within that cannot be told)"
+_SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it (a tie within that inconclusive)"
 
 
 def _beats_baselines(result: VideoResult) -> Claim:
-    lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
+    lines: dict[Verdict, list[str]] = {"holds": [], "does not hold": [], INCONCLUSIVE: []}
     own, size = result.course.summary("psmt"), ""
     for other in result.course.summaries:
         if other.method not in ("psmt", "copy"):
@@ -137,16 +137,16 @@ def _beats_baselines(result: VideoResult) -> Claim:
         text="PSMT beats the other methods",
         paper=False,
         rule=f"its mean squared error is below that of every other method that was run, copying aside, {_SURE}",
-        outcome=all_hold([outcome for outcome, found in lines.items() for _ in found]),
+        verdict=all_hold([outcome for outcome, found in lines.items() for _ in found]),
         size=size,
         support=tuple(lines["holds"]),
         against=tuple(lines["does not hold"]),
-        notes=tuple(lines[UNTOLD]),
+        notes=tuple(lines[INCONCLUSIVE]),
     )
 
 
 def _rollouts(result: VideoResult) -> Claim:
-    lines: dict[Outcome, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
+    lines: dict[Verdict, list[str]] = {"holds": [], "does not hold": [], INCONCLUSIVE: []}
     value = np.nan
     for step, summaries in result.course.rollouts.items():
         value = summary_of(summaries, "psmt").ratio
@@ -157,12 +157,12 @@ def _rollouts(result: VideoResult) -> Claim:
         text=f"Left alone for {result.settings.rollout} frames, PSMT stays better than copying",
         paper=False,
         rule=f"the mean squared error of its rollouts is below that of copying at every step, by {percent(MARGIN)} or "
-        "more (a tie cannot be told)",
-        outcome=all_hold([outcome for outcome, found in lines.items() for _ in found]),
+        "more (a tie inconclusive)",
+        verdict=all_hold([outcome for outcome, found in lines.items() for _ in found]),
         size=f"{ratio(value)} × the error of copying after the last" if np.isfinite(value) else "",
         support=some(", ".join(lines["holds"])),
         against=some(", ".join(lines["does not hold"])),
-        notes=some(", ".join(lines[UNTOLD])),
+        notes=some(", ".join(lines[INCONCLUSIVE])),
     )
 
 

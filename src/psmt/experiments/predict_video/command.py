@@ -12,8 +12,8 @@ from psmt.experiments.contract import Command
 from psmt.experiments.options import AUTO, FilmOptions, Out
 
 if TYPE_CHECKING:
+    from psmt.data import FrameSource
     from psmt.experiments.predict_video.settings import VideoSettings
-    from psmt.sources import FrameSource
     from psmt.types import Progress
     from psmt.video import FrameReader
 
@@ -106,7 +106,7 @@ class VideoOptions(FilmOptions):
 
     def open(self, spec: str) -> "FrameSource":
         """Frames that are read once: a film, or a stream."""
-        from psmt.sources import open_frames
+        from psmt.data import open_frames
 
         return open_frames(spec, stop=self.n_frames)
 

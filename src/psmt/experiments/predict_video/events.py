@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psmt.evaluation import Step
 from psmt.experiments.predict_video.lines import Lines, from_columns, to_columns
-from psmt.storage import part
+from psmt.persistence.model_file import part
 from psmt.types import Result
 from psmt.video.events import EventDetector, Kind
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from psmt.data import Film, FrameSource
+from psmt.data.readers.film_writer import Picture, joining_films
 from psmt.evaluation import FrameRow, Step
 from psmt.experiments.contract import Experiment
 from psmt.experiments.predict_video.checkpoint import clear_checkpoints
@@ -19,11 +21,9 @@ from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, fr
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import Sink, predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
-from psmt.experiments.running.context import Run
 from psmt.figures import png
+from psmt.pipeline.run import Run
 from psmt.report import Page
-from psmt.sources import Film, FrameSource
-from psmt.sources.film_writer import Picture, joining_films
 from psmt.types import Levels
 from psmt.video import ColourFrame, FrameReader
 

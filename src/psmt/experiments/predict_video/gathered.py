@@ -12,7 +12,7 @@ from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
 from psmt.experiments.predict_video.events import EventWatch
 from psmt.experiments.predict_video.lines import Lines, from_columns, to_columns
 from psmt.experiments.predict_video.result import Still
-from psmt.storage import part
+from psmt.persistence.model_file import part
 from psmt.types import Result
 
 

@@ -11,6 +11,8 @@ from time import perf_counter
 
 import numpy as np
 
+from psmt.data import Film, FrameSource
+from psmt.data.readers.film_writer import Picture
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, RolloutRow, Step, score_stream
 from psmt.experiments.predict_video.checkpoint import Checkpoint
@@ -20,10 +22,8 @@ from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.keys import hash_code, hash_values
-from psmt.sources import Film, FrameSource
-from psmt.sources.film_writer import Picture
+from psmt.pipeline.cache_keys import hash_code, hash_values
+from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent
 from psmt.video import ColourFrame, FrameReader
 

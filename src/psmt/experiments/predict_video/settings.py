@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psmt.errors import NotEnoughFramesError
 from psmt.surprise import SurpriseAlarm
 from psmt.types import Predictor, Result
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, each, real
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, each, real
 from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS, FramePSMT
 
 FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}

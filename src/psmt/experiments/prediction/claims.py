@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from psmt.evaluation import METHODS, Interval
-from psmt.experiments.nulls import NULL_NAMES
+from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.prediction.effects import BLOCK, MARGIN, Comparison, Truth, compare, mean_log_error
 from psmt.experiments.prediction.phase import PhaseResult
 from psmt.experiments.prediction.run import PredictionResult
-from psmt.report import UNTOLD, Claim, all_hold, some
+from psmt.report import INCONCLUSIVE, Claim, all_hold, some
 from psmt.report.numbers import ratio, signed
 
 FEWEST = 3 * BLOCK
@@ -32,7 +32,7 @@ frame is lost to every method with layers, and has nothing to do with prediction
 
 _SAME = (
     "paired at each start, with its 95% interval below a margin of "
-    f"{MARGIN:g} in log MSE (a tie within it cannot be told), and by more than on the same film with its frames "
+    f"{MARGIN:g} in log MSE (a tie within it inconclusive), and by more than on the same film with its frames "
     "shuffled and on noise of its spectrum"
 )
 
@@ -94,19 +94,19 @@ def _claim(
     note: str,
 ) -> Claim:
     truth = parts[0].truth if parts else "code"
-    lines: dict[str, list[str]] = {"holds": [], "does not hold": [], UNTOLD: []}
+    lines: dict[str, list[str]] = {"holds": [], "does not hold": [], INCONCLUSIVE: []}
     for part in parts:
-        lines[part.outcome].append(_line(part))
+        lines[part.verdict].append(_line(part))
     return Claim(
         key=key,
         text=text,
         paper=paper,
         rule=rule,
-        outcome=all_hold([part.outcome for part in parts]),
+        verdict=all_hold([part.verdict for part in parts]),
         size=_size(parts),
         support=tuple(lines["holds"]),
         against=tuple(lines["does not hold"]),
-        notes=some(note, *lines[UNTOLD], *(_phase_line(result, shown, truth) for result in phases)),
+        notes=some(note, *lines[INCONCLUSIVE], *(_phase_line(result, shown, truth) for result in phases)),
         figures={
             **{result.phase.name: _log_errors(result, shown, truth) for result in phases},
             "margin": MARGIN,
@@ -134,11 +134,11 @@ def _line(part: Comparison) -> str:
     nulls = [f"on {NULL_NAMES[null]} {told(effect, unit='')}" for null, effect in part.null_effects.items()]
     if nulls:
         text += f"; {', '.join(nulls)}"
-    if part.outcome == "holds":
+    if part.verdict == "holds":
         return text
     if part.on_film == "holds":
         return f"{text}: not beyond what it wins there"
-    if part.on_film == UNTOLD:
+    if part.on_film == INCONCLUSIVE:
         return f"{text}: {f'fewer than {FEWEST} starts' if n < FEWEST else 'too close'} to tell"
     return text
 
@@ -161,7 +161,7 @@ def _figures(part: Comparison) -> dict[str, Any]:
             null: {"effect": effect._asdict(), "beyond": part.beyond(null)}
             for null, effect in part.null_effects.items()
         },
-        "verdict": part.outcome,
+        "verdict": part.verdict,
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from psmt.evaluation import METHODS, Interval, difference_interval, mean_interval
 from psmt.experiments.prediction.phase import PhaseResult
-from psmt.report import Outcome, all_hold, judged
+from psmt.report import Verdict, all_hold, judged
 from psmt.types import Array
 
 MARGIN = 0.02
@@ -60,16 +60,16 @@ class Comparison:
         return int(np.sum(self.differences < -MARGIN))
 
     @property
-    def on_film(self) -> Outcome:
+    def on_film(self) -> Verdict:
         """Whether the method is better on the film, nulls aside."""
         return judged(self.effect, margin=MARGIN)
 
-    def beyond(self, null: str) -> Outcome:
+    def beyond(self, null: str) -> Verdict:
         """Whether it is better on the film by more than on a null."""
         return judged(difference_interval(self.effect, self.null_effects[null]), margin=MARGIN)
 
     @property
-    def outcome(self) -> Outcome:
+    def verdict(self) -> Verdict:
         """Whether it is better on the film and, where it is, beyond each null too."""
         if self.on_film != "holds":
             return self.on_film

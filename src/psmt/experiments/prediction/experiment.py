@@ -14,8 +14,8 @@ from psmt.experiments.prediction.phase import Mode, Row
 from psmt.experiments.prediction.run import PredictionResult, predict
 from psmt.experiments.prediction.section import phase_table, prediction_facts, prediction_sections
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.running.context import Run
 from psmt.figures import png
+from psmt.pipeline.run import Run
 from psmt.report import Section, Table, to_csv
 from psmt.types import Array
 

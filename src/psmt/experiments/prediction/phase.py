@@ -10,7 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from psmt.baselines import (
+from psmt.coding import SparseCoder
+from psmt.evaluation import METHODS, Score, free_running, log_mse, teacher_forced
+from psmt.experiments.phases import Phase
+from psmt.experiments.prediction.settings import check_start
+from psmt.experiments.shared_dictionary import SharingPSMT
+from psmt.model import PSMT
+from psmt.model.baselines import (
     Baseline1,
     Baseline2,
     CopyCode,
@@ -20,13 +26,7 @@ from psmt.baselines import (
     MeanFrame,
     RidgeAutoregression,
 )
-from psmt.coding import SparseCoder
-from psmt.departures import OURS
-from psmt.evaluation import METHODS, Score, free_running, log_mse, teacher_forced
-from psmt.experiments.phases import Phase
-from psmt.experiments.prediction.settings import check_start
-from psmt.experiments.sharing import SharingPSMT
-from psmt.model import PSMT
+from psmt.model.paper_options import OURS
 from psmt.series import Scaling
 from psmt.types import Array, Predictor
 

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import METHODS, Score, mse
-from psmt.experiments.nulls import NULLS
+from psmt.evaluation.null_models import NULLS
 from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
 from psmt.experiments.prediction.phase import Mode, PhaseResult, predict_phase, summarise
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.prediction.starts import choose_null_starts, choose_starts
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task, on_device
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Result
-from psmt.validation import check_film
+from psmt.utils.validation import check_film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class PredictionResult:
     starts: Sequence[PhaseResult]
     """All that claims are judged over, the phases among them, in order."""
     nulls: Mapping[str, Sequence[PhaseResult]]
-    """Some of the starts on each null, see `psmt.experiments.nulls`."""
+    """Some of the starts on each null, see `psmt.evaluation.null_models`."""
     motion: Array
     """How much of each frame of the film has moved (time,), see `frame_motion`."""
 

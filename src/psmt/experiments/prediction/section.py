@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psmt.evaluation import METHODS, mse
-from psmt.experiments.nulls import NULLS
+from psmt.evaluation.null_models import NULLS
 from psmt.experiments.phases import told_motion
 from psmt.experiments.prediction.claims import comparisons, told
 from psmt.experiments.prediction.effects import MARGIN, Comparison, mean_log_error
@@ -94,7 +94,7 @@ def effects_table(result: PredictionResult) -> Table:
             Cell(ratio(float(np.exp(part.effect.mean))), "loses" if part.on_film == "does not hold" else ""),
             Cell(f"{part.wins} of {len(part.differences)}"),
             *(Cell(told(nulls[null], unit="") if null in nulls else "–") for null in NULLS),
-            Cell(part.outcome),
+            Cell(part.verdict),
         ]
 
     rows = [row(part) for parts in comparisons(result).values() for part in parts]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
-from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.film_fit import RATIO, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.experiments.phases import Search, check_length
-from psmt.experiments.sizes import RATIO, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, real, truth
+from psmt.model.paper_options import OURS, Departures
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, truth
 
 
 @dataclass(frozen=True, kw_only=True)

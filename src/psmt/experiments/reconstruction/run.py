@@ -13,9 +13,9 @@ from psmt.experiments.coding_tasks import code_film
 from psmt.experiments.embedding_tasks import window_task
 from psmt.experiments.phases import Phase, Stretch, find_phases, frame_motion, least_error, phase_motion, phase_segment
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
-from psmt.experiments.running.context import Run
+from psmt.pipeline.run import Run
 from psmt.types import Array
-from psmt.validation import check_film
+from psmt.utils.validation import check_film
 
 
 @dataclass(frozen=True, kw_only=True)

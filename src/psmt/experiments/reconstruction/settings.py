@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, get_args
 
-from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.film_fit import RATIO, components_for, smaller_sizes
 from psmt.experiments.phases import Search
-from psmt.experiments.sizes import RATIO, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_parameters, choice, count, real
+from psmt.model.paper_options import OURS, Departures
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real
 
 
 @dataclass(frozen=True, kw_only=True)

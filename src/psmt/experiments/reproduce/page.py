@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import psmt
-from psmt.experiments.record import (
+from psmt.experiments.provenance import (
     FilmRecord,
     expected_section,
     film_facts,
@@ -16,7 +16,7 @@ from psmt.experiments.record import (
     versions_fact,
 )
 from psmt.experiments.reproduce.run import Reproduction, chapters
-from psmt.experiments.still import Still
+from psmt.experiments.still_image import Still
 from psmt.report import Claim, Fact, Page, Section
 from psmt.report.numbers import listed, seconds
 
@@ -31,7 +31,7 @@ def all_claims(done: Reproduction) -> list[Claim]:
 
 
 def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Section]:
-    """Sections of all chapters, with the experiments' files by name; and what cannot be told."""
+    """Sections of all chapters, with the experiments' files by name; and what inconclusive."""
     parts = chapters()
     sections = [
         section
@@ -40,7 +40,7 @@ def make_sections(done: Reproduction, files: Mapping[str, bytes]) -> list[Sectio
         for section in chapter.sections(done.results[name], files)
     ]
     missing = [f"The {name}: {done.notes[name]}." for name in parts if name not in done.results]
-    return [*sections, Section(title="What cannot be told on this film", text=missing)] if missing else sections
+    return [*sections, Section(title="What inconclusive on this film", text=missing)] if missing else sections
 
 
 def make_page(

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Chapter
 from psmt.experiments.options import FilmOptions
-from psmt.experiments.running.context import Run
-from psmt.stored import blocks
-from psmt.threads import one_blas_thread
+from psmt.pipeline.run import Run
 from psmt.types import Array
-from psmt.validation import check_film
+from psmt.utils.disk_series import blocks
+from psmt.utils.threads import one_blas_thread
+from psmt.utils.validation import check_film
 
 AllSettings = Mapping[str, Any]
 """`PaperSettings` by experiment."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.evaluation import Interval, difference_interval
-from psmt.experiments.nulls import NULL_NAMES
+from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.sweep.result import Combination, SweepResult
 from psmt.experiments.table_1 import MARGIN, NOTHING, PAPER, PAPER_SIZE
-from psmt.report import TIE, UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report import INCONCLUSIVE, TIE, Claim, Verdict, all_hold, judged, some
 from psmt.report.numbers import error, listed, ratio
 
 _RULE = (
@@ -32,17 +32,17 @@ class Line(NamedTuple):
     """Of the logarithm of the trimmed mean."""
     comes_back: bool
     """Whether any of it shows more than an empty picture does."""
-    on_film: Outcome
+    on_film: Verdict
     """Nulls aside."""
     nulls: Mapping[str, Interval]
     """The same change on each null."""
 
-    def beyond(self, null: str) -> Outcome:
+    def beyond(self, null: str) -> Verdict:
         """Whether the error falls by more on the film than on a null."""
         return judged(difference_interval(self.change, self.nulls[null]), margin=MARGIN)
 
     @property
-    def outcome(self) -> Outcome:
+    def verdict(self) -> Verdict:
         """Whether the error falls on the film and, where it does, by more than on each null."""
         if self.on_film != "holds":
             return self.on_film
@@ -88,11 +88,11 @@ def frame_lines(result: SweepResult | None) -> list[Line]:
     return _lines(result, lambda _, row: (f"M = {row.n_atoms:,}", f"H = {row.window:,}"))
 
 
-def by_price(lines: list[Line]) -> dict[float, Outcome]:
+def by_price(lines: list[Line]) -> dict[float, Verdict]:
     """At each λ, whether all lines hold that can be compared."""
-    outcomes: dict[float, list[Outcome]] = {}
+    outcomes: dict[float, list[Verdict]] = {}
     for line in lines:
-        outcomes.setdefault(line.lam, []).append(line.outcome)
+        outcomes.setdefault(line.lam, []).append(line.verdict)
     return {lam: all_hold(own) for lam, own in outcomes.items()}
 
 
@@ -134,7 +134,7 @@ def _lines(result: SweepResult | None, name: Callable[[float, Combination], tupl
             first, last = entries[0][1], entries[-1][1]
             change = result.change(first, last)
             comes_back = max(row.trimmed_mean for _, row in entries) < NOTHING * result.empty_error
-            on_film = judged(change, margin=MARGIN) if comes_back else UNTOLD
+            on_film = judged(change, margin=MARGIN) if comes_back else INCONCLUSIVE
             nulls = {null: result.change(first, last, null) for null in result.null_errors}
             lines.append(Line(lam, head, entries, change, comes_back, on_film, nulls))
     return lines
@@ -148,14 +148,14 @@ def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResul
     notes = [note]
     for line in lines:
         if line.lam != decisive:
-            notes.append(f"{_said(line)} ({line.outcome})")
+            notes.append(f"{_said(line)} ({line.verdict})")
             continue
-        {"holds": support, "does not hold": against}.get(line.outcome, notes).append(_said(line))
+        {"holds": support, "does not hold": against}.get(line.verdict, notes).append(_said(line))
         means = [row.trimmed_mean for _, row in line.entries]
         if line.on_film == "holds" and any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
             against.append(f"λ = {line.lam:g}, {line.head}: not at every step of that chain")
         first, last = line.entries[0][1].mean, line.entries[-1][1].mean
-        if line.on_film != UNTOLD and (last < first) != (line.on_film == "holds"):
+        if line.on_film != INCONCLUSIVE and (last < first) != (line.on_film == "holds"):
             disagrees = f"λ = {line.lam:g}, {line.head}: untrimmed, the mean goes from {error(first)} to {error(last)}"
             (against if line.on_film == "holds" else support).append(disagrees)
     if result is not None and not lines:
@@ -173,7 +173,7 @@ def _claim(key: str, text: str, when: str, lines: list[Line], result: SweepResul
         key=key,
         text=f"{text} ({headline(outcomes)})" if outcomes else text,
         rule=_RULE.format(when),
-        outcome=UNTOLD if decisive is None else outcomes[decisive],
+        verdict=INCONCLUSIVE if decisive is None else outcomes[decisive],
         size=f"{_times(own)} the error, λ = {decisive:g}" if own else "",
         support=tuple(support),
         against=tuple(against),
@@ -215,13 +215,13 @@ def _size_note(result: SweepResult, decisive: float | None) -> str:
     return f"λ = {decisive:g} decides: its errors are {how} the paper's, {least:.2g} to {largest:.2g}"
 
 
-def headline(outcomes: Mapping[float, Outcome]) -> str:
+def headline(outcomes: Mapping[float, Verdict]) -> str:
     """At which λ a claim has which verdict.
 
     >>> headline({0.1: "does not hold", 3.0: "holds", 30.0: "holds"})
     'holds at λ = 3 and 30; does not hold at λ = 0.1'
     """
-    kinds: tuple[Outcome, ...] = ("holds", "does not hold", UNTOLD)
+    kinds: tuple[Verdict, ...] = ("holds", "does not hold", INCONCLUSIVE)
     grouped = {kind: [f"{lam:g}" for lam, outcome in outcomes.items() if outcome == kind] for kind in kinds}
     return "; ".join(f"{kind} at λ = {listed(prices)}" for kind, prices in grouped.items() if prices)
 

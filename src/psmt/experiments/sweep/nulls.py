@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from psmt.evaluation.null_models import draw_noise
 from psmt.experiments.coding_tasks import Coded, code_film, pack_codes, unpack_codes
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.nulls import draw_noise
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task
 from psmt.types import Array, Ints
 
 NullErrors = dict[str, dict[tuple[int, int], Array]]

@@ -71,7 +71,7 @@ class SweepResult:
     coding_errors: Mapping[tuple[int, int], Array]
     """The same for layer 1 alone, by (M, H)."""
     null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
-    """The errors on each null of the film, see `psmt.experiments.nulls`: of fewer windows."""
+    """The errors on each null of the film, see `psmt.evaluation.null_models`: of fewer windows."""
     empty_error: float = float("inf")
     """Trimmed mean of the MSE of an empty picture, that of a code of zeros: 1 for standardised patches."""
 

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from psmt.evaluation import mse, trimmed
 from psmt.experiments.coding_tasks import Coded, code_film, slice_codes, unpack_codes
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task
 from psmt.experiments.sweep.nulls import sweep_nulls
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.stored import blocks
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task
 from psmt.types import Array
-from psmt.validation import check_film
+from psmt.utils.disk_series import blocks
+from psmt.utils.validation import check_film
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:

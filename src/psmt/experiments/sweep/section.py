@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psmt.experiments.sweep.claims import atom_lines, by_price, frame_lines, of_paper_size
 from psmt.experiments.sweep.result import Combination, SweepResult
 from psmt.experiments.table_1 import PAPER, PAPER_SIZE
-from psmt.report import UNTOLD, Cell, Fact, Picture, Section, Table
+from psmt.report import INCONCLUSIVE, Cell, Fact, Picture, Section, Table
 from psmt.report.numbers import error, listed
 
 DETAILS = ("λ, M, H", "windows", "trimmed mean", "untrimmed mean ± sd", "layer 1 alone, trimmed")
@@ -66,8 +66,8 @@ def verdicts_table(result: SweepResult) -> Table:
         [
             [
                 Cell(f"{lam:g}"),
-                Cell(atoms.get(lam, UNTOLD)),
-                Cell(frames.get(lam, UNTOLD)),
+                Cell(atoms.get(lam, INCONCLUSIVE)),
+                Cell(frames.get(lam, INCONCLUSIVE)),
                 Cell("yes" if lam in sized else "no"),
             ]
             for lam in result.settings.lam

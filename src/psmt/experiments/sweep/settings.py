@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from psmt.departures import OURS, Departures
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.sizes import LADDER, components_for, smaller_sizes
-from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, each, real
+from psmt.experiments.film_fit import LADDER, components_for, smaller_sizes
+from psmt.model.paper_options import OURS, Departures
+from psmt.utils.validation import Constraint, allowing, check_count, check_parameters, choice, count, each, real
 
 
 @dataclass(frozen=True, kw_only=True)

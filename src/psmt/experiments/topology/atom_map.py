@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
-from psmt.atom_graph import used_columns
+from psmt.embedding.atom_graph import used_columns
 from psmt.engines import engine_for
+from psmt.evaluation.missing_numbers import nan_mean, plain
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.scalars import nan_mean, plain
 from psmt.experiments.topology.likeness import picture_likeness
 from psmt.experiments.window_graphs import embed
 from psmt.numerics.rank import fix_signs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.measured import Measured
+from psmt.evaluation.null_test import Measured
 from psmt.experiments.topology.result import TopologyResult
-from psmt.report import UNTOLD, Claim, Outcome, all_hold, judged, some
+from psmt.report import INCONCLUSIVE, Claim, Verdict, all_hold, judged, some
 from psmt.report.numbers import percent, plus, ratio, signed
 
 LEAST = 0.05
@@ -42,13 +42,13 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
     change = None if result is None else result.change
     if result is None or change is None or not np.isfinite(change.dealt.value):
         reason = _too_few_blocks(result) or _no_links(result)
-        return Claim(key=key, text=text, rule=rule, outcome=UNTOLD, notes=some(note, reason))
+        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, reason))
     shares = (
         f"{percent(change.same_time)} of the links are in both of two sets of frames of the same time, "
         f"{percent(change.other_time)} of different times: {_points(change.dealt)} beyond blocks dealt out at random"
     )
     repeated = change.same_time >= LEAST_REPEATED
-    outcome = exceeds(change.dealt, LEAST) if repeated and change.links >= LEAST_LINKS else UNTOLD
+    outcome = exceeds(change.dealt, LEAST) if repeated and change.links >= LEAST_LINKS else INCONCLUSIVE
     stay, design = result.persistence, result.design
     sizes = result.component_size[:, list(result.chosen)]
     chosen = ", ".join(
@@ -59,12 +59,12 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
         key=key,
         text=text,
         rule=rule,
-        outcome=outcome,
+        verdict=outcome,
         size=_more(change.dealt),
         support=some(shares if outcome == "holds" else ""),
         against=some(shares if outcome == "does not hold" else ""),
         notes=some(
-            shares if outcome == UNTOLD else "",
+            shares if outcome == INCONCLUSIVE else "",
             _few_links(change.links),
             ""
             if repeated
@@ -89,7 +89,7 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
     )
     near = "" if result is None else _built_in(result)
     if result is None or not np.isfinite(result.lasting.share):
-        return Claim(key=key, text=text, rule=rule, outcome=UNTOLD, notes=some(note, _no_links(result), near))
+        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, _no_links(result), near))
     lasting, design = result.lasting, result.design
     by_chance = float(np.mean(lasting.permuted.null))
     order = (
@@ -103,22 +103,22 @@ def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
         if by_chance > 0
         else f"with their atoms permuted they share no link, as is they share {percent(lasting.share)}"
     )
-    lines: list[tuple[Outcome, str]] = [
+    lines: list[tuple[Verdict, str]] = [
         (exceeds(lasting.shuffled, LEAST), order),
         (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), atoms),
     ]
     if lasting.links < LEAST_LINKS:
-        lines = [(UNTOLD, line) for _, line in lines]
+        lines = [(INCONCLUSIVE, line) for _, line in lines]
     return Claim(
         key=key,
         text=text,
         rule=rule,
-        outcome=all_hold([outcome for outcome, _ in lines]),
+        verdict=all_hold([outcome for outcome, _ in lines]),
         size=_more(lasting.shuffled),
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
         notes=some(
-            *_said(lines, UNTOLD),
+            *_said(lines, INCONCLUSIVE),
             _few_links(lasting.links),
             f"{len(design.windows)} windows of {design.windows.shape[1]:,} frames; with frames in random order, links "
             "say which atoms are active together, not how they move",
@@ -137,9 +137,9 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
         "pictures give, and beyond the links of frames in random order"
     )
     if result is None or not np.isfinite(result.likeness.difference):
-        return Claim(key=key, text=text, rule=rule, outcome=UNTOLD, notes=some(note, _no_links(result)))
+        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, _no_links(result)))
     nulls = result.likeness.permuted, result.likeness.shuffled
-    lines: list[tuple[Outcome, str]] = []
+    lines: list[tuple[Verdict, str]] = []
     for name, test in (("", result.likeness), (", shifted by up to 2 pixels", result.shifted_likeness)):
         if test is None:
             continue
@@ -149,28 +149,28 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
             "order"
         )
         outcome = all_hold([exceeds(null, LEAST) for null in (test.permuted, test.shuffled)])
-        lines.append((outcome if result.lasting.links >= LEAST_LINKS else UNTOLD, line))
+        lines.append((outcome if result.lasting.links >= LEAST_LINKS else INCONCLUSIVE, line))
     return Claim(
         key=key,
         text=text,
         rule=rule,
         # In place; what shifted pictures say is told beside it.
-        outcome=lines[0][0],
+        verdict=lines[0][0],
         size=f"correlation {plus(signed(min(null.beyond().mean for null in nulls)))}",
         support=_said(lines, "holds"),
         against=_said(lines, "does not hold"),
-        notes=some(*_said(lines, UNTOLD), _few_links(result.lasting.links), note),
+        notes=some(*_said(lines, INCONCLUSIVE), _few_links(result.lasting.links), note),
         figures=result.likeness.summary(),
     )
 
 
-def exceeds(measured: Measured, least: float) -> Outcome:
+def exceeds(measured: Measured, least: float) -> Verdict:
     """Whether a value lies beyond its null by `least` or more, as far as the draws of the null can tell."""
     mean, low, high = measured.beyond()
     return judged(Interval(least - mean, least - high, least - low), margin=0.0)
 
 
-def _said(lines: list[tuple[Outcome, str]], outcome: Outcome) -> tuple[str, ...]:
+def _said(lines: list[tuple[Verdict, str]], outcome: Verdict) -> tuple[str, ...]:
     return tuple(line for own, line in lines if own == outcome)
 
 

@@ -239,7 +239,7 @@ def _draw_beyond(axes: Axes, result: TopologyResult) -> None:
         beyond = None if measured is None else measured.beyond()
         if beyond is None or not beyond.is_finite:
             axes.annotate(
-                "cannot be told",
+                "inconclusive",
                 (LEAST, row),
                 (5, 0),
                 textcoords="offset points",

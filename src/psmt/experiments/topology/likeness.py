@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from psmt.experiments.measured import Measured
-from psmt.experiments.scalars import plain
+from psmt.evaluation.missing_numbers import plain
+from psmt.evaluation.null_test import Measured
 from psmt.types import Array, Result
 
 MAX_SHIFT = 2

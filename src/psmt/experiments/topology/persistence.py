@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psmt.experiments.scalars import plain
+from psmt.evaluation.missing_numbers import plain
 from psmt.types import Array, Ints, Result
 
 _BLOCK = 64

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film, slice_codes
-from psmt.experiments.running.context import Run
-from psmt.experiments.running.tasks import Task, on_device
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.design import Design
 from psmt.experiments.topology.evidence import measure_change, measure_lasting
@@ -19,8 +17,10 @@ from psmt.experiments.topology.persistence import measure_persistence
 from psmt.experiments.topology.result import TopologyResult, choose_atoms
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.experiments.window_graphs import link_sets, window_graph
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Ints, Result
-from psmt.validation import check_film
+from psmt.utils.validation import check_film
 
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:

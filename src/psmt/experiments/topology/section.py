@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.experiments.measured import Measured
+from psmt.evaluation.null_test import Measured
 from psmt.experiments.topology.result import TopologyResult
 from psmt.experiments.topology.settings import RULE
 from psmt.report import Cell, Fact, Picture, Section, Table

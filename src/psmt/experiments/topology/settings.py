@@ -8,13 +8,13 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from psmt.atom_graph import THRESHOLD
-from psmt.departures import OURS, Departures
+from psmt.embedding.atom_graph import THRESHOLD
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.sizes import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
+from psmt.experiments.film_fit import RATIO, components_for, nothing_fits, smaller_sizes, smaller_was_used
 from psmt.experiments.window_graphs import MIN_USES
+from psmt.model.paper_options import OURS, Departures
 from psmt.types import Ints
-from psmt.validation import Constraint, allowing, check_count, check_parameters, choice, count, real, truth
+from psmt.utils.validation import Constraint, allowing, check_count, check_parameters, choice, count, real, truth
 
 MOST_WINDOWS = 2048
 """Windows in a film: in longer ones they lie further apart, so that memory does not grow. With the paper's sizes that

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from psmt.compiled import njit
 from psmt.engines.frame_kernels import hann
 from psmt.types import Levels
-from psmt.validation import Constraint, count
+from psmt.utils.jit import njit
+from psmt.utils.validation import Constraint, count
 from psmt.video.baselines.base import FrameBaseline
 
 

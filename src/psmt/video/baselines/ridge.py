@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from psmt.errors import NotEnoughFramesError
 from psmt.types import Array, Levels
-from psmt.validation import Constraint, allowing, count, real
+from psmt.utils.validation import Constraint, allowing, count, real
 from psmt.video.baselines.base import FrameBaseline
 
 

@@ -1,0 +1,215 @@
+"""Where data comes from: frames of films, images, arrays, cameras and streams, and series that are no films.
+
+A source is one file of this package and one line of ``_OPENERS``. Which command takes which kind of source is said in
+`psmt.data.contract`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.data.contract import (
+    Film,
+    FilmSlice,
+    FrameSource,
+    FrameStream,
+    IndexedFilm,
+    Opener,
+    check_stop,
+    require_film,
+)
+from psmt.data.pixels import Frame
+from psmt.data.readers.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
+from psmt.data.readers.images import IMAGES, TIFF, ImageFolder, TiffStack
+from psmt.data.readers.matlab import MAT
+from psmt.data.readers.series import DATA_FRAME, TEXT, SeriesSource
+from psmt.data.readers.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
+from psmt.data.readers.video_files import VIDEO, VideoFilm
+from psmt.data.synthetic.brain import BOLD, BoldSimulation
+from psmt.data.synthetic.cuts import CUTS, CutsFilm
+from psmt.data.synthetic.glide import BUILTIN, GlideFilm, GlideMotion
+from psmt.data.synthetic.shapes import SHAPES, MovingShapes, ShapesMotion
+from psmt.errors import FrameSourceError, MissingSourceError
+from psmt.utils.files import never_ends
+
+__all__ = [
+    "ArrayFrames",
+    "BoldSimulation",
+    "CutsFilm",
+    "Film",
+    "FilmSlice",
+    "Frame",
+    "FrameSource",
+    "FrameStream",
+    "GlideFilm",
+    "GlideMotion",
+    "ImageFolder",
+    "IndexedFilm",
+    "IteratedFrames",
+    "LiveVideo",
+    "MovingShapes",
+    "NpzFrames",
+    "SeriesSource",
+    "ShapesMotion",
+    "Spec",
+    "TiffStack",
+    "VideoFilm",
+    "open_frames",
+    "open_repeatable",
+    "open_series",
+    "open_source",
+    "open_stream",
+    "require_film",
+]
+
+Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
+"""What a source is opened from."""
+
+_OPENED: Opener[FrameSource | SeriesSource] = Opener(
+    lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
+)
+
+# The first that matches opens: any file that nobody else knows may be a video.
+_OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
+    _OPENED,
+    ARRAY,
+    BOLD,
+    CUTS,
+    DATA_FRAME,
+    SHAPES,
+    BUILTIN,
+    CAMERA,
+    URL,
+    ITERATOR,
+    IMAGES,
+    TIFF,
+    NPY,
+    NPZ,
+    TEXT,
+    MAT,
+    VIDEO,
+)
+
+
+def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
+    """Return frames as a `FrameSource`, or a ``(time, features)`` series as a `SeriesSource`.
+
+    Parameters
+    ----------
+    source : path, str, array, iterator, FrameSource or SeriesSource
+        - a video in any container that libav opens (mp4, mov, mkv, avi, webm, ...);
+        - a folder of images, taken in natural order (``img2`` before ``img10``);
+        - a ``.tif`` or ``.tiff`` file, whose pages are the frames;
+        - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
+        - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
+        - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
+        - ``"builtin:shapes"``, discs, squares and bars whose motion is known; options as in `MovingShapes`;
+        - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
+        - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
+        - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
+        - an iterator over frames: a `FrameStream`, see `open_stream`;
+        - an opened source, which only ``stop`` is applied to.
+    stop : int, optional
+        Read no frame from this index on.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read. Damage that shows only later is raised while iterating.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> open_source(np.zeros((7, 3)), stop=5)
+    SeriesSource(name='array', feature_names=None, path=None, stop=5)
+    >>> open_source("builtin:glide?frames=50").repeatable
+    True
+    """
+    check_stop(stop)
+    spec: object = source
+    # A text that is no address is a path.
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _opener(source) is None):
+        spec = Path(source)
+        if not spec.exists():
+            raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
+        if never_ends(spec):
+            raise FrameSourceError(
+                f"{spec} is a pipe or a device, and no file: nobody can read it twice; copy what comes into a file, or "
+                "give camera:0 or an address"
+            )
+    opener = _opener(spec)
+    if opener is None:
+        raise TypeError(
+            f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array, an iterator or a FrameSource"
+        )
+    try:
+        return opener.open(spec, stop)
+    except PermissionError as error:
+        raise FrameSourceError(f"{spec} may not be read ({error.strerror}); check its permissions") from error
+
+
+def _opener(spec: object) -> Opener[FrameSource | SeriesSource] | None:
+    return next((opener for opener in _OPENERS if opener.matches(spec)), None)
+
+
+def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
+    """Return the frames of a film, folder, file, array, camera or stream; as `open_source`, which a series is left to.
+
+    Parameters
+    ----------
+    source, stop
+        As for `open_source`.
+
+    Returns
+    -------
+    FrameSource
+        Iterating gives grey frames (height, width), float32: a `Film`, which can be read again, or a `FrameStream`.
+
+    Raises
+    ------
+    FrameSourceError
+        When the source cannot be read or is a series.
+
+    Examples
+    --------
+    >>> film = open_frames("builtin:glide?frames=50&seed=1", stop=3)
+    >>> film.n_frames, film.shape
+    (3, (200, 200))
+    >>> [frame.dtype.name for frame in film]
+    ['float32', 'float32', 'float32']
+    """
+    opened = open_source(source, stop=stop)
+    if isinstance(opened, FrameSource):
+        return opened
+    raise FrameSourceError(
+        f"{opened.name} has shape {opened.values.shape}, which is a series (time, features); frames are "
+        "(time, height, width) or (time, height, width, 3): give those, or open it with open_series"
+    )
+
+
+def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
+    """Return a ``(time, features)`` series, as `open_source` does; frames raise `FrameSourceError`.
+
+    >>> import numpy as np
+    >>> open_series(np.zeros((7, 3))).n_features
+    3
+    """
+    opened = open_source(source, stop=stop)
+    if isinstance(opened, SeriesSource):
+        return opened
+    height, width = opened.shape
+    raise FrameSourceError(
+        f"{opened.name} has frames of {height} x {width} pixels; a series is (time, features): "
+        "open it with open_frames, or make a series of its patches with read_patches"
+    )
+
+
+def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
+    """Return a source that can be read again, of frames or of a series; a stream raises as in `require_film`."""
+    opened = open_source(source, stop=stop)
+    return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

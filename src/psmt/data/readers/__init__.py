@@ -1,0 +1,1 @@
+"""Readers of videos, images, arrays, tables, brain scans and streams."""

@@ -1,0 +1,165 @@
+"""Arrays in memory, in ``.npy`` and in ``.npz`` files: frames, or with two axes a series."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.data.contract import Film, IndexedFilm, Opener, array_checksum, file_checksum, has_suffix
+from psmt.data.pixels import Frame, channels, check_kind, scaled
+from psmt.data.readers.series import SeriesSource
+from psmt.errors import FrameSourceError
+from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
+
+__all__ = ["ARRAY", "NPY", "NPZ", "ArrayFrames", "NpzFrames", "open_array", "open_npy", "open_npz"]
+
+_NAMES = ("frames", "series")
+"""What the array to read is called in an archive of several."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrayFrames(IndexedFilm):
+    """The frames of an array, in memory or in a mapped ``.npy`` file. Made by `open_array` and `open_npy`."""
+
+    array: NDArray[Any] = field(repr=False)
+    path: Path | None = None
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
+        return array_checksum(self.array) if self.path is None else file_checksum(self.path)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        for index in range(len(self.array)):
+            yield self._frame(index, colour=colour)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NpzFrames(Film):
+    """The frames of one array in a ``.npz`` file, unpacked one at a time. Made by `open_npz`."""
+
+    path: Path
+    member: str
+    n_frames: int
+
+    def __len__(self) -> int:
+        return self.n_frames
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes."""
+        return file_checksum(self.path)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        try:
+            with Archive.open(self.path) as archive, archive.stream(self.member) as (layout, file):
+                n_bytes = int(np.prod(layout.shape[1:])) * layout.dtype.itemsize
+                for index in range(layout.shape[0]):
+                    with trouble_named(f"frame {index} cannot be unpacked"):
+                        block = file.read(n_bytes)
+                    if len(block) < n_bytes:
+                        raise ArchiveError(f"the array ends in frame {index} of {layout.shape[0]}")
+                    pixels = np.frombuffer(block, dtype=layout.dtype).reshape(layout.shape[1:])
+                    yield channels(scaled(pixels, where=f"{self.path}: frame {index}"), colour=colour)
+        except ArchiveError as error:
+            raise FrameSourceError(f"{self.path}: {error}; save it again") from error
+
+
+def open_array(
+    array: NDArray[Any], stop: int | None = None, *, name: str = "array", path: Path | None = None
+) -> ArrayFrames | SeriesSource:
+    """Return the frames of a ``(time, height, width)`` or ``(time, height, width, 3)`` array, not copied.
+
+    An array ``(time, features)`` is a series.
+
+    >>> source = open_array(np.zeros((5, 4, 6), dtype=np.uint8))
+    >>> source.n_frames, source.shape
+    (5, (4, 6))
+    >>> open_array(np.zeros((5, 4))).n_features
+    4
+    """
+    if array.ndim == 2:
+        return SeriesSource(array=array, name=name, path=path, stop=stop)
+    _check_frames(array.shape, array.dtype, where="the array" if path is None else str(path))
+    height, width = array.shape[1:3]
+    return ArrayFrames(array=array, name=name, shape=(height, width), n_frames=array.shape[0], path=path).head(stop)
+
+
+def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
+    """Return the frames or the series of a ``.npy`` file, mapped into memory rather than read."""
+    try:
+        # Not np.load, which also opens archives and pickles: this maps plain numbers and nothing else.
+        with trouble_named("it does not open"), path.open("rb") as file:
+            layout, start = read_layout(file), file.tell()
+        held = path.stat().st_size - start
+        if layout.n_bytes > held:
+            told = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
+            raise ArchiveError(f"the array says that it is {told}, but the file has {held:,}")
+    except ArchiveError as error:
+        raise FrameSourceError(f"{path} cannot be read as an array of numbers: {error}; save it again") from error
+    order: Any = "F" if layout.fortran_order else "C"
+    # Nothing cannot be mapped; it is refused below, where its shape is told.
+    array: NDArray[Any] = (
+        np.memmap(path, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
+        if layout.n_bytes
+        else np.empty(layout.shape, dtype=layout.dtype)
+    )
+    return open_array(array, stop, name=path.name, path=path)
+
+
+def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
+    """Return the frames or the series of a ``.npz`` file: its only array, or that called ``frames`` or ``series``."""
+    try:
+        with Archive.open(path) as archive:
+            member = _member(archive, path)
+            layout = archive.layout(member)
+            if len(layout.shape) == 2:
+                return SeriesSource(array=archive.read(member), name=path.name, path=path, stop=stop)
+    except ArchiveError as error:
+        raise FrameSourceError(f"{path} cannot be read as an archive of arrays: {error}; save it again") from error
+    shape, dtype, fortran_order = layout
+    _check_frames(shape, dtype, where=str(path))
+    if fortran_order:
+        raise FrameSourceError(
+            f"{path}: the array is stored in Fortran order, so no frame lies in one piece; "
+            "save it again with np.ascontiguousarray(frames)"
+        )
+    source = NpzFrames(path=path, member=member, name=path.name, shape=(shape[1], shape[2]), n_frames=shape[0])
+    return source.head(stop)
+
+
+def _member(archive: Archive, path: Path) -> str:
+    """Return the name of the one array in an archive that is to be read."""
+    names = archive.names
+    called = names if len(names) == 1 else [name for name in names if name in _NAMES]
+    if len(called) != 1:
+        found = ", ".join(names) or "none"
+        raise FrameSourceError(
+            f"{path} has {len(names)} arrays ({found}) and {'more than one' if called else 'none'} is "
+            "called 'frames' or 'series'; save the one to read alone, or as np.savez(path, frames=...) or "
+            "np.savez(path, series=...)"
+        )
+    return called[0]
+
+
+def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:
+    """Raise unless an array of this shape and dtype holds frames."""
+    if not (len(shape) == 3 or (len(shape) == 4 and shape[3] == 3)):
+        raise FrameSourceError(
+            f"{where} has shape {shape}; frames are (time, height, width) or (time, height, width, 3), "
+            "a series is (time, features)"
+        )
+    if 0 in shape:
+        raise FrameSourceError(f"{where} has shape {shape}: there is not one pixel in it")
+    check_kind(dtype, where=where)
+
+
+ARRAY: Opener[ArrayFrames | SeriesSource] = Opener(lambda spec: isinstance(spec, np.ndarray), open_array)
+NPY: Opener[ArrayFrames | SeriesSource] = Opener(lambda spec: has_suffix(spec, ".npy"), open_npy)
+NPZ: Opener[NpzFrames | SeriesSource] = Opener(lambda spec: has_suffix(spec, ".npz"), open_npz)

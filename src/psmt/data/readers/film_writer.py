@@ -1,0 +1,121 @@
+"""Films that are written: MP4 files, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.errors import PSMTError
+from psmt.utils.files import writing
+
+Picture = NDArray[np.uint8]
+
+# What players know best comes first. Which of them there is depends on how PyAV was built.
+_ENCODERS: dict[str, dict[str, str]] = {
+    "libx264": {"crf": "18", "preset": "veryfast"},
+    "libopenh264": {"b": "8M"},
+    "mpeg4": {"qscale": "3"},
+}
+
+
+@contextmanager
+def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
+    """Yield a function that adds a picture ``(height, width, 3)``, red, green and blue, to the film.
+
+    The first picture decides the size; an odd row or column is repeated once, since H.264 counts in pairs. Nothing is
+    left behind if anything goes wrong.
+
+    Parameters
+    ----------
+    path : path
+        The file to write, in an MP4 container whatever its suffix.
+    fps : float, optional
+        Pictures per second; 25 where nobody knows.
+    """
+    name = encoder()
+    rate = Fraction(fps or 25).limit_denominator(1001)
+    # PyAV would write under the final name; a file object is written under a temporary one.
+    with writing(Path(path)) as file, _as_os_error(), av.open(file, mode="w", format="mp4") as container:
+        stream = cast(av.VideoStream, container.add_stream(name, rate=rate, options=_ENCODERS[name]))
+        stream.pix_fmt = "yuv420p"
+        begun = False
+
+        def add(picture: Picture) -> None:
+            nonlocal begun
+            even = np.pad(picture, [(0, picture.shape[0] % 2), (0, picture.shape[1] % 2), (0, 0)], mode="edge")
+            if not begun:
+                stream.height, stream.width = even.shape[:2]
+                begun = True
+            for packet in stream.encode(av.VideoFrame.from_ndarray(even, format="rgb24")):
+                container.mux(packet)
+
+        yield add
+        if begun:
+            for packet in stream.encode():
+                container.mux(packet)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise what PyAV makes of a disk that is full as what it is."""
+    try:
+        yield
+    except av.FFmpegError as error:
+        if isinstance(error, OSError):
+            raise
+        # What our file object raised inside PyAV comes out as an error without a reason.
+        raise OSError(errno.EIO, f"the film cannot be written ({error.strerror}); is the disk full?") from error
+
+
+def encoder() -> str:
+    """Return the name of the encoder that films are written with."""
+    for name in _ENCODERS:
+        try:
+            av.codec.Codec(name, "w")
+        except av.codec.codec.UnknownCodecError:
+            continue
+        return name
+    raise PSMTError(f"this build of PyAV can write no film: it has none of {', '.join(_ENCODERS)}; reinstall av")
+
+
+@contextmanager
+def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterator[None]:
+    """Write the film that other films make one after the other, by their packets as they are: nothing is encoded anew.
+
+    All are of `writing_film`, with pictures of one size and one rate. The film appears under its name at the end of the
+    context, if nothing goes wrong in it.
+    """
+    # Packets are decoded before they are shown, by as much as the part needs that needs most.
+    lead = max(map(_lead, parts))
+    with writing(path) as file:
+        with _as_os_error(), av.open(file, mode="w", format="mp4") as joined:
+            stream: av.VideoStream | None = None
+            shift = 0
+            for part in parts:
+                with av.open(part) as container:
+                    own = container.streams.video[0]
+                    stream = stream or joined.add_stream_from_template(own)
+                    first = shift
+                    for packet in container.demux(own):
+                        if packet.pts is None or packet.duration is None:  # the end
+                            continue
+                        packet.pts, packet.dts, packet.stream = first + packet.pts, shift - lead, stream
+                        shift += packet.duration
+                        joined.mux(packet)
+        yield
+
+
+def _lead(part: Path) -> int:
+    """Ticks by which the first packet of a film is decoded before it is shown."""
+    with av.open(part) as container:
+        first = next(container.demux(video=0))
+        return cast(int, first.pts) - cast(int, first.dts)

@@ -1,0 +1,210 @@
+"""A folder of images, one per frame, and a file of many pages (TIFF), whose pages are the frames."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from psmt.data.contract import IndexedFilm, Opener, file_checksum, has_suffix
+from psmt.data.pixels import Frame, channels, scaled
+from psmt.errors import FrameSourceError
+from psmt.persistence.zip_archive import trouble_named
+from psmt.utils.files import never_ends
+
+__all__ = ["IMAGES", "TIFF", "ImageFolder", "TiffStack", "open_images", "open_tiff"]
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm"})
+
+_MOST_PIXELS = 1 << 26
+"""Pixels of an image at the most, twice those of a film of 8K: some bytes can say that they are any number of them."""
+
+_IMAGEJ = re.compile(r"ImageJ=.*?\bimages=([0-9]{1,9})\b", re.DOTALL)
+"""What ImageJ writes into its files: how many images there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFolder(IndexedFilm):
+    """The images of a folder in natural order of their names. Made by `open_images`."""
+
+    path: Path
+    files: tuple[Path, ...] = field(repr=False)
+
+    def checksum(self) -> str:
+        """Return the sha256 over names and bytes of all images, in order."""
+        return file_checksum(*self.files, names=True)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        file = self.files[index]
+        with opened(file) as image:
+            pixels = _single(image, file)
+        if pixels.shape[:2] != self.shape:
+            raise FrameSourceError(
+                f"{file} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {self.files[0].name} is "
+                f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
+            )
+        return channels(pixels, colour=colour)
+
+
+def open_images(path: Path, stop: int | None = None) -> ImageFolder:
+    """Return the images in the folder ``path``; hidden and other files are passed over, and so are folders in it."""
+    files = sorted(
+        (
+            file
+            for file in path.iterdir()
+            if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and not file.is_dir()
+        ),
+        key=natural_key,
+    )
+    if not files:
+        kinds = ", ".join(sorted(suffix[1:] for suffix in SUFFIXES))
+        raise FrameSourceError(f"{path} is a folder without images; put one image per frame there ({kinds})")
+    with opened(files[0]) as image:
+        height, width = _single(image, files[0]).shape[:2]
+    folder = ImageFolder(
+        path=path, files=tuple(files), name=path.name or str(path), shape=(height, width), n_frames=len(files)
+    )
+    return folder.head(stop)
+
+
+def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
+    """Return a sorting key that puts numbers in names in order of size.
+
+    >>> sorted(map(Path, ["img10.png", "img2.png"]), key=natural_key)[0].name
+    'img2.png'
+    """
+    parts = re.split(r"([0-9]+)", path.stem.lower())
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts], path.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiffStack(IndexedFilm):
+    """The pages of a TIFF file, read one at a time. Made by `open_tiff`."""
+
+    path: Path
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes."""
+        return file_checksum(self.path)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        # In one opening: whoever reads all pages need not look for each of them from the front.
+        with opened(self.path) as image:
+            for page in count():
+                pixels = self._page(image, page)
+                if pixels is None:
+                    return
+                yield channels(pixels, colour=colour)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        with opened(self.path) as image:
+            pixels = self._page(image, index)
+        if pixels is None:
+            raise FrameSourceError(f"{self.path} has no page {index} any more; open it again")
+        return channels(pixels, colour=colour)
+
+    def _page(self, image: Image.Image, page: int) -> Frame | None:
+        """Return the pixels of a page; None where the file has ended."""
+        with _trouble_named(f"{self.path}: page {page}"):
+            try:
+                image.seek(page)
+            except EOFError:
+                return None
+        pixels = _pixels(image, f"{self.path}: page {page}")
+        if pixels.shape[:2] != self.shape:
+            raise FrameSourceError(
+                f"{self.path}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
+                f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
+                f"(--frames {page}) to end there"
+            )
+        return pixels
+
+
+def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
+    """Return the pages of the TIFF file ``path`` as frames, after counting them; none but the first is decoded."""
+    with opened(path) as image:
+        height, width = _pixels(image, str(path)).shape[:2]
+        n_pages, told = _count_pages(image, path), _IMAGEJ.match(str(getattr(image, "tag_v2", {}).get(270, "")))
+    if told and int(told[1]) > n_pages:
+        # ImageJ writes what is larger than 4 GB behind the first page, without a directory.
+        raise FrameSourceError(
+            f"{path} says that it holds {int(told[1]):,} images, but has {n_pages:,} pages to read; save it again from "
+            "ImageJ as an image sequence, and give that folder"
+        )
+    return TiffStack(path=path, name=path.name, shape=(height, width), n_frames=n_pages).head(stop)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Image.Image]:
+    """Give the image in a file, not yet decoded."""
+    if never_ends(file):
+        raise FrameSourceError(f"{file} is a pipe or a device, and no image; remove it")
+    if file.suffix.lower() in (".tif", ".tiff"):
+        _silence_libtiff()
+    with ExitStack() as stack:
+        with _trouble_named(file):
+            image = stack.enter_context(Image.open(file))
+        yield image
+
+
+@cache
+def _silence_libtiff() -> None:
+    """Keep libtiff from writing to standard error, past Python: what is wrong with a file is in the error.
+
+    Pillow's own library is asked through its extension module; where it does not show libtiff, nothing happens.
+    """
+    with suppress(OSError, AttributeError):
+        set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
+        set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
+        set_handler(None)
+
+
+def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
+    """Pillow has a plugin, and errors of its own, for each kind of file; here they are one."""
+    return trouble_named(f"{where} cannot be read as an image; replace or remove it", FrameSourceError)
+
+
+def _count_pages(image: Image.Image, file: Path) -> int:
+    with _trouble_named(file):
+        return int(getattr(image, "n_frames", 1))
+
+
+def _single(image: Image.Image, file: Path) -> Frame:
+    """Return the image of a file that must hold no more than this one."""
+    if (n_pages := _count_pages(image, file)) > 1:
+        raise FrameSourceError(
+            f"{file} has {n_pages:,} pages, but in a folder each file is one frame; "
+            + (f"give the file itself, {file}, and its pages are the frames" if image.format == "TIFF" else "split it")
+        )
+    return _pixels(image, str(file))
+
+
+def _pixels(image: Image.Image, where: str) -> Frame:
+    """Return an image as float32, ``(height, width)`` when it is grey, else ``(height, width, 3)``."""
+    width, height = image.size
+    if width * height > _MOST_PIXELS:
+        raise FrameSourceError(
+            f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,} in all; make the image smaller"
+        )
+    with _trouble_named(where):
+        if image.mode == "F" or image.mode.startswith("I"):
+            pixels = np.asarray(image)
+            if image.mode == "I" and (pixels.min() >= 0 and pixels.max() <= 65535):
+                # Pillow hands some 16-bit files over in 32-bit integers.
+                pixels = pixels.astype(np.uint16)
+        else:
+            pixels = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
+    return scaled(pixels, where=where)
+
+
+TIFF: Opener[TiffStack] = Opener(lambda spec: has_suffix(spec, ".tif", ".tiff"), open_tiff)
+IMAGES: Opener[ImageFolder] = Opener(lambda spec: isinstance(spec, Path) and spec.is_dir(), open_images)

@@ -1,0 +1,252 @@
+"""Scans: 4-D NIfTI files, and BIDS derivatives, to series of regions. All through nilearn's maskers (`psmt[brain]`)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.errors import FrameSourceError
+from psmt.persistence.zip_archive import trouble_named
+from psmt.types import Array
+from psmt.utils.files import never_ends
+
+__all__ = ["STRATEGIES", "Parcels", "Scan", "find_scans", "is_scan", "read_scan"]
+
+STRATEGIES = ("simple", "compcor", "ica_aroma", "scrubbing")
+"""Confounds of fMRIPrep by name, see `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
+
+_STRETCH = 1_032
+"""Bytes that one byte of a packed file can become at the most: deflate goes no further."""
+
+MOST_FEATURES = 2_000
+"""Regions or voxels that a person may have: what is compared solves for matrices of this size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parcels:
+    """How a scan becomes a series.
+
+    Parameters
+    ----------
+    atlas : path, optional
+        3-D image of labels, or 4-D image of maps.
+    mask : path, optional
+        Where there is no atlas: the voxels that are taken one by one. Without either, nilearn finds the brain.
+    confounds : str, optional
+        A strategy of `STRATEGIES`, for scans that fMRIPrep made, or a table (.tsv or .csv) of regressors.
+    tr : float, optional
+        Seconds from volume to volume; None reads it from the file.
+    high_pass, low_pass : float, optional
+        Hz.
+    smoothing : float, optional
+        Width at half maximum, mm.
+    """
+
+    atlas: Path | None = None
+    mask: Path | None = None
+    confounds: str | None = None
+    tr: float | None = None
+    high_pass: float | None = None
+    low_pass: float | None = None
+    smoothing: float | None = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What came out of a file."""
+
+    values: Array
+    """(time, n_regions)"""
+    regions: tuple[str, ...]
+    tr: float | None
+    remarks: tuple[str, ...]
+
+
+def is_scan(path: Path) -> bool:
+    """Whether this is a NIfTI file, by its name."""
+    return path.name.lower().endswith((".nii", ".nii.gz"))
+
+
+def find_scans(folder: Path) -> dict[str, Path]:
+    """Preprocessed scans in a BIDS derivatives folder by the name of subject, session, task and run.
+
+    Where a scan is there in several spaces, MNI is taken.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*")):
+        parts = [part for part in path.name.split("_") if part.partition("-")[0] in ("sub", "ses", "task", "run")]
+        found.setdefault("_".join(parts), []).append(path)
+    if not found:
+        raise FrameSourceError(
+            f"{folder} holds no sub-*/[ses-*/]func/*_desc-preproc_bold.nii.gz; give the derivatives folder that "
+            "fMRIPrep wrote, or the files themselves"
+        )
+    return {name: next((p for p in paths if "space-MNI" in p.name), paths[0]) for name, paths in found.items()}
+
+
+def read_scan(path: Path, parcels: Parcels) -> Scan:
+    """The series of one scan: regions of an atlas, or voxels of a mask."""
+    if not (find_spec("nibabel") and find_spec("nilearn")):
+        raise FrameSourceError(
+            f"{path} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
+        )
+    # Damage shows wherever nibabel and nilearn come upon it, in errors of all kinds.
+    with trouble_named(f"{path} cannot be read as a scan", FrameSourceError):
+        return _read(path, parcels)
+
+
+def _read(path: Path, parcels: Parcels) -> Scan:
+    import nilearn.image
+
+    image = load_image(path)
+    if len(image.shape) != 4 or image.shape[3] < 2:
+        raise FrameSourceError(f"{path} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
+    tr = parcels.tr or _repetition_time(image)
+    if tr is None and (parcels.high_pass or parcels.low_pass):
+        raise FrameSourceError(f"{path} says no TR, and a filter in Hz needs one; give --tr SECONDS")
+    finite, remarks = _finite_voxels(image, path)
+    confounds, kept = _confounds(path, parcels)
+    how: dict[str, Any] = {
+        "smoothing_fwhm": parcels.smoothing,
+        "high_pass": parcels.high_pass,
+        "low_pass": parcels.low_pass,
+        "t_r": tr,
+        "standardize": None,
+        "standardize_confounds": True,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of regions that are lost, we tell ourselves
+        image = nilearn.image.new_img_like(image, _without_nan(image), copy_header=True) if remarks else image
+        masker, names = _masker(parcels, finite if remarks else None, how)
+        values = masker.fit_transform(image, confounds=confounds, sample_mask=kept)
+    regions = _region_names(masker, names, values.shape[1])
+    if lost := sorted(set(names) - set(regions)):
+        remarks.append(f"{path.name}: no voxels in {len(lost)} regions of the atlas ({_few(lost)})")
+    if values.shape[1] > MOST_FEATURES:
+        raise FrameSourceError(
+            f"{path} has {values.shape[1]:,} voxels in its mask, more than {MOST_FEATURES:,}; give an --atlas, or a "
+            "--mask of a part of the brain"
+        )
+    return Scan(np.asarray(values, dtype=np.float64), regions, tr, tuple(remarks))
+
+
+def load_image(path: Path) -> Any:
+    """The NIfTI image in a file, not yet read, which can hold as much as its header says."""
+    import nibabel
+
+    if not path.exists():
+        raise FrameSourceError(f"{path} does not exist; give a NIfTI image")
+    if never_ends(path):
+        raise FrameSourceError(f"{path} is a pipe or a device, and no NIfTI file")
+    with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
+        image: Any = nibabel.load(path)
+        said = prod(image.shape) * image.header.get_data_dtype().itemsize
+    most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
+    if said > most:
+        raise FrameSourceError(
+            f"{path} says that it is {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
+            f"{most:,} of it; copy it again"
+        )
+    return image
+
+
+def _repetition_time(image: Any) -> float | None:
+    """Seconds from volume to volume, as the header says; None where it does not."""
+    tr = float(image.header.get_zooms()[3])
+    unit = image.header.get_xyzt_units()[1]
+    tr *= {"msec": 1e-3, "usec": 1e-6}.get(unit, 1.0)
+    return tr if np.isfinite(tr) and tr > 0 else None
+
+
+def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
+    """Image (x, y, z) of the voxels that are numbers at all times, and a remark where some are not."""
+    import nilearn.image
+
+    finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
+    for t in range(image.shape[3]):  # a volume at a time: a scan may not fit into memory
+        finite &= np.isfinite(np.asanyarray(image.dataobj[..., t]))
+    bad = int((~finite).sum())
+    remarks = [f"{path.name}: {bad:,} voxels are not numbers (NaN) and are left out"] if bad else []
+    return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
+
+
+def _without_nan(image: Any) -> NDArray[np.float32]:
+    return np.asarray(np.nan_to_num(image.get_fdata(dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0))
+
+
+def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The masker of nilearn that is asked for, and the names of an atlas's regions."""
+    from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
+
+    if parcels.atlas is None:
+        mask = load_image(parcels.mask) if parcels.mask else None
+        return NiftiMasker(mask_img=mask, mask_strategy="epi", **how), []
+    atlas = load_image(parcels.atlas)
+    if len(atlas.shape) == 4:
+        return NiftiMapsMasker(atlas, mask_img=finite, **how), [f"map {k + 1}" for k in range(atlas.shape[3])]
+    labels = np.unique(np.asanyarray(atlas.dataobj))
+    labels = labels[(labels != 0) & np.isfinite(labels)].astype(int)
+    if not len(labels):
+        raise FrameSourceError(f"atlas {parcels.atlas} has no label but 0; give an image of whole numbers above 0")
+    return NiftiLabelsMasker(atlas, mask_img=finite, **how), [f"region {label}" for label in labels]
+
+
+def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
+    """Names of the columns: of the labels that the masker found voxels for, of all maps, or of voxels."""
+    if names and names[0].startswith("region"):
+        kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
+        return tuple(f"region {label}" for label in kept)
+    return tuple(names) if names else tuple(f"voxel {k + 1}" for k in range(count))
+
+
+def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
+    """Regressors (time, n) and volumes that are kept, or None."""
+    asked = parcels.confounds
+    if asked is None:
+        return None, None
+    if asked not in STRATEGIES:
+        return _table(Path(asked)), None
+    from nilearn.interfaces.fmriprep import load_confounds_strategy
+
+    try:
+        confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
+    except (ValueError, OSError) as error:
+        raise FrameSourceError(
+            f"{path}: no confounds for strategy {asked!r} ({error}); give a table instead"
+        ) from error
+    if kept is not None and np.any(np.diff(kept) != 1):
+        raise FrameSourceError(
+            f"{path}: strategy {asked!r} takes volumes out of the middle, but what comes next is learned from volumes "
+            "that follow each other; use another strategy, such as simple"
+        )
+    return confounds, kept
+
+
+def _table(path: Path) -> Array:
+    """Regressors (time, n) of a table; derivatives have no first value, which is then the second."""
+    if not path.exists():
+        raise FrameSourceError(
+            f"confounds {str(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"
+        )
+    if never_ends(path):
+        raise FrameSourceError(f"confounds {path} is a pipe or a device, and no table")
+    with trouble_named(f"confounds {path} cannot be read as a table", FrameSourceError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty one is told below
+        table = np.genfromtxt(path, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
+    if len(table) < 2:
+        raise FrameSourceError(f"confounds {path} has {len(table)} lines of numbers; there is one for each volume")
+    table[0] = np.where(np.isnan(table[0]), table[1], table[0])
+    if np.isnan(table).any():
+        raise FrameSourceError(f"{path} has values that are no numbers beyond the first line; fill or remove them")
+    return np.asarray(table, dtype=np.float64)
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", .." if len(names) > 5 else "")

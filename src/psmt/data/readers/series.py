@@ -1,0 +1,163 @@
+"""Series that are no films: a row of numbers per moment, from arrays, data frames, ``.csv`` and ``.tsv`` files."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.data.contract import Opener, array_checksum, check_stop, file_checksum, has_suffix, smaller
+from psmt.errors import FrameSourceError
+from psmt.types import Array
+from psmt.utils.validation import check_series
+
+__all__ = ["DATA_FRAME", "TEXT", "SeriesSource", "open_data_frame", "open_text"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesSource:
+    """A series ``(time, features)`` that can be read again, as it stands: nothing is scaled.
+
+    What a film calls a frame is one row here.
+
+    Attributes
+    ----------
+    name : str
+        A short name for people.
+    array : ndarray (time, features)
+        The numbers as they were given.
+    feature_names : tuple of str, or None
+        What the features are called, where the source says it.
+    path : Path or None
+        The file that the array comes from.
+    stop : int or None
+        Frames from this index on are left out.
+    values : ndarray (n_frames, n_features)
+        The frames before ``stop``, float64 and finite.
+    repeatable : bool
+        True.
+    """
+
+    name: str
+    array: NDArray[Any] = field(repr=False)
+    feature_names: tuple[str, ...] | None = None
+    path: Path | None = None
+    stop: int | None = None
+    values: Array = field(init=False, repr=False)
+    repeatable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        try:
+            values = check_series(self.array[: self.stop], name=self.name)
+        except ValueError as error:
+            raise FrameSourceError(str(error)) from None
+        # One layout, wherever the numbers come from: what is computed from them is then the same to the last digit.
+        object.__setattr__(self, "values", np.ascontiguousarray(values))
+
+    @property
+    def n_frames(self) -> int:
+        """How many moments the series has."""
+        return len(self.values)
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers each moment has."""
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_frames
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return frames as an array: ``series[7]`` is one, ``series[10:20]`` some, as NumPy has it."""
+        return self.values[key]
+
+    def head(self, stop: int | None) -> SeriesSource:
+        """Return the same series without the frames from ``stop`` on; None changes nothing."""
+        check_stop(stop)
+        return replace(self, stop=smaller(self.stop, stop))
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes, whatever ``stop`` is."""
+        return array_checksum(self.array) if self.path is None else file_checksum(self.path)
+
+
+def open_text(path: Path, stop: int | None = None) -> SeriesSource:
+    """Return the series in a ``.csv`` or ``.tsv`` file: a line per moment, a column per feature.
+
+    Columns are parted by commas in ``.csv`` and by tabs in ``.tsv``; numbers have decimal points. A first line without
+    any number in it holds the names of the features. Empty lines are passed over.
+    """
+    try:
+        # utf-8-sig: the mark that spreadsheets put in front is no part of the first name.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            lines = ((reader.line_num, fields) for fields in reader if fields)
+            first = next(lines, None)
+            if first is None:
+                raise FrameSourceError(f"{path} is empty; write a line of numbers per moment")
+            n_features = len(first[1])
+            names = _names(first[1])
+            frames = lines if names else chain([first], lines)
+            rows = [_numbers(fields, n_features, where=f"{path}: line {line}") for line, fields in islice(frames, stop)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FrameSourceError(f"{path} cannot be read as a table of numbers: {error}") from error
+    array = np.array(rows, dtype=np.float64).reshape(-1, n_features)
+    return SeriesSource(name=path.name, array=array, feature_names=names, path=path, stop=stop)
+
+
+def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
+    """Return the series in a pandas (or polars) data frame: a row per moment, a column of numbers per feature."""
+    array = table.to_numpy()
+    if array.dtype.kind not in "buif":
+        odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(_is_number, column))]
+        raise FrameSourceError(
+            f"the data frame has columns that are no numbers ({', '.join(map(repr, odd)) or array.dtype}); "
+            "drop or convert them"
+        )
+    names = tuple(map(str, table.columns))
+    return SeriesSource(name="data frame", array=array, feature_names=names, stop=stop)
+
+
+def _names(fields: list[str]) -> tuple[str, ...] | None:
+    """Return the names that a first line holds, or None when it holds a number or nothing at all."""
+    if any(map(_is_number, fields)) or not any(fields):
+        return None
+    # NumPy's savetxt marks its header as a comment.
+    return tuple(field.lstrip("#").strip() for field in fields)
+
+
+def _numbers(fields: list[str], n_features: int, *, where: str) -> Array:
+    """Return the numbers of a line, ``(n_features,)``."""
+    if len(fields) != n_features:
+        raise FrameSourceError(
+            f"{where} has {len(fields)} columns but the first line has {n_features}; give every line as many"
+        )
+    try:
+        return np.array([float(text) for text in fields])
+    except ValueError:
+        column = next(index for index, text in enumerate(fields) if not _is_number(text))
+        raise FrameSourceError(
+            f"{where}, column {column + 1}: {fields[column]!r} is no number; "
+            "write numbers as 1.5, with commas between them (tabs in .tsv), or remove that line or column"
+        ) from None
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+TEXT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".csv", ".tsv"), open_text)
+DATA_FRAME: Opener[SeriesSource] = Opener(
+    # By what it can do: pandas need not be there to ask whether something is a data frame.
+    lambda spec: hasattr(spec, "columns") and hasattr(spec, "to_numpy"),
+    open_data_frame,
+)

@@ -1,0 +1,158 @@
+"""Frames that come by only once: from a camera, over the network, or out of a Python iterator."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import av
+import numpy as np
+from av.video.frame import VideoFrame
+from numpy.typing import ArrayLike, NDArray
+
+from psmt.data.contract import FrameStream, Opener
+from psmt.data.pixels import Frame, channels, check_kind, scaled
+from psmt.data.readers.decoding import Medium, decode, frames_of
+from psmt.errors import FrameSourceError
+
+__all__ = ["CAMERA", "ITERATOR", "URL", "IteratedFrames", "LiveVideo", "open_camera", "open_stream", "open_url"]
+
+T = TypeVar("T")
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LiveVideo(FrameStream):
+    """The pictures of a camera or a network stream. Made by `open_camera` and `open_url`."""
+
+    pictures: Generator[VideoFrame, None, None] = field(repr=False)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        with closing(self.pictures) as pictures:
+            yield from frames_of(pictures, self.shape, label=self.name, colour=colour)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IteratedFrames(FrameStream):
+    """The frames that a Python iterator gives. Made by `open_stream`."""
+
+    arrays: Iterator[ArrayLike] = field(repr=False)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        for index, array in enumerate(self.arrays):
+            where = f"{self.name}: frame {index}"
+            pixels = _pixels(array, where=where)
+            if pixels.shape[:2] != self.shape:
+                raise FrameSourceError(
+                    f"{where} has shape {pixels.shape} but the first frame has {self.shape}; give frames of one size"
+                )
+            yield channels(scaled(pixels, where=where), colour=colour)
+
+
+def open_stream(
+    frames: Iterable[ArrayLike], stop: int | None = None, *, name: str = "stream", fps: float | None = None
+) -> IteratedFrames:
+    """Return the frames of any iterable, such as a generator that asks a camera of your own.
+
+    Parameters
+    ----------
+    frames : iterable of array_like
+        ``(height, width)`` or ``(height, width, 3)`` each, all of one size: bool, uint8, uint16, or floating point with
+        white at 1. The first of them is read at once, for its size.
+    stop : int, optional
+        Read no frame from this index on.
+    name : str
+        What errors and reports call it.
+    fps : float, optional
+        Frames per second.
+
+    Examples
+    --------
+    >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))
+    >>> stream.shape, stream.repeatable
+    ((4, 6), False)
+    >>> [round(float(frame[0, 0]) * 255) for frame in stream]
+    [0, 1, 2]
+    """
+    arrays = iter(frames)
+    first = next(arrays, None)
+    if first is None:
+        raise FrameSourceError(f"{name} ends before its first frame; give at least one")
+    height, width = _pixels(first, where=f"{name}: frame 0").shape[:2]
+    source = IteratedFrames(arrays=_with_first(first, arrays), name=name, shape=(height, width), n_frames=None, fps=fps)
+    return source.head(stop)
+
+
+def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
+    """Return the pictures of a camera of this computer: ``camera:0`` is the first one."""
+    number = spec.removeprefix("camera:")
+    if not number.isdecimal():
+        raise FrameSourceError(f"{spec}: {number!r} is not the number of a camera; the first one is camera:0")
+    return _open_live(_camera(int(number), platform=sys.platform), stop)
+
+
+def open_url(spec: str, stop: int | None = None) -> LiveVideo:
+    """Return the pictures that come from an address that libav opens: ``rtsp://``, ``http://``, ``udp://``, ..."""
+    parts = urlsplit(spec)
+    # Passwords and keys stand before the host and after the question mark: neither belongs into a report.
+    label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    hint = "is the address right, and is something sent there?"
+    return _open_live(Medium(label=label, address=spec, hint=hint), stop)
+
+
+def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
+    pictures, n_frames, fps = decode(medium)
+    first = next(pictures)
+    return LiveVideo(
+        pictures=_with_first(first, pictures),
+        name=medium.label,
+        shape=(first.height, first.width),
+        n_frames=n_frames,
+        fps=fps,
+    ).head(stop)
+
+
+def _camera(number: int, *, platform: str) -> Medium:
+    """Return how libav opens a camera on an operating system."""
+    label = f"camera:{number}"
+    hint = "is it plugged in, may you use it, and does no other program do so?"
+    if platform == "linux":
+        return Medium(label=label, hint=hint, address=f"/dev/video{number}", format="v4l2")
+    if platform == "darwin":
+        # libav would ask for 29.97 frames per second, which the cameras of Macs refuse.
+        return Medium(label=label, hint=hint, address=str(number), format="avfoundation", options={"framerate": "30"})
+    if platform == "win32":
+        devices = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
+        if number >= len(devices):
+            raise FrameSourceError(f"{label} is not there ({len(devices)} cameras were found); {hint}")
+        return Medium(label=label, hint=hint, address=f"video={devices[number]}", format="dshow")
+    raise FrameSourceError(
+        f"{label}: cameras are known on Linux, macOS and Windows, not on {platform}; "
+        "read frames in a generator of your own and give it to open_stream"
+    )
+
+
+def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
+    """Return one frame ``(height, width)`` or ``(height, width, 3)`` as an array."""
+    pixels = np.asarray(array)
+    if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)) or 0 in pixels.shape:
+        raise FrameSourceError(f"{where} has shape {pixels.shape}; a frame is (height, width) or (height, width, 3)")
+    check_kind(pixels.dtype, where=where)
+    return pixels
+
+
+def _with_first(first: T, rest: Iterator[T]) -> Generator[T, None, None]:
+    """Yield what was read already for its size, then the rest."""
+    yield first
+    yield from rest
+
+
+CAMERA: Opener[LiveVideo] = Opener(lambda spec: isinstance(spec, str) and spec.startswith("camera:"), open_camera)
+URL: Opener[LiveVideo] = Opener(lambda spec: isinstance(spec, str) and _SCHEME.match(spec) is not None, open_url)
+ITERATOR: Opener[IteratedFrames] = Opener(lambda spec: isinstance(spec, Iterator), open_stream)

@@ -1,0 +1,225 @@
+"""How fast a film moves and how noisy it is, measured on its patches alone.
+
+Speed is by registration: the whole-pixel shift that maps a patch best onto a later one, then Gauss-Newton steps of
+least squares on their difference (Lucas and Kanade, 1981). Slow motion is measured over several frames, where it is
+larger than the error of the measurement. Noise is what registration leaves: the part that does not come again in the
+next frame. It is told from content by its being new in every frame, so it need not be white in space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter
+
+from psmt.types import Array, Ints
+from psmt.utils.validation import check_count, check_series
+
+__all__ = ["Regime", "measure_regime"]
+
+SMALLEST_SIDE = 8
+"""Pixels: a smaller patch has too little left after registration."""
+
+SHORTEST = 32
+"""Frames."""
+
+LONGEST_LAG = 16
+"""Frames that slow motion is measured over, at the most."""
+
+LARGEST_SHIFT = 2.5
+"""Pixels that are covered in a lag at the most, where the lag is more than one frame."""
+
+SMOOTHING = 1.0
+"""Pixels by which patches are blurred before registration: noise in gradients would make motion look slower."""
+
+POOLED = 4
+"""Successive frames that are taken to move alike."""
+
+GAUSS_NEWTON_STEPS = 4
+
+NOISE_ALONE = 0.9
+"""Part of a patch's variance beyond which it is called noise altogether: three times its contrast."""
+
+ALIKE = 0.2
+"""Correlation of neighbouring pixels below which values are no picture."""
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Where a film lies among films: on the plane of speed and noise."""
+
+    speed: float
+    """Median of the pixels per frame."""
+    noise: float
+    """Standard deviation of what is new in every frame, as a fraction of the contrast of the patch."""
+    slow: float
+    """First quartile of the speeds."""
+    fast: float
+    """Third quartile."""
+
+
+def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
+    """Speed and noise of a film's patches ``(time, side * side)``, or None where there is nothing to measure.
+
+    That is so for a series: where the features fill no square of at least 8 x 8, or where neighbours on it are not
+    alike, as they are in pictures; and for fewer than 32 frames.
+
+    Parameters
+    ----------
+    values : (time, n_features) array-like
+        Standardised patches, in their order in time.
+    n_samples : int
+        Places in the film that are looked at, at the most.
+
+    Notes
+    -----
+    On 16 x 16 patches of the built-in film, speeds of 0.05 to 4 pixels per frame are found within 10% where noise is
+    at most 0.1 of the contrast, and within 50% at 0.3; that noise within 0.03 and 0.06. Faster motion is not followed:
+    a third of the patch is the farthest that is looked for. A patch with one straight edge shows motion across the edge
+    only, so places count by what else is in them.
+
+    Examples
+    --------
+    >>> from psmt import read_patches
+    >>> film = "builtin:glide?frames=600&speed=0.5&noise=0.1&size=16"
+    >>> regime = measure_regime(read_patches(film, frame_size=16).values)
+    >>> round(regime.speed, 1), round(regime.noise, 1)
+    (0.5, 0.1)
+    """
+    series = check_series(values)
+    check_count("n_samples", n_samples)
+    side = isqrt(series.shape[1])
+    if side**2 != series.shape[1] or side < SMALLEST_SIDE or len(series) < SHORTEST:
+        return None
+    last = len(series) - LONGEST_LAG - POOLED
+    times = np.unique(np.linspace(0, last, n_samples).astype(int))
+    # All that is looked at, and no more: a film may be long.
+    needed = np.unique(times[:, None] + np.arange(LONGEST_LAG + POOLED))
+    patches = np.asarray(series[needed]).reshape(-1, side, side)
+    times = np.searchsorted(needed, times)
+    if not looks_like_pictures(patches[times]):
+        return None
+    speeds, steps, weights = _motion(patches, times)
+    slow, speed, fast = _quantiles(speeds, weights, (0.25, 0.5, 0.75))
+    return Regime(speed, _noise(patches[times], patches[times + 1], steps), slow, fast)
+
+
+def looks_like_pictures(patches: Array) -> bool:
+    """Whether neighbours in patches (n, side, side) are alike, both along rows and along columns."""
+    energy = np.mean(patches**2)
+    along = [np.mean(patches[:, 1:] * patches[:, :-1]), np.mean(patches[:, :, 1:] * patches[:, :, :-1])]
+    return bool(min(along) > ALIKE * energy)
+
+
+def _motion(patches: Array, times: Ints) -> tuple[Array, Array, Array]:
+    """Speeds (n,), steps (n, 2) to the next frame in pixels, and how much each place has to say (n,)."""
+    smooth = gaussian_filter(patches, (0, SMOOTHING, SMOOTHING))
+    stretch = times[:, None] + np.arange(POOLED)
+    first, _ = _register(smooth[stretch], smooth[stretch + 1])
+    # The largest power of two over which the patch still shows much the same.
+    room = np.clip(LARGEST_SHIFT / np.maximum(np.hypot(*first.T), 1e-9), 1, LONGEST_LAG)
+    lags = 2 ** np.floor(np.log2(room)).astype(int)
+    shifts, weights = _register(smooth[stretch], smooth[stretch + lags[:, None]])
+    steps = shifts / lags[:, None]
+    return np.hypot(*steps.T), steps, weights
+
+
+def _register(before: Array, after: Array) -> tuple[Array, Array]:
+    """Shifts (n, 2) in rows and columns by which n stretches of patches (n, POOLED, side, side) have moved.
+
+    With them comes the smaller eigenvalue of the structure tensor (n,): near zero where all edges run one way.
+    """
+    side = before.shape[-1]
+    reach = side // 3
+    best = np.full(len(before), np.inf)
+    shifts = np.zeros((len(before), 2))
+    for row in range(-reach, reach + 1):
+        for column in range(-reach, reach + 1):
+            gap = _standardised(_overlap(before, -row, -column)) - _standardised(_overlap(after, row, column))
+            error = np.mean(gap**2, axis=(1, 2, 3))
+            better = error < best
+            best[better] = error[better]
+            shifts[better] = row, column
+    cut = 1 + reach // 2
+    still = _standardised(before[..., cut:-cut, cut:-cut])
+    for _ in range(GAUSS_NEWTON_STEPS):
+        moved = _standardised(_shifted(after, shifts, cut))
+        down, right = np.gradient(moved, axis=(2, 3))
+        a, b, c, u, v = (
+            np.mean(x * y, axis=(1, 2, 3))
+            for x, y in ((down, down), (down, right), (right, right), (down, still - moved), (right, still - moved))
+        )
+        # Along an edge nothing is known: the step is the shortest of all that explain the difference.
+        lift = 1e-3 * (a + c) + 1e-12
+        step = np.stack([(c + lift) * u - b * v, (a + lift) * v - b * u], axis=1)
+        shifts += np.clip(step / ((a + lift) * (c + lift) - b**2)[:, None], -1, 1)
+        np.clip(shifts, -reach, reach, out=shifts)
+    return shifts, np.maximum((a + c) / 2 - np.sqrt(((a - c) / 2) ** 2 + b**2), 1e-12)
+
+
+def _overlap(patches: Array, row: int, column: int) -> Array:
+    """The part of patches (.., side, side) that is also in those moved by so many whole pixels."""
+    return patches[..., max(row, 0) : min(row, 0) or None, max(column, 0) : min(column, 0) or None]
+
+
+def _standardised(patches: Array) -> Array:
+    """Patches (.., side, side) of zero mean and unit variance: what is left of one is not what all of it was."""
+    centred = _centred(patches)
+    standardised: Array = centred / np.maximum(centred.std(axis=(-2, -1), keepdims=True), 1e-12)
+    return standardised
+
+
+def _centred(patches: Array) -> Array:
+    centred: Array = patches - patches.mean(axis=(-2, -1), keepdims=True)
+    return centred
+
+
+def _shifted(patches: Array, shifts: Array, cut: int) -> Array:
+    """Patches (n, .., side, side) at places moved by the shifts (n, 2), without `cut` pixels at each border."""
+    down, right = (_cubic(patches.shape[-1], shift, cut) for shift in shifts.T)
+    moved: Array = np.einsum("nij,n...jk,nlk->n...il", down, patches, right, optimize=True)
+    return moved
+
+
+def _cubic(side: int, shift: Array, cut: int) -> Array:
+    """Weights (n, side - 2 cut, side) that interpolate at places moved by the shifts (n,); the border is repeated."""
+    at = np.arange(cut, side - cut) + shift[:, None]
+    left = np.floor(at).astype(int)
+    u = at - left
+    weights = np.zeros((*at.shape, side))
+    n, i = np.indices(at.shape)
+    # Cubic convolution (Keys, 1981).
+    taps = (
+        ((-0.5 * u + 1.0) * u - 0.5) * u,
+        (1.5 * u - 2.5) * u * u + 1.0,
+        ((-1.5 * u + 2.0) * u + 0.5) * u,
+        (0.5 * u - 0.5) * u * u,
+    )
+    for k, tap in enumerate(taps):
+        np.add.at(weights, (n, i, np.clip(left + k - 1, 0, side - 1)), tap)
+    return weights
+
+
+def _noise(before: Array, after: Array, steps: Array) -> float:
+    """Median noise of patches (n, side, side) that move by steps (n, 2), as a fraction of their contrast."""
+    side = before.shape[-1]
+    cut = min(side // 3, 1 + int(np.ceil(np.quantile(np.abs(steps), 0.75))))
+    moved, still = _shifted(after, steps, cut), before[:, cut:-cut, cut:-cut]
+    # What two frames share is content, at the scale that each patch was standardised to; noise is what they do not.
+    shared = np.mean(_centred(moved) * _centred(still), axis=(1, 2))
+    energy = np.sqrt(np.mean(_centred(moved) ** 2, axis=(1, 2)) * np.mean(_centred(still) ** 2, axis=(1, 2)))
+    # Interpolation averages noise: of a variance of 1 it leaves this much.
+    down, right = (np.mean(np.sum(_cubic(side, shift, cut) ** 2, axis=2), axis=1) for shift in steps.T)
+    noise = np.clip(2 * (energy - shared) / (1 + down * right), 0, NOISE_ALONE)
+    # The variance of a whole standardised patch is 1, its noise included.
+    return float(np.median(np.sqrt(noise / (1 - noise))))
+
+
+def _quantiles(values: Array, weights: Array, shares: tuple[float, ...]) -> list[float]:
+    """Weighted quantiles of the values (n,)."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return [float(values[order][min(np.searchsorted(below, share * below[-1]), len(values) - 1)]) for share in shares]

@@ -1,0 +1,1 @@
+"""Made-up films and brain scans whose true motion, cuts or states are known."""

@@ -1,0 +1,248 @@
+"""Simulated scans of resting brains with known truth: ``builtin:bold``, networks that a Markov chain switches.
+
+What is drawn, in turn: a chain of hidden states; networks of regions, each on or off in a state; fluctuations of their
+activity; the blood's response, which comes seconds late and blurs; noise, drifts, and the scanner's units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from psmt.data.contract import Opener, parse_options
+from psmt.data.readers.series import SeriesSource
+from psmt.errors import FrameSourceError
+from psmt.types import Array, Ints
+
+__all__ = ["BOLD", "BoldSimulation", "haemodynamic_response", "is_bold", "parse_bold"]
+
+BASELINE = (8_000.0, 12_000.0)  # scanner units: the mean of a region
+SCALE = 50.0  # scanner units: the standard deviation of what networks do, about half a percent
+LIVELINESS = 0.3  # of a network that is on, relative to its mean activity: nobody does the same thing all the time
+VARIETY = 0.2  # logarithm of a region's weight in a network, from person to person
+COLOURED = 0.5  # share of the noise's variance that is autocorrelated, as breath and pulse are
+MEMORY = 6.0  # seconds after which the coloured noise has faded to 1/e
+_DRAWN = 1_024  # combinations of networks that states are chosen from
+SETTLING = 32.0  # seconds of the response's tail, which are simulated before the scan begins
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoldSimulation:
+    """Scans of some people, the same for the same seed; person k does not depend on how many there are.
+
+    Parameters
+    ----------
+    n_subjects : int
+        People.
+    n_frames : int
+        Volumes of each scan.
+    n_regions, n_networks, n_states : int
+        Regions, networks that they form, and states, each of which has some networks on.
+    tr : float
+        Seconds from volume to volume.
+    dwell : float
+        Mean seconds in a state.
+    noise : float
+        Standard deviation of the noise, relative to that of the networks' signal.
+    drift : float
+        Standard deviation of slow drifts, in the same units.
+    seed : int
+        Chooses networks, states and all people.
+
+    Examples
+    --------
+    >>> scans = BoldSimulation(n_subjects=2, n_frames=100, seed=1)
+    >>> scans.subject(0).values.shape, scans.states(0).shape
+    ((100, 60), (100,))
+    """
+
+    n_subjects: int = 8
+    n_frames: int = 600
+    n_regions: int = 60
+    n_networks: int = 6
+    n_states: int = 5
+    tr: float = 2.0
+    dwell: float = 24.0
+    noise: float = 1.0
+    drift: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"n_subjects": 1, "n_frames": 1, "n_regions": self.n_networks, "n_networks": 2, "n_states": 2}
+        for key, low in {**least, "seed": 0}.items():
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+                raise ValueError(f"{key}={value!r} is out of range; use an integer of at least {low}")
+        if self.n_states > 3 * self.n_networks:
+            raise ValueError(
+                f"n_states={self.n_states} are too many to tell apart by {self.n_networks} networks; "
+                f"use at most {3 * self.n_networks}"
+            )
+        for key, open_bound in (("tr", True), ("dwell", True), ("noise", False), ("drift", False)):
+            value = getattr(self, key)
+            if not np.isfinite(value) or value < 0 or (open_bound and value == 0):
+                raise ValueError(f"{key}={value!r} is out of range; use a number {'above' if open_bound else 'from'} 0")
+        if self.dwell < self.tr:
+            raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts a volume at least")
+
+    # What all people share
+
+    @cached_property
+    def networks(self) -> Array:
+        """Weights (n_networks, n_regions) of the regions: of its own network's near 1, of a few others' a part."""
+        rng = np.random.default_rng((self.seed, 0))
+        own = np.sort(np.concatenate([np.arange(self.n_networks), self._drawn(rng, self.n_regions - self.n_networks)]))
+        weights = np.where(own == np.arange(self.n_networks)[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
+        shared = rng.random(weights.shape) < 0.5 / self.n_networks
+        return np.maximum(weights, shared * rng.uniform(0.2, 0.5, weights.shape))
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> Ints:
+        return rng.integers(self.n_networks, size=count)
+
+    @cached_property
+    def patterns(self) -> Array:
+        """Which networks are on (1) and off (0) in each state, (n_states, n_networks); no two states are alike."""
+        rng = np.random.default_rng((self.seed, 1))
+        drawn = rng.random((_DRAWN, self.n_networks))
+        # Half of the networks, where there are combinations enough; then any number of them.
+        ranks = np.argsort(np.argsort(drawn, axis=1), axis=1)
+        sizes = np.where(np.arange(_DRAWN) < _DRAWN // 2, self.n_networks // 2, 1 + np.arange(_DRAWN) % self.n_networks)
+        candidates = (ranks < sizes[:, None]).astype(np.float64)
+        chosen = candidates[:1]
+        while len(chosen) < self.n_states:
+            # Each next one as far from all before as there is, so that states can be told apart.
+            apart = np.abs(candidates[:, None] - chosen).sum(axis=2).min(axis=1)
+            chosen = np.vstack([chosen, candidates[np.argmax(apart)]])
+        return chosen
+
+    @cached_property
+    def transitions(self) -> Array:
+        """Probabilities (n_states, n_states) of the next volume's state, given this one's."""
+        rng = np.random.default_rng((self.seed, 2))
+        leaving = self.tr / self.dwell
+        moves = rng.dirichlet(np.full(self.n_states, 2.0), size=self.n_states)
+        np.fill_diagonal(moves, 0.0)
+        moves /= moves.sum(axis=1, keepdims=True)
+        return (1 - leaving) * np.eye(self.n_states) + leaving * moves
+
+    # One person
+
+    def subject(self, index: int) -> SeriesSource:
+        """The scan of one person: a series (n_frames, n_regions) in scanner units."""
+        rng = np.random.default_rng((self.seed, 3, self._checked(index)))
+        states = self._chain(index)
+        weights = self.networks * np.exp(VARIETY * rng.standard_normal(self.networks.shape))
+        lively = 1.0 + LIVELINESS * rng.standard_normal((len(states), self.n_networks))
+        signal = self._responded(self.patterns[states] * lively @ weights)
+        signal = signal - signal.mean(axis=0)
+        signal /= max(float(signal.std()), np.finfo(float).tiny)
+        shape, noise, drift = signal.shape, self.noise, self.drift
+        values = signal + noise * self._noise(rng, shape) + drift * self._drift(rng, shape)
+        level = rng.uniform(*BASELINE, size=self.n_regions)
+        return SeriesSource(
+            name=f"bold-{index + 1:03d}",
+            array=level + SCALE * values,
+            feature_names=tuple(f"region {k + 1}" for k in range(self.n_regions)),
+        )
+
+    def states(self, index: int) -> Ints:
+        """The state (n_frames,) that the blood shows: of all that were on, the one that most of the signal is from."""
+        present = np.eye(self.n_states)[self._chain(self._checked(index))]
+        return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
+
+    def _chain(self, index: int) -> Ints:
+        """Hidden states of one person (settling + n_frames,)."""
+        draws = np.random.default_rng((self.seed, 4, index)).random(self._settling + self.n_frames)
+        later = np.cumsum(self.transitions, axis=1)
+        states = np.empty(len(draws), dtype=np.int64)
+        state = int(draws[0] * self.n_states)
+        for t, draw in enumerate(draws):
+            state = min(int(np.searchsorted(later[state], draw, side="right")), self.n_states - 1)
+            states[t] = state
+        return states
+
+    @property
+    def _settling(self) -> int:
+        return int(np.ceil(SETTLING / self.tr))
+
+    def _responded(self, activity: Array) -> Array:
+        """What the blood shows (n_frames, n) of activity (settling + n_frames, n)."""
+        from scipy.signal import lfilter  # it takes long to import, and all commands import this file
+
+        seen: Array = lfilter(haemodynamic_response(self.tr), [1.0], activity, axis=0)
+        return seen[self._settling :]
+
+    def _noise(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        """Noise of variance one: white, and with a memory of some seconds."""
+        from scipy.signal import lfilter
+
+        kept = float(np.exp(-self.tr / MEMORY))
+        coloured = lfilter([np.sqrt(1 - kept**2)], [1.0, -kept], rng.standard_normal(shape), axis=0)
+        noise: Array = np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape)
+        return noise
+
+    def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+        """Drifts of variance about one: a line, and slow cosines, each region's own."""
+        time = (np.arange(shape[0]) + 0.5) / shape[0]
+        waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
+        return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
+
+    def _checked(self, index: int) -> int:
+        if not 0 <= index < self.n_subjects:
+            raise IndexError(f"subject {index} is not simulated; there are 0 to {self.n_subjects - 1}")
+        return index
+
+
+def haemodynamic_response(tr: float) -> Array:
+    """The blood's response (n,) to a volume of activity, one value per volume, of sum one: the usual double gamma.
+
+    >>> response = haemodynamic_response(1.0)
+    >>> int(response.argmax()), round(float(response.sum()), 6)
+    (5, 1.0)
+    """
+    from scipy.stats import gamma
+
+    seconds = np.arange(0.0, SETTLING, tr)
+    response = gamma.pdf(seconds, 6) - gamma.pdf(seconds, 16) / 6
+    total = float(response.sum())
+    # A scanner that is slower than the response sees all of it in the next volume.
+    return response / total if total > 0.1 / tr else np.array([0.0, 1.0])
+
+
+_KINDS: dict[str, tuple[str, type]] = {
+    "subjects": ("n_subjects", int),
+    "frames": ("n_frames", int),
+    "regions": ("n_regions", int),
+    "networks": ("n_networks", int),
+    "states": ("n_states", int),
+    "tr": ("tr", float),
+    "dwell": ("dwell", float),
+    "noise": ("noise", float),
+    "drift": ("drift", float),
+    "seed": ("seed", int),
+}
+
+
+def parse_bold(source: str) -> BoldSimulation:
+    """Return the simulation that ``builtin:bold?subjects=...&frames=...&noise=...&seed=...`` names.
+
+    >>> parse_bold("builtin:bold?subjects=4&noise=2").noise
+    2.0
+    """
+    _, _, query = source.partition("?")
+    options = parse_options(source, query, _KINDS)
+    try:
+        return BoldSimulation(**options)
+    except ValueError as error:
+        raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+def is_bold(spec: object) -> bool:
+    """Whether this names a simulation."""
+    return isinstance(spec, str) and spec.partition("?")[0] == "builtin:bold"
+
+
+BOLD: Opener[SeriesSource] = Opener(is_bold, lambda spec, stop: parse_bold(spec).subject(0).head(stop))
+"""To a command that takes one series, the simulation is its first person."""

@@ -1,0 +1,191 @@
+"""A built-in film of cuts and fast pans, whose frames are known: what must be told apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from psmt.data.contract import Film, Opener, check_stop, parse_options
+from psmt.data.pixels import Frame, channels
+from psmt.data.synthetic.glide import LARGEST, NOISIEST, WORLD, GlideMotion, view
+from psmt.errors import FrameSourceError
+from psmt.types import Ints
+
+__all__ = ["CUTS", "CutsFilm"]
+
+VERSION = 1  # a change of any frame needs a new number, because checksums name it
+WORLDS = 3  # of different leaves; a cut goes to another one, or to another place of the same
+LEAD = 60  # frames before the first event
+PAUSE = (24, 48)  # frames from one event to the next
+CALM = (0.1, 1.0)  # frame pixels per frame between events
+PAN = (0.04, 0.15)  # of the width of the frame, per frame
+PAN_LENGTH = (6, 16)  # frames
+PAN_RAMP = 3  # frames in which a pan gathers speed, and loses it; every other pan starts and stops at once
+ZOOM = (1.05, 1.5)
+ANGLE = 0.3  # radians either way
+
+
+class _Plan(NamedTuple):
+    """Where the camera is in each frame, and what happens."""
+
+    motion: GlideMotion
+    worlds: Ints
+    cuts: Ints
+    pans: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutsFilm(Film):
+    """Calm views of fallen leaves, with cuts and fast pans between them in random order.
+
+    A cut shows another place at once. A pan moves on to it, so fast that between a twenty-fifth and a seventh of the
+    picture is new in each frame; half of the pans begin and end at once.
+
+    Parameters
+    ----------
+    n_cuts, n_pans : int
+        How many of each.
+    seed : int
+        Chooses leaves, places, order and noise.
+    noise : float
+        Standard deviation of Gaussian sensor noise, as a fraction of the contrast of patches, 0 to 2.
+    size : int
+        Height and width of the frames, 8 to 400.
+    n_frames : int, optional
+        Frames from this one on are left out; None is the whole film.
+
+    Examples
+    --------
+    >>> film = CutsFilm(n_cuts=2, n_pans=2)
+    >>> len(film.cuts), film.pans.shape
+    (2, (2, 2))
+    """
+
+    n_cuts: int = 100
+    n_pans: int = 100
+    seed: int = 0
+    noise: float = 0.05
+    size: int = 100
+    n_frames: int | None = None
+    name: str = field(default="cuts", init=False)
+    shape: tuple[int, int] = field(init=False)
+    fps: float = field(default=25.0, init=False)
+    stop: None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for key, low, high in (("n_cuts", 0, 10_000), ("n_pans", 0, 10_000), ("seed", 0, None), ("size", 8, LARGEST)):
+            value = getattr(self, key)
+            if value < low or (high is not None and value > high):
+                bound = f"of at least {low}" if high is None else f"from {low} to {high}"
+                raise ValueError(f"{key}={value!r} is out of range; use an integer {bound}")
+        if not 0 <= self.noise <= NOISIEST:
+            raise ValueError(f"noise={self.noise!r} is out of range; use a fraction of the contrast, 0 to {NOISIEST:g}")
+        check_stop(self.n_frames)
+        length = len(self._plan.motion)
+        object.__setattr__(self, "n_frames", length if self.n_frames is None else min(self.n_frames, length))
+        object.__setattr__(self, "shape", (self.size, self.size))
+
+    @property
+    def cuts(self) -> Ints:
+        """Frames (n,) that are the first of another scene."""
+        return self._plan.cuts[self._plan.cuts < (self.n_frames or 0)]
+
+    @property
+    def pans(self) -> Ints:
+        """First and last frame (n, 2) of each fast pan."""
+        return self._plan.pans[self._plan.pans[:, 0] < (self.n_frames or 0)]
+
+    def checksum(self) -> str:
+        """Return the sha256 of the film's parameters and of the version of its making."""
+        given = (self.n_cuts, self.n_pans, self.seed, float(self.noise), self.size, self.n_frames)
+        return hashlib.sha256(f"cuts {VERSION} {given!r}".encode()).hexdigest()
+
+    def head(self, stop: int | None) -> CutsFilm:
+        """Return the film without the frames from ``stop`` on."""
+        check_stop(stop)
+        return self if stop is None else replace(self, n_frames=min(self.n_frames or stop, stop))
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        plan = self._plan
+        for index in range(self.n_frames or 0):
+            rng = np.random.default_rng((self.seed, 5, index)) if self.noise else None
+            frame = view(int(plan.worlds[index]), plan.motion, index, noise=self.noise, rng=rng)
+            yield channels(frame, colour=colour)
+
+    @property
+    def _plan(self) -> _Plan:
+        return _planned(self.n_cuts, self.n_pans, self.seed, self.size)
+
+
+@lru_cache(maxsize=4)
+def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
+    """Draw what happens when, and follow the camera."""
+    rng = np.random.default_rng((seed, 4))
+    kinds = rng.permutation(np.repeat([True, False], [n_cuts, n_pans]))
+    world, place = seed, rng.uniform(0, WORLD, 2)
+    zoom, angle = rng.uniform(*ZOOM), rng.uniform(-ANGLE, ANGLE)
+    heading, speed = rng.uniform(0, 2 * np.pi), rng.uniform(*CALM)
+    rows: list[tuple[float, float, float, float, float, int]] = []
+    cuts: list[int] = []
+    pans: list[tuple[int, int]] = []
+
+    def move(speeds: list[float]) -> None:
+        nonlocal place
+        for step in speeds:
+            place = place + step / zoom * np.array([np.sin(heading), np.cos(heading)])
+            rows.append((*place, zoom, angle, step, world))
+
+    move([speed] * LEAD)
+    for k, is_cut in enumerate(kinds):
+        if is_cut:
+            # Another world, or the other side of this one: the torus is ten pictures wide at the least.
+            world = seed + int(rng.integers(WORLDS))
+            place = place + rng.uniform(0.3, 0.7, 2) * WORLD
+            zoom, angle = rng.uniform(*ZOOM), rng.uniform(-ANGLE, ANGLE)
+            cuts.append(len(rows))
+        else:
+            heading = rng.uniform(0, 2 * np.pi)
+            fast, n = rng.uniform(*PAN) * size, int(rng.integers(*PAN_LENGTH, endpoint=True))
+            ramp = np.ones(n)
+            if k % 2:
+                up = np.arange(1, n + 1) / (PAN_RAMP + 1)
+                ramp = np.minimum(1.0, np.minimum(up, up[::-1]))
+            pans.append((len(rows), len(rows) + n - 1))
+            move((fast * ramp).tolist())
+        heading, speed = rng.uniform(0, 2 * np.pi), rng.uniform(*CALM)
+        move([speed] * int(rng.integers(*PAUSE, endpoint=True)))
+    row, column, zooms, angles, speeds, worlds = np.array(rows).T
+    motion = GlideMotion(start=0, row=row, column=column, zoom=zooms, angle=angles, speed=speeds, size=size)
+    return _Plan(motion, worlds.astype(np.int64), np.array(cuts, np.int64), np.array(pans, np.int64).reshape(-1, 2))
+
+
+def parse_cuts(source: str) -> CutsFilm:
+    """Return the film that ``builtin:cuts?cuts=...&pans=...&seed=...&noise=...&size=...&frames=...`` names.
+
+    >>> parse_cuts("builtin:cuts?cuts=3&pans=1&size=64").n_cuts
+    3
+    """
+    kinds: dict[str, tuple[str, type]] = {
+        "cuts": ("n_cuts", int),
+        "pans": ("n_pans", int),
+        "seed": ("seed", int),
+        "noise": ("noise", float),
+        "size": ("size", int),
+        "frames": ("n_frames", int),
+    }
+    options = parse_options(source, source.partition("?")[2], kinds)
+    try:
+        return CutsFilm(**options)
+    except ValueError as error:
+        raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+CUTS: Opener[CutsFilm] = Opener(
+    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:cuts",
+    lambda spec, stop: parse_cuts(spec).head(stop),
+)

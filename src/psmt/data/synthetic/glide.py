@@ -1,0 +1,458 @@
+"""The built-in film: one take of a camera gliding over fallen leaves, with its motion and its noise known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.fft import irfft2
+from scipy.interpolate import CubicHermiteSpline
+from scipy.ndimage import spline_filter, uniform_filter
+
+from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
+from psmt.data.pixels import Frame, channels
+from psmt.errors import FrameSourceError
+from psmt.types import Array, Levels
+from psmt.utils.jit import njit
+
+__all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
+
+VERSION = 2  # a change of any frame needs a new number, because checksums name it
+LARGEST = 400
+NOISIEST = 2.0  # of the contrast; beyond that most grey levels would be clipped
+PATCH = 16  # side of the paper's patch, which contrast is measured in
+FASTEST = 16.0  # frame pixels per frame: a patch then holds nothing that it held before
+
+# The world is a dead-leaves model (Lee, Mumford and Huang, 2001), the simplest that has the statistics of natural
+# scenes: opaque, textured leaves of all sizes lie on one another, so that there are edges, and edges end at edges.
+# Sizes follow r^-3, which makes the picture look the same from any distance. Each seed has a world of its own.
+WORLD = 1024  # rows and columns; the world is a torus, so that the camera never comes to its end
+N_LEAVES = 9000
+RADIUS = (12.0, 56.0)  # half the length of a leaf, world pixels: most patches of 16 pixels see an edge, few see many
+ASPECT = (0.3, 0.9)  # width of a leaf by its length
+SHADE = (0.08, 0.92)  # grey levels
+SHADING = 0.12  # from the middle of a leaf to its tip
+FOLD = (0.06, 0.16)  # between the halves of a leaf on either side of its midrib, which catch the light differently
+VEIN = (0.05, 0.12)  # between a vein and what lies between veins
+VEIN_GAP = (9.0, 15.0)  # world pixels from a vein to the next: no patch within a leaf is flat
+TEXTURE = 0.012  # standard deviation of the 1/f texture of a leaf, grey levels
+SOFT = 1.6  # world pixels over which an edge goes from one leaf to the next, as a lens would show it
+
+# The camera. Sums of three sinusoids, in frame pixels of way per turn: what it does depends on where it is on its way,
+# so that a slow film shows the same things as a fast one, later. Each seed stretches the periods a little, so that no
+# two share a common multiple, and draws the phases.
+WEIGHTS = np.array([0.62, 0.26, 0.12])
+PERIODS = {
+    "heading": np.array([1130.0, 610.0, 370.0]),
+    "zoom": np.array([1270.0, 710.0, 450.0]),
+    "angle": np.array([1490.0, 830.0, 510.0]),
+}
+HEADING_RANGE = 4.0  # radians either way
+ZOOM = 1.25  # frame pixels per world pixel
+ZOOM_RANGE = 0.2  # natural logarithm; zoom stays above 1, so that no detail of the world is too fine for a frame
+ANGLE_RANGE = 0.30  # radians
+KNOT = 0.5  # frame pixels of way between the places that are computed
+
+# Without a speed, calm and lively stretches take turns: frames, and frame pixels per frame.
+STRETCH = (110, 380)
+CALM = (0.08, 0.2)
+LIVELY = (0.7, 1.4)
+RAMP = 40  # frames from one speed to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlideMotion:
+    """Where the camera was, per frame: arrays of shape ``(n_frames,)``.
+
+    Attributes
+    ----------
+    start : int
+        The frame that index 0 of each array belongs to.
+    row, column : ndarray
+        The world pixel under the centre of the frame.
+    zoom : ndarray
+        Frame pixels per world pixel; above 1 the camera is close.
+    angle : ndarray
+        Radians by which the camera is turned, from the row axis towards the column axis.
+    speed : ndarray
+        Frame pixels that the centre has moved since the frame before.
+    size : int
+        Height and width of the frames.
+    """
+
+    start: int
+    row: Array
+    column: Array
+    zoom: Array
+    angle: Array
+    speed: Array
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def to_world(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
+        """Return the world row and column under pixels of the frame ``start + index``.
+
+        With ``c = (size - 1) / 2``, ``y = (row - c) / zoom`` and ``x = (column - c) / zoom`` this is
+        ``(row_ + y cos(angle) + x sin(angle), column_ - y sin(angle) + x cos(angle))``.
+        """
+        cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
+        y = (np.asarray(row, dtype=float) - centre) / self.zoom[index]
+        x = (np.asarray(column, dtype=float) - centre) / self.zoom[index]
+        return self.row[index] + cos * y + sin * x, self.column[index] - sin * y + cos * x
+
+    def to_frame(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
+        """Return the frame row and column that world pixels are seen at: the inverse of `to_world`."""
+        cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
+        down = (np.asarray(row, dtype=float) - self.row[index]) * self.zoom[index]
+        right = (np.asarray(column, dtype=float) - self.column[index]) * self.zoom[index]
+        return cos * down - sin * right + centre, sin * down + cos * right + centre
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlideFilm(IndexedFilm):
+    """A camera that glides over fallen leaves, in one take.
+
+    It pans, zooms and turns by fractions of a pixel, at one speed, or in calm and lively stretches that take turns:
+    slow, but never standing still, and about seven times as fast. Frame ``t`` depends on the seed and on ``t``, never
+    on the length of the film.
+
+    Parameters
+    ----------
+    n_frames : int
+        Length of the film.
+    seed : int
+        Chooses the leaves, the path and the noise.
+    speed : float, optional
+        Frame pixels per frame that the middle of the picture moves by, 0 to 16. None is calm and lively stretches.
+    noise : float
+        Standard deviation of Gaussian sensor noise, white in time and space, as a fraction of the film's contrast, 0 to
+        2. The contrast is the standard deviation of grey levels in a patch of 16 x 16 pixels, the median over all
+        places. Frames are clipped to [0, 1] after it.
+    size : int
+        Height and width of the frames, 8 to 400. A smaller sensor sees less of the world, not less sharply.
+
+    Examples
+    --------
+    >>> film = GlideFilm(n_frames=1_000, seed=1, speed=0.5)
+    >>> film.frame(999).shape
+    (200, 200)
+    >>> film.motion(start=10, stop=14).speed.round(3)
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+
+    n_frames: int = 10_000
+    seed: int = 0
+    speed: float | None = None
+    noise: float = 0.0
+    size: int = 200
+    name: str = field(default="glide", init=False)
+    shape: tuple[int, int] = field(init=False)
+    fps: float = field(default=25.0, init=False)
+    stop: None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for key, low, high in (("n_frames", 1, None), ("seed", 0, None), ("size", 8, LARGEST)):
+            value = getattr(self, key)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < low or (high is not None and value > high):
+                bound = f"of at least {low}" if high is None else f"from {low} to {high}"
+                raise ValueError(f"{key}={value!r} is out of range; use an integer {bound}")
+        if self.speed is not None and not 0 <= self.speed <= FASTEST:
+            raise ValueError(
+                f"speed={self.speed!r} is out of range; use pixels per frame from 0 to {FASTEST:g}, "
+                "or leave it out for calm and lively stretches"
+            )
+        if not 0 <= self.noise <= NOISIEST:
+            raise ValueError(
+                f"noise={self.noise!r} is out of range; use a fraction of the film's contrast from 0 to {NOISIEST:g}"
+            )
+        object.__setattr__(self, "shape", (self.size, self.size))
+
+    def checksum(self) -> str:
+        """Return the sha256 of the film's parameters and of the version of its making."""
+        speed = None if self.speed is None else float(self.speed)
+        text = f"glide {VERSION} {self.n_frames} {self.seed} {speed!r} {float(self.noise)!r} {self.size}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def head(self, stop: int | None) -> GlideFilm:
+        """Return the film without the frames from ``stop`` on."""
+        check_stop(stop)
+        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
+
+    def frame(self, index: int) -> Frame:
+        """Return the grey frame ``(size, size)`` at ``index``, without making those before it."""
+        if not 0 <= index < self.n_frames:
+            raise IndexError(f"frame {index} is outside the film; it has the frames 0 to {self.n_frames - 1}")
+        return self._render(self.motion(start=index, stop=index + 1), 0)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        return channels(self.frame(index), colour=colour)
+
+    def motion(self, start: int = 0, stop: int | None = None) -> GlideMotion:
+        """Return the true motion of the camera in the frames ``start`` to ``stop``."""
+        stop = self.n_frames if stop is None else stop
+        if not 0 <= start < stop <= self.n_frames:
+            raise ValueError(
+                f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
+            )
+        # One frame more at the front gives the first speed.
+        row, column, zoom, angle = _path(self.seed, self._way(np.arange(start - 1.0, stop)))
+        speed = np.hypot(np.diff(row), np.diff(column)) * zoom[1:]
+        return GlideMotion(
+            start=start,
+            row=row[1:],
+            column=column[1:],
+            zoom=zoom[1:],
+            angle=angle[1:],
+            speed=speed,
+            size=self.size,
+        )
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        block = 512
+        for start in range(0, self.n_frames, block):
+            motion = self.motion(start=start, stop=min(start + block, self.n_frames))
+            for index in range(len(motion)):
+                yield channels(self._render(motion, index), colour=colour)
+
+    @property
+    def contrast(self) -> float:
+        """Standard deviation of grey levels in the usual patch of 16 x 16 pixels, which noise is a fraction of."""
+        return _world(self.seed).contrast
+
+    def _way(self, time: Array) -> Array:
+        """Return how far the camera has come at each time, in frame pixels, ``(n_times,)``."""
+        return _stretches(self.seed, time) if self.speed is None else self.speed * time
+
+    def _render(self, motion: GlideMotion, index: int) -> Frame:
+        noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
+        return view(self.seed, motion, index, noise=self.noise, rng=noise)
+
+
+def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
+    """Return the grey frame ``(size, size)`` that a camera sees of the leaves of a seed, with sensor noise."""
+    world = _world(seed)
+    zoom = motion.zoom[index]
+    cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
+    frame = np.empty((motion.size, motion.size), dtype=np.float32)
+    _sample(world.coefficients, motion.row[index], motion.column[index], cos, sin, frame)
+    if rng is not None:
+        frame += np.float32(noise * world.contrast) * rng.standard_normal(frame.shape, dtype=np.float32)
+    return np.clip(frame, 0.0, 1.0, out=frame)
+
+
+def parse_glide(source: str) -> GlideFilm:
+    """Return the film that ``builtin:glide?frames=...&seed=...&speed=...&noise=...&size=...`` names.
+
+    >>> parse_glide("builtin:glide?frames=2000&speed=0.5&noise=0.1")
+    GlideFilm(name='glide', shape=(200, 200), n_frames=2000, fps=25.0, seed=0, speed=0.5, noise=0.1, size=200)
+    """
+    name = source.removeprefix("builtin:").partition("?")[0]
+    if name != "glide":
+        raise FrameSourceError(
+            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, builtin:cuts, "
+            "builtin:shapes and builtin:bold"
+        )
+    kinds: dict[str, tuple[str, type]] = {
+        "frames": ("n_frames", int),
+        "seed": ("seed", int),
+        "speed": ("speed", float),
+        "noise": ("noise", float),
+        "size": ("size", int),
+    }
+    options = parse_options(source, source.partition("?")[2], kinds)
+    try:
+        return GlideFilm(**options)
+    except ValueError as error:
+        raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+BUILTIN: Opener[GlideFilm] = Opener(
+    lambda spec: isinstance(spec, str) and spec.startswith("builtin:"),
+    lambda spec, stop: parse_glide(spec).head(stop),
+)
+
+
+def _path(seed: int, way: Array) -> tuple[Array, ...]:
+    """Return world row, world column, zoom and angle after each part of the way, all of shape ``(n,)``."""
+    # In powers of two, so that few tables are made, whichever frames are asked for in whichever order.
+    at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
+    k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
+    _, zoom, angle = _waves(seed, way)
+    return (
+        CubicHermiteSpline(at[k], row[k], row_slope[k])(way),
+        CubicHermiteSpline(at[k], column[k], column_slope[k])(way),
+        zoom,
+        angle,
+    )
+
+
+@lru_cache(maxsize=4)
+def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
+    """Return knots of the way, world row and column there, and their slopes: five arrays of one length.
+
+    The camera goes where it is heading, by one world pixel over zoom for each frame pixel: its speed is what the way
+    says, whatever the zoom. It starts far enough before the way begins for the frame before the first.
+    """
+    at = KNOT * np.arange(-2 * FASTEST / KNOT, n_knots + 4)
+    heading, zoom, _ = _waves(seed, at)
+    slopes = np.sin(heading) / zoom, np.cos(heading) / zoom
+    places = [np.cumsum(KNOT * (np.concatenate([[0.0], slope[:-1]]) + slope) / 2) for slope in slopes]
+    return at, *places, *slopes
+
+
+def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
+    """Return heading, zoom and angle after each part of the way, all of shape ``(n,)``."""
+    rng = np.random.default_rng((seed, 0))
+    wave = {}
+    for channel, periods in PERIODS.items():
+        frequencies = 1.0 / (periods * rng.uniform(0.87, 1.15, size=3))
+        wave[channel] = np.sin(2 * np.pi * (way[:, None] * frequencies + rng.uniform(size=3))) @ WEIGHTS
+    return HEADING_RANGE * wave["heading"], ZOOM * np.exp(ZOOM_RANGE * wave["zoom"]), ANGLE_RANGE * wave["angle"]
+
+
+def _stretches(seed: int, time: Array) -> Array:
+    """Return the way in frame pixels, ``(n_times,)``, of calm and lively stretches that take turns."""
+    count = int(time.max() // STRETCH[0]) + 2
+    # The numbers of a stretch are drawn in order, so more of them never change those before.
+    draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
+    length = np.floor(STRETCH[0] + (STRETCH[1] - STRETCH[0]) * draws[:, 0])
+    calm = np.arange(count) % 2 == 1
+    speed = np.where(
+        calm, CALM[0] + (CALM[1] - CALM[0]) * draws[:, 1], LIVELY[0] + (LIVELY[1] - LIVELY[0]) * draws[:, 1]
+    )
+    before = np.concatenate([speed[:1], speed[:-1]])
+    # A smoothstep leads from the old speed to the new one; it covers half a ramp at the new speed on the whole.
+    distance = before * length + (speed - before) * (length - RAMP / 2)
+    begin = np.concatenate([[0.0], np.cumsum(length)[:-1]])
+    covered = np.concatenate([[0.0], np.cumsum(distance)[:-1]])
+    k = np.clip(np.searchsorted(begin, time, side="right") - 1, 0, None)
+    since = time - begin[k]
+    u = np.clip(since / RAMP, 0.0, 1.0)
+    gained = RAMP * (u**3 - u**4 / 2) + np.maximum(since - RAMP, 0.0)
+    way: Array = covered[k] + before[k] * since + (speed[k] - before[k]) * gained
+    return way
+
+
+class _World(NamedTuple):
+    coefficients: Levels
+    """Of its cubic spline, ``(WORLD, WORLD)``."""
+    contrast: float
+    """Median over all places of the standard deviation of grey levels in a patch."""
+
+
+@lru_cache(maxsize=8)  # 4 MiB each
+def _world(seed: int) -> _World:
+    rng = np.random.default_rng((seed, 3))
+    small, large = RADIUS
+    # The inverse of the distribution function of r^-3 between the two.
+    radius = 1.0 / np.sqrt(small**-2 - (small**-2 - large**-2) * rng.uniform(size=N_LEAVES))
+    leaves = np.column_stack(
+        [
+            rng.uniform(0, WORLD, size=(N_LEAVES, 2)),
+            radius,
+            radius * rng.uniform(*ASPECT, size=N_LEAVES),
+            rng.uniform(0, np.pi, size=N_LEAVES),
+            rng.uniform(*SHADE, size=N_LEAVES),
+            rng.uniform(-SHADING, SHADING, size=N_LEAVES),
+            rng.uniform(*FOLD, size=N_LEAVES) * rng.choice([-1, 1], size=N_LEAVES),
+            rng.uniform(*VEIN, size=N_LEAVES) * rng.choice([-1, 1], size=N_LEAVES),
+            rng.uniform(*VEIN_GAP, size=N_LEAVES),
+        ]
+    )
+    picture = np.full((WORLD, WORLD), 0.5, dtype=np.float32)
+    _lay(leaves, _texture(rng), rng.integers(WORLD, size=(N_LEAVES, 2)), picture)
+    coefficients = spline_filter(picture, order=3, mode="grid-wrap", output=np.float32)
+    side = round(PATCH / ZOOM)
+    variance = uniform_filter(picture**2, side, mode="wrap") - uniform_filter(picture, side, mode="wrap") ** 2
+    return _World(coefficients, float(np.sqrt(np.median(variance))))
+
+
+def _texture(rng: np.random.Generator) -> Levels:
+    """Return noise ``(WORLD, WORLD)`` whose amplitude falls as 1/f, of standard deviation ``TEXTURE``."""
+    rows, columns = np.fft.fftfreq(WORLD)[:, None], np.fft.rfftfreq(WORLD)
+    frequency = np.maximum(np.hypot(rows, columns), 1.0 / WORLD)
+    # Nothing finer than eight pixels: that would be noise to whoever looks.
+    amplitude = np.exp(-((8 * frequency) ** 2)) / frequency
+    waves = amplitude * np.exp(2j * np.pi * rng.uniform(size=frequency.shape))
+    noise = irfft2(waves, s=(WORLD, WORLD))
+    noise -= noise.mean()
+    texture: Levels = (noise * (TEXTURE / noise.std())).astype(np.float32)
+    return texture
+
+
+@njit(cache=True, nogil=True)
+def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
+    """Lay leaves (row, column, half length, half width, angle, shade, shading, fold, vein, gap) onto the picture.
+
+    Later ones cover earlier ones. A leaf is the lens between two parabolas, so its ends are pointed;
+    veins branch off its midrib towards the tip.
+    """
+    for n in range(len(leaves)):
+        row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]
+        cos, sin = np.cos(angle), np.sin(angle)
+        reach = int(length) + 3
+        for i in range(int(row) - reach, int(row) + reach + 1):
+            for j in range(int(column) - reach, int(column) + reach + 1):
+                along = (cos * (i - row) + sin * (j - column)) / length
+                across = cos * (j - column) - sin * (i - row)
+                if abs(along) >= 1.0:
+                    continue
+                inside = (width * (1.0 - along * along) - abs(across)) / SOFT + 0.5
+                if inside <= 0.0:
+                    continue
+                cover = min(inside, 1.0)
+                r, c = i % WORLD, j % WORLD
+                side = max(min(across / SOFT, 0.5), -0.5)
+                # A vein is a line, not a wave: the fourth power is narrow.
+                wave = np.cos(np.pi * (length * along - 0.8 * abs(across)) / gap)
+                grey = shade + shading * along + fold * side + vein * wave**4
+                grey += texture[(r + offsets[n, 0]) % WORLD, (c + offsets[n, 1]) % WORLD]
+                picture[r, c] += np.float32(cover * (min(max(grey, 0.0), 1.0) - picture[r, c]))
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
+    """Fill ``frame`` with the cubic spline ``world``, a torus, seen by a camera at the centre, turned and zoomed."""
+    size = frame.shape[0]
+    last = world.shape[0] - 1  # the side is a power of two
+    half = (size - 1) / 2
+    one = np.float32(1.0)
+    sixth = np.float32(1.0 / 6.0)
+    for i in range(size):
+        y = i - half
+        row_0 = centre_row + cos * y - sin * half
+        column_0 = centre_column - sin * y - cos * half
+        for j in range(size):
+            row = row_0 + sin * j
+            column = column_0 + cos * j
+            r = int(np.floor(row))
+            c = int(np.floor(column))
+            u = np.float32(row - r)
+            v = np.float32(column - c)
+            u0 = (one - u) ** 3 * sixth
+            u3 = u**3 * sixth
+            u1 = np.float32(2.0 / 3.0) - u * u + np.float32(0.5) * u**3
+            u2 = one - u0 - u1 - u3
+            v0 = (one - v) ** 3 * sixth
+            v3 = v**3 * sixth
+            v1 = np.float32(2.0 / 3.0) - v * v + np.float32(0.5) * v**3
+            v2 = one - v0 - v1 - v3
+            total = np.float32(0.0)
+            for k in range(4):
+                weight = u0 if k == 0 else (u1 if k == 1 else (u2 if k == 2 else u3))
+                line = world[(r - 1 + k) & last]
+                total += weight * (
+                    v0 * line[(c - 1) & last]
+                    + v1 * line[c & last]
+                    + v2 * line[(c + 1) & last]
+                    + v3 * line[(c + 2) & last]
+                )
+            frame[i, j] = total

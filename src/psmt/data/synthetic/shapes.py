@@ -1,0 +1,171 @@
+"""Moving shapes: ``builtin:shapes``, discs, squares and bars that go straight on and turn, at a known pace."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
+from psmt.data.pixels import Frame, channels
+from psmt.errors import FrameSourceError
+from psmt.types import Array
+from psmt.utils.validation import check_count, check_real
+
+__all__ = ["SHAPES", "MovingShapes", "ShapesMotion", "parse_shapes"]
+
+VERSION = 1  # a change of any frame needs a new number, because checksums name it
+HALF_SIDES = np.array([[0.13, 0.13], [0.11, 0.11], [0.05, 0.22]])
+"""Half the height and width of a disc, a square and a bar, in sides of the frame."""
+
+SHADES = (0.15, 0.85)
+GROUND = 0.5
+SOFT = 1.5  # pixels from a shape to the ground: what moves by a part of a pixel then shows it
+TURN = 0.04  # radians per frame at the most
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapesMotion:
+    """Where each shape was: arrays of shape ``(n_frames, n_shapes)``.
+
+    Attributes
+    ----------
+    row, column : ndarray
+        Centres, pixels; the frame is a torus, so that who leaves it comes in on the other side.
+    angle : ndarray
+        Radians.
+    """
+
+    row: Array
+    column: Array
+    angle: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingShapes(IndexedFilm):
+    """Discs, squares and bars on a grey ground; each keeps its velocity and its turning for ever.
+
+    Frame ``t`` depends on the seed and on ``t``, never on the length of the film.
+
+    Parameters
+    ----------
+    n_frames : int
+        Length of the film.
+    seed : int
+        Chooses places, directions, shades and the noise.
+    n_shapes : int
+        Shapes, in turn a disc, a square and a bar; later ones lie above earlier ones.
+    speed : float
+        Pixels per frame that each moves by, >= 0.
+    noise : float
+        Standard deviation of Gaussian noise in grey levels, >= 0. Frames are clipped to [0, 1] after it.
+    size : int
+        Height and width of the frames, at least 8.
+
+    Examples
+    --------
+    >>> film = MovingShapes(n_frames=100, speed=0.5, size=32)
+    >>> film[99].shape, film.motion().row.shape
+    ((32, 32), (100, 3))
+    """
+
+    n_frames: int = 1_000
+    seed: int = 0
+    n_shapes: int = 3
+    speed: float = 0.5
+    noise: float = 0.0
+    size: int = 48
+    name: str = field(default="shapes", init=False)
+    shape: tuple[int, int] = field(init=False)
+    fps: float = field(default=25.0, init=False)
+    stop: None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for key, low in (("n_frames", 1), ("seed", 0), ("n_shapes", 1), ("size", 8)):
+            check_count(key, getattr(self, key), minimum=low)
+        check_real("speed", self.speed)
+        check_real("noise", self.noise)
+        object.__setattr__(self, "shape", (self.size, self.size))
+
+    def checksum(self) -> str:
+        """Return the sha256 of the film's parameters and of the version of its making."""
+        numbers = self.n_frames, self.seed, self.n_shapes, float(self.speed), float(self.noise), self.size
+        return hashlib.sha256(f"shapes {VERSION} {numbers}".encode()).hexdigest()
+
+    def head(self, stop: int | None) -> MovingShapes:
+        """Return the film without the frames from ``stop`` on."""
+        check_stop(stop)
+        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
+
+    def motion(self) -> ShapesMotion:
+        """Return where each shape is in all frames: the truth."""
+        return self._places(np.arange(float(self.n_frames)))
+
+    @property
+    def velocity(self) -> Array:
+        """Rows and columns per frame of each shape, ``(n_shapes, 2)``."""
+        heading = self._drawn()[2]
+        return self.speed * np.stack([np.sin(heading), np.cos(heading)], axis=1)
+
+    def _drawn(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Centres ``(n_shapes, 2)`` at first; angles, headings, turns and shades ``(n_shapes,)``."""
+        rng, n = np.random.default_rng((self.seed, 0)), self.n_shapes
+        angle, heading = rng.uniform(0, 2 * np.pi, (2, n))
+        return rng.uniform(0, self.size, (n, 2)), angle, heading, rng.uniform(-TURN, TURN, n), rng.uniform(*SHADES, n)
+
+    def _places(self, time: Array) -> ShapesMotion:
+        centres, angle, _, turn, _ = self._drawn()
+        row, column = np.moveaxis((centres + time[:, None, None] * self.velocity) % self.size, 2, 0)
+        return ShapesMotion(row=row, column=column, angle=angle + time[:, None] * turn)
+
+    def _frame(self, index: int, *, colour: bool) -> Frame:
+        at, shades = self._places(np.array([index])), self._drawn()[4]
+        pixels = np.full(self.shape, GROUND)
+        for k in range(self.n_shapes):
+            cover = self._cover(k % len(HALF_SIDES), at.row[0, k], at.column[0, k], at.angle[0, k])
+            pixels += cover * (shades[k] - pixels)
+        if self.noise:
+            pixels += self.noise * np.random.default_rng((self.seed, 1, index)).standard_normal(self.shape)
+        return channels(np.clip(pixels, 0.0, 1.0).astype(np.float32), colour=colour)
+
+    def _cover(self, kind: int, row: float, column: float, angle: float) -> Array:
+        """How much of each pixel ``(size, size)`` a shape covers."""
+        half = self.size / 2
+        # The nearer way around the torus.
+        down, right = ((np.arange(self.size) - centre + half) % self.size - half for centre in (row, column))
+        along = np.cos(angle) * down[:, None] + np.sin(angle) * right
+        across = np.cos(angle) * right - np.sin(angle) * down[:, None]
+        tall, wide = HALF_SIDES[kind] * self.size
+        outside = np.hypot(along, across) - tall if kind == 0 else np.maximum(abs(along) - tall, abs(across) - wide)
+        cover: Array = np.clip(0.5 - outside / SOFT, 0.0, 1.0)
+        return cover
+
+
+_KINDS: dict[str, tuple[str, type]] = {
+    "frames": ("n_frames", int),
+    "seed": ("seed", int),
+    "shapes": ("n_shapes", int),
+    "speed": ("speed", float),
+    "noise": ("noise", float),
+    "size": ("size", int),
+}
+
+
+def parse_shapes(source: str) -> MovingShapes:
+    """Return the film that ``builtin:shapes?frames=...&seed=...&shapes=...&speed=...&noise=...&size=...`` names.
+
+    >>> parse_shapes("builtin:shapes?frames=200&shapes=1").n_shapes
+    1
+    """
+    options = parse_options(source, source.partition("?")[2], _KINDS)
+    try:
+        return MovingShapes(**options)
+    except ValueError as error:
+        raise FrameSourceError(f"{source!r}: {error}") from None
+
+
+SHAPES: Opener[MovingShapes] = Opener(
+    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:shapes",
+    lambda spec, stop: parse_shapes(spec).head(stop),
+)

@@ -1,0 +1,311 @@
+"""The sliding window of codes and its moments (step 4 of the paper).
+
+The embedding needs two matrices of the latest H codes: their covariance V and the moment of their second differences
+S. Both are sums over time, so a window that slides by one code changes them by a few outer products of sparse vectors.
+An engine keeps the sums up; what they mean is here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+
+from psmt.engines import engine_for
+from psmt.engines.contract import Change, Engine, Slide
+from psmt.engines.window import Sums, half_stencil
+from psmt.numerics.linalg import subtract_outer
+from psmt.numerics.namespace import array_namespace
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
+from psmt.types import Array, Ints, Mask
+
+ROUNDING = 1e-6
+"""Sums that went along with the window may differ by this fraction from those made afresh."""
+
+CONSTANT = 1e-12
+"""An atom whose variance is below this fraction of its mean square is constant: the difference is rounding."""
+
+
+def covariance_of(sums: Sums, *, centred: bool) -> Array:
+    """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
+    xp, n = array_namespace(sums.total), sums.n
+    if not centred:
+        return sums.products / n
+    covariance = (sums.products - sums.total[:, None] * (sums.total / n)) / (n - 1)
+    constant = xp.linalg.diagonal(covariance) <= CONSTANT * xp.linalg.diagonal(sums.products) / n
+    if bool(xp.any(constant)):
+        covariance[constant] = 0.0
+        covariance[:, constant] = 0.0
+    return covariance
+
+
+def second_moment_of_differences(sums: Sums) -> Array:
+    """S (n_features, n_features): ``A D D' A'`` of the paper."""
+    moment = sums.curvature
+    for end in sums.ends:
+        moment = moment + end[:, None] * end
+    return moment
+
+
+def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Array:
+    """Diagonal (n_features,) of V, given that of the products and the sum of n codes."""
+    if not centred:
+        return squares / n
+    variances = (squares - total * (total / n)) / (n - 1)
+    return array_namespace(squares).where(variances <= CONSTANT * squares / n, 0.0, variances)
+
+
+def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
+    """V times the columns of `vectors` (n_features, k), without making V."""
+    n, images = sums.n, sums.products_times(vectors)
+    if not centred:
+        return images / n
+    images = subtract_outer(images, sums.total, (sums.total @ vectors) / n)
+    images /= n - 1
+    return images
+
+
+@lru_cache
+def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
+    """Weights of V and of S in the `Change` by a slide of a window of n codes."""
+    curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
+    covariance = np.zeros(len(curvature))
+    covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
+    return covariance, np.array(curvature)
+
+
+class WindowMoments:
+    """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of a code, M of the paper.
+    engine : Engine, optional
+        Keeps the codes and their sums; None is the CPU's.
+
+    Attributes
+    ----------
+    total : (n_features,) array
+        Sum of the codes.
+    products : (n_features, n_features) array
+        Sum of ``a_t a_t'``.
+    curvature : (n_features, n_features) array
+        Sum of ``d_t d_t'`` over the interior second differences ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``.
+    uses : (n_features,) array
+        How many codes of the window use each atom. Rows of an unused atom are exactly zero.
+    changes : int
+        How often the window has changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = np.abs(np.random.default_rng(0).standard_normal((50, 4)))
+    >>> moments = WindowMoments.of(codes[:40])
+    >>> for code in codes[40:]:
+    ...     moments.slide(code)
+    >>> bool(np.allclose(moments.covariance(), np.cov(codes[10:].T)))
+    True
+    """
+
+    def __init__(self, n_features: int, engine: Engine | None = None) -> None:
+        self.engine = engine_for("cpu") if engine is None else engine
+        self.changes = 0
+        self._begin(self.engine.array(np.empty((0, n_features))))
+
+    @classmethod
+    def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
+        """Moments of a whole window of codes (time, n_features) at once; they may be sparse.
+
+        `begins` (time,) marks the first code of a series: second differences do not reach across the seam before it.
+        """
+        moments = cls(0, engine)
+        own = moments.engine
+        if not issparse(codes):
+            codes = own.array(codes)
+        elif own.device != "cpu":  # which alone keeps codes by what is not zero
+            codes = own.dense(codes)
+        moments._begin(codes, begins)
+        return moments
+
+    def _begin(self, codes: Array, begins: Mask | None = None) -> None:
+        self.n_features = codes.shape[1]
+        self._window = self.engine.code_window(codes, begins)
+        self._slide: Slide | None = None
+        self._weights: dict[tuple[int, bool, bool], tuple[Array, Array]] = {}
+
+    def __len__(self) -> int:
+        return len(self._window)
+
+    # Changing it
+
+    def update(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
+        self._slide = None
+        self.changes += 1
+        self._window.append(code, begins=begins)
+
+    def revert(self) -> None:
+        """Let go of the oldest code."""
+        if not len(self):
+            raise ValueError("the window is empty: there is no code to let go of")
+        self._slide = None
+        self.changes += 1
+        self._window.popleft()
+
+    def slide(self, code: Array, *, begins: bool = False) -> None:
+        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept.
+
+        A code that `begins` another series has a seam before it.
+        """
+        self._slide = self._window.slide(code, begins=begins)
+        self.changes += 1
+
+    def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> Change | None:
+        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+        if self._slide is None or self.changes != since + 1:
+            return None
+        key = len(self), centred, half_stencils
+        if key not in self._weights:  # they go to the device once, not at every slide
+            covariance, curvature = change_weights(len(self), centred=centred, half_stencils=half_stencils)
+            self._weights = {key: (self.engine.array(covariance), self.engine.array(curvature))}
+        vectors, oldest, youngest = self._slide
+        xp, n = array_namespace(vectors), len(self)
+        arrived, gone, *bends, total = vectors
+        if centred:  # about the mean of all others that are in the window at the time
+            arrived, gone = arrived - total / n, gone - (total + arrived) / (n + 1)
+        if half_stencils:
+            first, second, third = oldest
+            before, last, latest = youngest
+            ends = [(latest, last), (last, before), (second, third), (first, second)]
+            bends += [half_stencil(*pair) for pair in ends]
+        return Change(xp.stack([arrived, gone, *bends]), *self._weights[key])
+
+    # What it holds
+
+    @property
+    def codes(self) -> Array:
+        """The window (time, n_features), oldest first."""
+        return self._window.codes
+
+    @property
+    def begins(self) -> Mask:
+        """Whether each code (time,) is the first of its series, oldest first."""
+        return np.array(self._window.begins, dtype=bool)
+
+    def bends_kept(self) -> Mask:
+        """Which interior second differences (time - 2,) lie within one series."""
+        return self._window.bends_kept()
+
+    def latest(self, count: int) -> Array:
+        """The youngest codes (count, n_features), oldest first."""
+        return self._window.latest(count)
+
+    @property
+    def peak_activity(self) -> Array:
+        """Largest sum () of a code in the window, without outliers: one absurd code does not set it."""
+        return self._window.peak_activity
+
+    @property
+    def total(self) -> Array:
+        """Sum of the codes (n_features,)."""
+        return self._window.total
+
+    @property
+    def products(self) -> Array:
+        """Sum of ``a_t a_t'`` (n_features, n_features)."""
+        return self._window.products
+
+    @property
+    def curvature(self) -> Array:
+        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior second differences."""
+        return self._window.curvature
+
+    @property
+    def uses(self) -> Ints:
+        """How many codes use each atom (n_features,)."""
+        return self._window.uses
+
+    def sums(self, *, half_stencils: bool = False) -> Sums:
+        """The sums as they are now, for products with V and S."""
+        return self._window.sums(half_stencils=half_stencils)
+
+    def covariance(self, *, centred: bool = True) -> Array:
+        """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
+        return covariance_of(self.sums(), centred=centred)
+
+    def second_differences(self, *, half_stencils: bool = False) -> Array:
+        """S (n_features, n_features): ``A D D' A'`` of the paper, with its half stencils at both ends or without."""
+        return second_moment_of_differences(self.sums(half_stencils=half_stencils))
+
+    def variances(self, *, centred: bool = True) -> Array:
+        """Diagonal (n_features,) of V."""
+        xp = array_namespace(self.total)
+        return variances_of(xp.linalg.diagonal(self.products), self.total, len(self), centred=centred)
+
+    def covariance_times(self, vectors: Array, *, centred: bool = True) -> Array:
+        """V times the columns of `vectors` (n_features, n), without making V."""
+        return covariance_times(self.sums(), vectors, centred=centred)
+
+    def second_differences_times(self, vectors: Array, *, half_stencils: bool = False) -> Array:
+        """S times the columns of `vectors` (n_features, n)."""
+        return self.sums(half_stencils=half_stencils).second_differences_times(vectors)
+
+    # Keeping it
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """Everything as NumPy arrays, rounding included, so that a copy goes on exactly alike."""
+        window, numpy = self._window, self.engine.numpy
+        return {
+            "codes": numpy(window.codes),
+            "products": numpy(window.products),
+            "curvature": numpy(window.curvature),
+            "total": numpy(window.total),
+            "peak": numpy(window.peak),
+            "reverted": np.array(window.reverted),
+            "begins": self.begins.astype(np.int8),
+        }
+
+    @staticmethod
+    def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
+        """What `state` holds, for a window of so many codes."""
+        matrix = Field((n_features, n_features), low=-LARGEST_SQUARE, high=LARGEST_SQUARE)
+        return {
+            "codes": Field((n_codes, n_features), low=0.0),
+            "products": matrix,
+            "curvature": matrix,
+            "total": Field((n_features,)),
+            "peak": Field((2,), low=0.0, high=LARGEST_SQUARE),
+            "reverted": counter(),
+            "begins": Field((n_codes,), "int8", 0, 1, group="seams"),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Array], engine: Engine | None = None) -> Self:
+        """The object that `state` was taken from."""
+        moments = cls(0, engine)
+        moments._restore(state)
+        return moments
+
+    def _restore(self, state: dict[str, Array]) -> None:
+        """Take the codes, and set the sums to what they were, rounding included."""
+        self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
+        made = self.state
+        for name in ("products", "curvature", "total"):
+            size = np.abs(made["products" if name == "curvature" else name]).max(initial=0.0)
+            if state[name].shape != made[name].shape or np.abs(state[name] - made[name]).max() > ROUNDING * size:
+                raise ValueError(f"moments.{name} is not that of the codes")
+        if np.any(state["peak"] < (1.0 - ROUNDING) * made["peak"]):
+            raise ValueError("moments.peak is below what the codes have")
+        window, array = self._window, self.engine.array
+        for own, name in (
+            (window.products, "products"),
+            (window.curvature, "curvature"),
+            (window.total, "total"),
+            (window.peak, "peak"),
+        ):
+            own[...] = array(state[name])
+        window.reverted = int(state["reverted"])

@@ -1,0 +1,184 @@
+"""What PSMT is compared with, behind the same interface: `fit`, `update`, `predict`.
+
+The first four work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from psmt.model import PSMT
+from psmt.model.autoregressive import LastFramesPredictor
+from psmt.types import Array
+from psmt.utils.disk_series import blocks
+from psmt.utils.validation import Constraint, allowing, check_frame, check_series, count, real
+
+
+class SeriesBaseline(LastFramesPredictor):
+    """Autoregressive predictor of a series (time, n_features)."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of each frame that it was fitted with."""
+        return int(self.shape_[0])
+
+    def check_past(self, X: ArrayLike) -> Array:
+        """Return the past frames, as numbers that can be computed with."""
+        return check_series(X, minimum=self.n_last)
+
+    def check_next(self, x: ArrayLike) -> Array:
+        """Return a frame, as numbers that can be computed with."""
+        return check_frame(x, self.n_features_in_)
+
+
+class CopyLast(SeriesBaseline):
+    """Persistence: the next frame is the last one, which every predictor has to beat."""
+
+    n_last = 1
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.array(last[-1])
+
+
+class MeanFrame(SeriesBaseline):
+    """The next frame is the mean of the last `window`: best where the past says nothing of what comes, as in noise."""
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
+
+    def __init__(self, *, window: int = 1536) -> None:
+        self.window = window
+
+    @property
+    def n_last(self) -> int:
+        """How many of the last frames are looked at."""
+        return self.window
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.asarray(last.mean(axis=0))
+
+
+class LinearTrend(SeriesBaseline):
+    """Linear extrapolation: every feature goes on along the straight line through its last two values."""
+
+    n_last = 2
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.asarray(2.0 * last[-1] - last[-2])
+
+
+class RidgeAutoregression(SeriesBaseline):
+    """Ridge autoregression: the change to the next frame is a linear map of the last `order` frames.
+
+    Parameters
+    ----------
+    order : int, default 2
+    penalty : float or 'auto', default 'auto'
+        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' takes the best of six on
+        the last eighth of the past, learning from what lies before it, then learns from all of it.
+    """
+
+    _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "order": count(),
+        "penalty": allowing("auto", real(open_bound=True)),
+    }
+    learned = ("penalty_", "weights_")
+
+    def __init__(self, *, order: int = 2, penalty: float | str = "auto") -> None:
+        self.order = order
+        self.penalty = penalty
+
+    @property
+    def n_last(self) -> int:
+        """How many of the last frames are looked at."""
+        return self.order
+
+    def learn(self, past: Array) -> None:
+        """Learn from the checked past."""
+        n = len(past) - self.order
+        if n < 1:
+            raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.order + 1}")
+        if self.penalty == "auto":
+            split = n - max(n // 8, 1)
+            candidates = self._solve(past[: split + self.order], self._PENALTIES)
+            errors = np.zeros(len(candidates))
+            for inputs, targets in self._pairs(past[split:]):
+                errors += [np.sum((targets - inputs @ weights) ** 2) for weights in candidates]
+            self.penalty_ = self._PENALTIES[int(np.argmin(errors))]
+        else:
+            self.penalty_ = float(self.penalty)
+        (self.weights_,) = self._solve(past, (self.penalty_,))
+
+    def _pairs(self, past: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield inputs (n, order * n_features) and the changes (n, n_features) that followed them, block by block."""
+        held = np.empty((0, past.shape[1]))
+        for block in blocks(past):
+            rows = np.concatenate([held, block]) if len(held) else block
+            n = len(rows) - self.order
+            if n > 0:
+                inputs = np.hstack([rows[i : i + n] for i in range(self.order)])
+                yield inputs, rows[self.order :] - rows[self.order - 1 : -1]
+            held = rows[max(n, 0) :]
+
+    def _solve(self, past: Array, penalties: tuple[float, ...]) -> list[Array]:
+        """Ridge weights (order * n_features, n_features) for each penalty, by one eigendecomposition."""
+        gram: Any = 0.0
+        cross: Any = 0.0
+        for inputs, targets in self._pairs(past):
+            gram, cross = gram + inputs.T @ inputs, cross + inputs.T @ targets
+        if np.ndim(gram) == 0:  # nothing to learn from
+            return [np.zeros((self.order * past.shape[1], past.shape[1]))] * len(penalties)
+        scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
+        values, vectors = scipy.linalg.eigh(gram)
+        turned = vectors.T @ cross
+        # Below the rounding of the eigenvalues a penalty says nothing, and would divide by zero.
+        least = np.finfo(float).eps
+        return [vectors @ (turned / (np.maximum(values, 0) + max(p, least) * scale)[:, None]) for p in penalties]
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame after the last few."""
+        return np.asarray(last[-1] + last.ravel() @ self.weights_)
+
+
+class CopyCode(PSMT):
+    """The next code is the last one: copying, seen through layer 1."""
+
+    uses_embedding = False
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The last code (horizon, n_atoms), as often as asked."""
+        return self.moments_.latest(1)[[0] * horizon]
+
+
+class MeanCode(PSMT):
+    """The next code is the mean of the window's: predicting the mean, seen through layer 1."""
+
+    uses_embedding = False
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The mean code (horizon, n_atoms), as often as asked."""
+        return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
+
+
+class Baseline2(PSMT):
+    """Baseline 2 of the paper: the embedding of the training window, codes that go on."""
+
+    static_embedding = True
+
+
+class Baseline1(PSMT):
+    """Baseline 1 of the paper: embedding and codes of the training window, so one prediction for all times."""
+
+    static_window = True
+
+    def predict_codes(self, horizon: int) -> Array:
+        """The one code that it predicts (horizon, n_atoms): its codes stay, so its own predictions change nothing."""
+        return super().predict_codes(1)[[0] * horizon]

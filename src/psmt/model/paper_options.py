@@ -1,0 +1,94 @@
+"""By what we depart from the paper: one list of it, which a model takes, settings carry and reports tell.
+
+What each departure is for, how often it is active and what it does to the error is in docs/explanation/departures.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+from psmt.numerics.rank import RANK_TOL
+from psmt.recovery import ACTIVITY_FACTOR
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, real
+
+
+@dataclass(frozen=True, kw_only=True)
+class Departures:
+    """Parameters of `PSMT` in which the paper and we differ, or could; the defaults are ours.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> Departures.literal().told()
+    'none: the paper to the letter'
+    >>> replace(Departures.literal(), activity_bound=2.0).told()
+    "activity of a predicted code, and its move, up to 2 times the window's"
+    """
+
+    half_stencils: bool = False
+    centred: bool = True
+    rank_tol: float = RANK_TOL
+    activity_bound: float | None = ACTIVITY_FACTOR
+    merge_parallel: bool = True
+    dictionary_from: str = "past"
+    on_cut: str = "hold"
+
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "rank_tol": real(),
+        "activity_bound": allowing(None, real(open_bound=True)),
+        "dictionary_from": choice("past", "window"),
+        "on_cut": choice("hold", "ignore"),
+    }
+
+    def __post_init__(self) -> None:
+        check_parameters(self, self._parameter_constraints)
+
+    @classmethod
+    def literal(cls) -> Self:
+        """As the paper has it: V is "the covariance matrix of A*", so that it is centred here as everywhere."""
+        return cls(
+            half_stencils=True,
+            centred=True,
+            rank_tol=0.0,
+            activity_bound=None,
+            merge_parallel=False,
+            dictionary_from="window",
+            on_cut="ignore",
+        )
+
+    @property
+    def embedding(self) -> dict[str, Any]:
+        """Those of step 5, as `embed_window` takes them."""
+        return {"centred": self.centred, "half_stencils": self.half_stencils, "rank_tol": self.rank_tol}
+
+    @property
+    def recovery(self) -> dict[str, Any]:
+        """Those of step 7."""
+        return {"activity_bound": self.activity_bound, "merge_parallel": self.merge_parallel}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All of them, as `PSMT` takes them."""
+        return asdict(self)
+
+    def told(self) -> str:
+        """Those that are made, in words."""
+        made = [
+            "" if self.half_stencils else "D without its half stencils",
+            "" if self.centred else "V about zero",
+            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined"
+            if self.rank_tol
+            else "",
+            ""
+            if self.activity_bound is None
+            else f"activity of a predicted code, and its move, up to {self.activity_bound:g} times the window's",
+            "parallel columns of P merged" if self.merge_parallel else "",
+            "dictionary of a prediction from its whole past" if self.dictionary_from == "past" else "",
+            "the code held after a cut" if self.on_cut == "hold" else "",
+        ]
+        return "; ".join(filter(None, made)) or "none: the paper to the letter"
+
+
+OURS = Departures()
+"""What we do unless asked otherwise."""

@@ -1,0 +1,174 @@
+"""Arrays in ``.npy`` streams and ``.npz`` archives, read with suspicion.
+
+What a file says of itself is checked against the bytes that it has before anything is allocated: the header of an array
+is parsed first, and a member of an archive cannot unpack to more than its compressed bytes allow; what is packed as
+NumPy never does (bzip2, lzma) is not unpacked at all. zipfile, zlib and NumPy have a dozen ways to say that a file is
+not theirs; here all of them are one `ArchiveError`. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from psmt.utils.files import never_ends
+
+_SUFFIX = ".npy"
+
+_STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
+"""Bytes that one compressed byte can become: deflate knows no shorter word for a run of 258 equal bytes than 2 bits."""
+
+_NAMES = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
+"""Compressions that zipfile would unpack, but NumPy never writes: a byte of them can become millions."""
+
+_SLACK = 1 << 16
+"""Bytes that are allowed on top: smaller than this, nobody's memory is at stake."""
+
+_BLOCK = 1 << 20
+
+_MOST_AXES = 32
+
+
+class ArchiveError(ValueError):
+    """Why a file is no archive of arrays, or an array in it cannot be read."""
+
+
+class ArrayLayout(NamedTuple):
+    """What the header of a ``.npy`` stream says."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran_order: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        """How many bytes of numbers follow the header."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+@contextmanager
+def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
+    """Whatever goes wrong inside becomes an error of one `kind` and one line, which begins with `what`.
+
+    That a file is not there, or may not be opened, stays what it is.
+    """
+    try:
+        yield
+    except (kind, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        cause = " ".join(str(error).split()) or type(error).__name__
+        raise kind(f"{what}: {cause}") from error
+
+
+def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
+    """Layout of the array in a ``.npy`` stream, which is left at the first number; `ArchiveError` names `what`."""
+    with trouble_named(what):
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran_order, dtype = read(file)
+    if dtype.hasobject:
+        raise ArchiveError(f"{what} holds Python objects, and nothing is ever unpickled (allow_pickle=False)")
+    if len(shape) > _MOST_AXES or any(length < 0 for length in shape) or prod(max(length, 1) for length in shape) >> 60:
+        raise ArchiveError(f"{what} has the shape {shape}, which no array has")
+    return ArrayLayout(tuple(map(int, shape)), dtype, bool(fortran_order))
+
+
+class Archive:
+    """The arrays of a ``.npz`` file, by name; opened by `Archive.open`, as a context.
+
+    Parameters
+    ----------
+    file : ZipFile
+    path : str
+        What errors call it.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, path: str) -> None:
+        self._file = file
+        self._members = {info.filename.removesuffix(_SUFFIX): info for info in file.infolist()}
+        if len(self._members) < len(file.infolist()):
+            raise ArchiveError("two members of the archive have one name")
+        if odd := next((name for name in self._members if not name.isprintable()), None):
+            raise ArchiveError(f"a member has the name {odd!r}, which nobody gives")  # nor will a terminal see it
+        packed = sum(info.compress_size for info in self._members.values())
+        if packed > (size := os.stat(path).st_size):
+            raise ArchiveError(f"its members take {packed:,} bytes, but the file has {size:,}")
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+        """Open a file to read arrays from."""
+        if never_ends(path):
+            raise ArchiveError("a pipe or a device, and no file")
+        with trouble_named("no archive"):
+            file = zipfile.ZipFile(path)
+        with file:
+            with trouble_named("no archive"):
+                archive = cls(file, os.fspath(path))
+            yield archive
+
+    @property
+    def comment(self) -> bytes:
+        """What is written at the end of the file."""
+        return self._file.comment
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members that are arrays, in the order of the file."""
+        return [name for name, info in self._members.items() if info.filename.endswith(_SUFFIX)]
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the members that are no arrays."""
+        return [name for name, info in self._members.items() if not info.filename.endswith(_SUFFIX)]
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
+        """Give the layout of an array and its numbers, to be read piece by piece.
+
+        What they are read by raises as zipfile does: see `trouble_named`.
+        """
+        info = self._members[name]
+        if info.compress_type not in _STRETCH:
+            packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")
+            raise ArchiveError(f"{name} is packed by {packed}, but arrays are stored plain or deflated; save it again")
+        with trouble_named(name):
+            # What has a password is told here.
+            member = self._file.open(info)
+        with member:
+            layout = read_layout(member, name)
+            most = _STRETCH[info.compress_type] * info.compress_size + _SLACK
+            if layout.n_bytes > min(info.file_size, most):
+                raise ArchiveError(
+                    f"{name} says that it is {layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes, but the "
+                    f"file cannot hold more than {min(info.file_size, most):,} of it"
+                )
+            yield layout, member
+
+    def layout(self, name: str) -> ArrayLayout:
+        """Layout of an array, as far as the bytes of the file allow it."""
+        with self.stream(name) as (layout, _):
+            return layout
+
+    def read(self, name: str) -> NDArray[Any]:
+        """An array, whole, its checksum verified."""
+        with self.stream(name) as (layout, member), trouble_named(name):
+            # Memory grows with what comes, not with what was announced.
+            numbers = bytearray()
+            while block := member.read(_BLOCK):
+                numbers += block
+                if len(numbers) > layout.n_bytes:
+                    break
+            if len(numbers) != layout.n_bytes:
+                raise ArchiveError(f"{name} has {'more' if block else 'fewer'} numbers than its shape {layout.shape}")
+            array = np.frombuffer(numbers, dtype=layout.dtype)
+            return array.reshape(layout.shape, order="F" if layout.fortran_order else "C")

@@ -1,0 +1,256 @@
+"""Tasks: independent pieces of an experiment, each with its result in a file of its own.
+
+A finished task is never computed again, whoever asks for it: its file is named after the content of everything that
+the result depends on. So a run that was killed goes on where it was, changed settings find no old results, and two
+runs at once only do work twice. Nothing is locked; files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import length_hint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psmt.errors import PSMTError
+from psmt.pipeline.cache import load_result, save_result
+from psmt.pipeline.cache_keys import hash_code, hash_values
+from psmt.pipeline.executors import SerialExecutor, worker_count
+from psmt.types import Progress, Result, silent
+from psmt.utils.disk_series import StoredSeries, in_memory
+from psmt.utils.files import clear_stale
+from psmt.utils.threads import one_thread
+
+__all__ = ["Task", "TaskError", "on_device", "run_tasks"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+_IN_FLIGHT = 2
+"""Tasks per worker that are submitted ahead: enough to keep it busy, few enough to hold in memory."""
+
+
+class TaskError(PSMTError, RuntimeError):
+    """A task that could not be computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One unit of work: independent, idempotent, its result a file.
+
+    Parameters
+    ----------
+    name : str
+        For people and file systems, such as ``sweep-M0512-H01024-w003``.
+    compute : callable
+        A function at the top level of an importable module. Called with the inputs as keywords, on arrays of its own,
+        it returns a dict of arrays that depends on nothing else.
+    inputs : mapping
+        Arrays, stored series and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views
+        cost nothing: many tasks may share one film. A stored series that fits into memory comes to `compute` as an
+        array.
+
+    """
+
+    name: str
+    compute: Callable[..., Result]
+    inputs: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"name={self.name!r} does not suit a file; use up to 100 letters, digits and _ . + -, the first a "
+                "letter or digit"
+            )
+        if "<" in getattr(self.compute, "__qualname__", "<"):
+            raise TypeError(f"compute={self.compute!r} cannot travel; use a function at the top level of a module")
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of `compute`'s name, of the code that it reaches and of the inputs, as 64 hex digits."""
+        function = f"{self.compute.__module__}.{self.compute.__qualname__}"
+        inputs = hash_values(self.inputs, where=f"{self.name}: input")
+        return hash_values({"function": function, "code": hash_code(self.compute), "inputs": inputs}, where=self.name)
+
+    def path(self, folder: str | os.PathLike[str]) -> Path:
+        """File of the result when tasks are kept in `folder`."""
+        return Path(folder) / "tasks" / f"{self.name}-{self.key[:16]}.npz"
+
+
+def on_device(device: str) -> dict[str, str]:
+    """Return inputs that tell a task where to compute; none for the CPU, where results agree byte for byte."""
+    return {} if device == "cpu" else {"device": device}
+
+
+@one_thread()  # here too, for tasks in threads of this process: see `one_thread`
+def run_tasks(
+    tasks: Iterable[Task],
+    folder: str | os.PathLike[str],
+    *,
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    force: bool = False,
+    stage: str = "tasks",
+) -> list[Result]:
+    """Results of the tasks, in order; those that are on disk are read, the others computed and written.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        Taken one by one as there is room: where inputs are large, give a generator.
+    folder : path
+        Results are kept in ``folder/tasks``.
+    executor : Executor, optional
+        Anything with the interface of `concurrent.futures`, see `running.executors.open_executor`. None
+        computes in this process.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``; for a generator, `total` is what has come out of it so far.
+    force : bool
+        Compute all tasks anew, and overwrite their files.
+    stage : str
+        What `progress` is told.
+
+    Raises
+    ------
+    TaskError
+        When a task fails. No further ones are begun; those under way are completed and kept.
+
+    Notes
+    -----
+    BLAS and numba have one thread inside a task, so that its result is the same, byte for byte, wherever it runs.
+    """
+    run = _Run(SerialExecutor() if executor is None else executor, stage=stage, progress=progress)
+    run.total = length_hint(tasks)
+    target = Path(folder) / "tasks"
+    target.mkdir(parents=True, exist_ok=True)
+    clear_stale(target)
+    progress(stage, 0, run.total)
+    try:
+        for index, task in enumerate(tasks):
+            run.total = max(run.total, index + 1)
+            found = None if force else load_result(task.path(folder), task.key)
+            if found is None:
+                run.submit(index, task, task.path(folder))
+            else:
+                run.finish([index], found)
+            if run.failure:
+                break
+        run.land(0)
+    except BaseException:
+        for future in run.flying:
+            future.cancel()
+        raise
+    if run.failure:
+        name, error = run.failure
+        raise TaskError(f"task {name} failed ({type(error).__name__}: {error}); the finished ones are kept") from error
+    return [run.results[index] for index in range(len(run.results))]
+
+
+@dataclass(eq=False)
+class _Flight:
+    """A task that was submitted, and the places in the results that wait for it."""
+
+    task: str
+    key: str
+    path: Path
+    indices: list[int]
+
+
+@dataclass(eq=False)
+class _Run:
+    """State of one `run_tasks`."""
+
+    executor: Executor
+    stage: str
+    progress: Progress
+    total: int = 0
+    results: dict[int, Result] = field(default_factory=dict)
+    flying: dict[Future[Result], _Flight] = field(default_factory=dict)
+    failure: tuple[str, BaseException] | None = None
+
+    def submit(self, index: int, task: Task, path: Path) -> None:
+        for flight in self.flying.values():
+            if flight.path == path:
+                flight.indices.append(index)
+                return
+        flight = _Flight(task.name, task.key, path, [index])
+        try:
+            made_by = _version(), hash_code(task.compute)
+            inputs = dict(task.inputs)
+            if not getattr(self.executor, "shares_disk", True):
+                inputs = {name: np.asarray(x) if isinstance(x, StoredSeries) else x for name, x in inputs.items()}
+            future = self.executor.submit(_evaluate, task.compute, inputs, *made_by)
+            room = _IN_FLIGHT * worker_count(self.executor)
+        except Exception as error:
+            self.failure = self.failure or (task.name, error)
+            return
+        self.flying[future] = flight
+        self.land(room - 1)
+
+    def land(self, room: int) -> None:
+        """Write what is done, and wait until at most `room` tasks are under way."""
+        while self.flying:
+            timeout = None if len(self.flying) > room else 0
+            done, _ = wait(self.flying, timeout=timeout, return_when=FIRST_COMPLETED)
+            if not done:
+                return
+            for future in done:
+                flight = self.flying.pop(future)
+                try:
+                    result = future.result()
+                    save_result(flight.path, flight.key, result)
+                except Exception as error:
+                    self.failure = self.failure or (flight.task, error)
+                else:
+                    self.finish(flight.indices, result)
+
+    def finish(self, indices: list[int], result: Result) -> None:
+        for index in indices:
+            self.results[index] = result
+            self.progress(self.stage, len(self.results), self.total)
+
+
+# Inside a task
+
+
+def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
+    """Return the result of one task, with its arrays in C order; this is what travels to a worker.
+
+    `version` and `code` are psmt's version and the hash of the code where the run was started: its key holds that code.
+    """
+    if version != _version():
+        raise PSMTError(
+            f"the worker has psmt {_version()}, but the run was started by psmt {version}; "
+            "install the same version on all machines"
+        )
+    if code != (own := hash_code(compute)):
+        raise PSMTError(
+            f"the worker has other source code behind {compute.__module__} (hash {own[:8]}) than the machine that "
+            f"started the run (hash {code[:8]}), though both call it psmt {version}; "
+            "install the same source on all machines, and restart the workers"
+        )
+    # Arrays of its own: wherever it runs, a task may write into them, and finds them laid out alike.
+    private = {
+        name: np.array(value, order="C") if isinstance(value, np.ndarray) else in_memory(value)
+        for name, value in inputs.items()
+    }
+    with one_thread():
+        result = compute(**private)
+    if not isinstance(result, dict) or not all(isinstance(name, str) for name in result):
+        raise TypeError(f"{compute.__qualname__} returned {type(result).__name__}; a task returns a dict of arrays")
+    arrays = {name: np.asarray(result[name], order="C") for name in sorted(result)}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{compute.__qualname__} returned {name!r} as objects; a task returns arrays of numbers")
+    return arrays
+
+
+def _version() -> str:
+    # Looked up, not imported: what this module imports is part of the keys, and a new version alone is no new code.
+    return str(sys.modules["psmt"].__version__)

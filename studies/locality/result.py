@@ -1,0 +1,132 @@
+"""What came out: means of each start, and intervals over starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from psmt.evaluation import Interval, error_ratio, mean_interval
+from psmt.types import Array, Result
+from studies.locality.made_up import KINDS
+from studies.locality.settings import LocalitySettings
+
+FILM = "film"
+MATERIALS = {**{kind: f"made up: {text}" for kind, text in KINDS.items()}, FILM: "the film"}
+"""What is looked at, with words for people."""
+
+REFERENCES = ("copy", "copy_code", "mean")
+"""Predictions without an embedding."""
+
+NEIGHBOURS = 2
+"""Starts of a film in a block of the bootstrap: the windows of neighbours overlap."""
+
+
+class Row(NamedTuple):
+    """One line of locality.csv: means over the windows of one start."""
+
+    material: str
+    start: int
+    method: str
+    atoms_used: float
+    group_share: float
+    frames_used: float
+    roughness: float
+    """Divided by the closed form's."""
+    mse_vs_frame: float
+    mse_vs_code: float
+    missed: float
+    """Share of the windows in which the solver stopped above its tolerance."""
+
+
+@dataclass
+class Material:
+    """Results on one material, by solution and start."""
+
+    name: str
+    results: dict[str, dict[int, Result]] = field(default_factory=dict)
+
+    def add(self, start: int, solution: str, result: Result) -> None:
+        """Keep the result of a solution at a start."""
+        self.results.setdefault(solution, {})[start] = result
+
+    @property
+    def methods(self) -> list[str]:
+        """All that is compared: solutions, the closed form turned, and references."""
+        first, *others = self.results
+        return [first, "turned", *others, *REFERENCES]
+
+    @property
+    def n_starts(self) -> int:
+        """How many starts there are."""
+        return len(self.results["closed"])
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it is known which atoms belong together."""
+        return "group" in self.results["closed"][0]
+
+    def values(self, method: str, what: str) -> Array:
+        """Mean (n_starts,) of a measure or an error in each start; NaN for what a method does not have."""
+        return np.array([_mean(self.results, method, what, start) for start in range(self.n_starts)])
+
+    def weights(self, method: str) -> Array:
+        """P (n_components, n_atoms) of the last window of the first start, in standard deviations of the atoms."""
+        prefix, solution = ("turned_", "closed") if method == "turned" else ("", method)
+        weights: Array = self.results[solution][0][f"{prefix}weights"]
+        return weights
+
+    def interval(self, method: str, what: str) -> Interval:
+        """Mean over starts and its interval."""
+        return mean_interval(self.values(method, what), block=self._block)
+
+    def log_ratio(self, method: str, what: str, reference: str = "closed") -> Interval:
+        """Mean logarithm of a value divided by that of another method at the same start."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(self.values(method, what) / self.values(reference, what))
+        return mean_interval(logs, block=self._block)
+
+    @property
+    def _block(self) -> int:
+        return NEIGHBOURS if self.name == FILM else 1
+
+    def rows(self) -> Iterator[Row]:
+        """Lines of the table."""
+        for method in self.methods:
+            columns = [self.values(method, what).tolist() for what in ("atoms", "group", "frames")]
+            roughness = self.values(method, "roughness") / self.values("closed", "roughness")
+            errors = [self.values(method, what).tolist() for what in ("mse", "mse_code", "missed")]
+            for start, values in enumerate(zip(*columns, roughness.tolist(), *errors, strict=True)):
+                yield Row(self.name, start, method, *values)
+
+
+def _mean(results: dict[str, dict[int, Result]], method: str, what: str, start: int) -> float:
+    solution, key = method, what
+    if method in REFERENCES:
+        # They are the same whatever the solution; only errors vs frame are of interest.
+        solution, key = "closed", method if what == "mse" else ""
+    elif method == "turned":
+        solution, key = "closed", f"turned_{what}" if what in ("atoms", "group", "frames") else what
+    found = results[solution][start].get(key)
+    return float("nan") if found is None else float(np.mean(found))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalityResult:
+    """Results on all materials."""
+
+    settings: LocalitySettings
+    n_frames: int
+    materials: tuple[Material, ...]
+
+    def rows(self) -> Iterator[Row]:
+        """Lines of locality.csv."""
+        for material in self.materials:
+            yield from material.rows()
+
+
+def versus_copying(material: Material, method: str) -> float:
+    """MSE vs frame divided by that of copying the last frame, over all starts."""
+    return error_ratio(float(material.values(method, "mse").mean()), float(material.values("copy", "mse").mean()))

@@ -1,0 +1,159 @@
+"""The experiment itself: a task per start and solution, on two made-up series and on the film."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from psmt.coding import SparseCoder
+from psmt.evaluation import mse
+from psmt.experiments.coding_tasks import dictionary_task
+from psmt.model import PSMT
+from psmt.pipeline.run import Run
+from psmt.pipeline.tasks import Task
+from psmt.series import Scaling
+from psmt.types import Array, Ints, Result
+from psmt.utils.validation import check_film
+from studies.locality.made_up import KINDS, make_up
+from studies.locality.measures import atoms_used, frames_used, group_share, turned
+from studies.locality.result import FILM, LocalityResult, Material
+from studies.locality.settings import LocalitySettings
+
+MADE_UP = {"window": 288, "n_components": 16, "alpha": 0.1}
+"""H and f of the made-up series, and their price of activity in layer 1: a tenth of a bump."""
+
+
+def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> LocalityResult:
+    """How local each solution is and what it predicts, on made-up series and on a film's values (time, n_features)."""
+    film = check_film(values)
+    settings.check(len(film))
+    run = replace(run, name="locality")
+    if settings.series:
+        film = Scaling.of(film[: settings.first(len(film))]).standardise(film)
+    learned = dictionary_task(
+        film[: settings.first(len(film))],
+        n_atoms=settings.n_atoms,
+        alpha=settings.alpha,
+        max_epochs=settings.max_epochs,
+        seed=settings.seed,
+    )
+    (coded,) = run.tasks([learned], "dictionary")
+    tasks = [*made_up_tasks(settings), *film_tasks(film, coded["dictionary"], settings)]
+    results = run.tasks([task for *_, task in tasks], "solutions")
+    materials: dict[str, Material] = {}
+    for (material, start, name, _), result in zip(tasks, results, strict=True):
+        materials.setdefault(material, Material(material)).add(start, name, result)
+    return LocalityResult(settings=settings, n_frames=len(film), materials=tuple(materials.values()))
+
+
+Asked = tuple[str, int, str, Task]
+"""Material, number of the start, solution, and the task that it is computed by."""
+
+
+def made_up_tasks(settings: LocalitySettings) -> Iterator[Asked]:
+    """Tasks of the made-up series, each of which is another one."""
+    n_past = 2 * MADE_UP["window"]
+    for kind in KINDS:
+        for start in range(settings.n_starts):
+            made = make_up(kind, int(n_past) + settings.horizon + 1, settings.seed + start)
+            given = {"values": made.values, "dictionary": made.dictionary, "groups": made.groups, **MADE_UP}
+            yield from _solutions(kind, start, given, settings)
+
+
+def film_tasks(film: Array, dictionary: Array, settings: LocalitySettings) -> Iterator[Asked]:
+    """Tasks of the film, of which nobody knows which atoms belong together."""
+    for number, start in enumerate(settings.starts(len(film))):
+        given = {
+            "values": film[start - settings.window : start + settings.horizon + 1],
+            "dictionary": dictionary,
+            "groups": None,
+            "window": settings.window,
+            "n_components": settings.components,
+            "alpha": settings.alpha,
+        }
+        yield from _solutions(FILM, number, given, settings)
+
+
+def _solutions(material: str, start: int, given: dict[str, Any], settings: LocalitySettings) -> Iterator[Asked]:
+    for name, parameters in settings.solutions.items():
+        inputs = given | {
+            "horizon": settings.horizon,
+            "lam": settings.lam,
+            "seed": settings.seed + start,
+            "solver": parameters,
+            "departures": settings.departures.embedding | settings.departures.recovery,
+        }
+        yield material, start, name, Task(f"locality-{material}-{start:02d}-{name}", score_solution, inputs)
+
+
+def score_solution(
+    *,
+    values: Array,
+    dictionary: Array,
+    groups: Ints | None,
+    window: int,
+    n_components: int,
+    alpha: float,
+    horizon: int,
+    lam: Any,
+    seed: int,
+    solver: dict[str, Any],
+    departures: dict[str, Any],
+) -> Result:
+    """How local one solution is in each window, and the errors of its one-step predictions. One task.
+
+    Returns
+    -------
+    dict
+        ``mse`` (horizon,) vs frame and ``mse_code`` vs code; the same of copying, of copying the code and of the mean
+        of the window's frames, as ``copy``, ``copy_code`` and ``mean``; ``roughness``, ``atoms``, ``frames`` and, where
+        there are groups, ``group`` (horizon,) of P; the last three of P turned inside its span as ``turned_atoms``, ..;
+        ``missed`` (horizon,): whether the solver stopped above its tolerance; ``weights`` (n_components, n_atoms): P of
+        the last window in standard deviations of the atoms, and ``turned_weights``.
+    """
+    past, delayed = values[: len(values) - horizon - 1], values[len(values) - horizon - 1 :]
+    model = PSMT(
+        window=window,
+        n_components=n_components,
+        lam=lam,
+        coder=SparseCoder.from_dictionary(dictionary, alpha=alpha),
+        random_state=seed,
+        **solver,
+        **departures,
+    )
+    rows: dict[str, list[Any]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # counted as missed
+        model.fit(past)
+        for now, ahead in pairwise(delayed):
+            predicted = model.update(now).predict()
+            codes, P = model.codes_, model.embedding_
+            estimate = model.coder_.inverse_transform(model.coder_.transform(ahead[None]))[0]
+            deviations = codes.std(axis=0, ddof=1)
+            bends = np.diff(codes @ P.T, 2, axis=0) / 2
+            found = {
+                "mse": mse(predicted, ahead),
+                "mse_code": mse(predicted, estimate),
+                "copy": mse(now, ahead),
+                "copy_code": mse(codes[-1] @ dictionary, ahead),
+                "mean": mse(values[: len(past) + len(rows.get("mse", ())) + 1][-window:].mean(axis=0), ahead),
+                "roughness": np.sum(bends**2),
+                "missed": model.tol is not None and model.followed_.error_ > model.tol,
+                "weights": P * deviations,
+                "turned_weights": (local := turned(P, deviations)) * deviations,
+            }
+            for prefix, matrix in (("", P), ("turned_", local)):
+                found[f"{prefix}atoms"] = atoms_used(matrix, deviations)
+                found[f"{prefix}frames"] = frames_used(matrix, codes)
+                if groups is not None:
+                    found[f"{prefix}group"] = group_share(matrix, deviations, groups)
+            for key, value in found.items():
+                rows.setdefault(key, []).append(value)
+    return {key: np.array(found[-1] if "weights" in key else found) for key, found in rows.items()}

@@ -1,0 +1,110 @@
+"""One window of Table 1 and one start of Fig. 4 under some readings, a task each.
+
+Readings that differ in λ alone share the task: codes and embedding are then the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psmt.coding import SparseCoder
+from psmt.embedding import embed_window
+from psmt.embedding.moments import WindowMoments
+from psmt.evaluation import mse, teacher_forced
+from psmt.experiments.embedding_tasks import through_embedding
+from psmt.model import PSMT
+from psmt.model.baselines import Baseline1, Baseline2
+from psmt.types import Array, Result
+
+MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
+METHODS = (*MODELS, "copy", "mean")
+"""What Fig. 4 compares; the last two are of codes where errors are vs code, and of frames where they are vs frame."""
+
+
+def reconstruct_frames(
+    *,
+    patches: Array,
+    dictionary: Array,
+    n_window: int,
+    alpha: float,
+    n_components: int | None,
+    lam: Sequence[float],
+    centred: bool,
+    half_stencils: bool,
+    rank_tol: float,
+    activity_bound: float | None,
+    merge_parallel: bool,
+    device: str = "cpu",
+) -> Result:
+    """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
+
+    The patches (n_window + .., n_features) are those of the window and what follows it. One task.
+    """
+    codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
+    frames = through_embedding(
+        codes,
+        dictionary,
+        n_components=n_components,
+        lam=lam,
+        centred=centred,
+        half_stencils=half_stencils,
+        rank_tol=rank_tol,
+        activity_bound=activity_bound,
+        merge_parallel=merge_parallel,
+        n_window=n_window,
+        device=device,
+    )
+    errors = mse(frames, patches)
+    return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
+
+
+def predict_start(
+    *,
+    patches: Array,
+    dictionary: Array,
+    window: int,
+    alpha: float,
+    n_components: int | None,
+    lam: Sequence[float],
+    centred: bool,
+    half_stencils: bool,
+    rank_tol: float,
+    device: str = "cpu",
+    **recovery: Any,
+) -> Result:
+    """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
+
+    The patches (window + 1 + horizon, n_features) are those around one start; what is not named here is as in `PSMT`.
+    One task.
+    """
+    coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
+    past, delayed = patches[:window], patches[window:]
+    codes = coder.transform(past)
+    estimates = coder.inverse_transform(coder.transform(delayed))
+    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    if n_components is not None:
+        rank = len(embed_window(WindowMoments.of(codes), None, **how))
+        if not rank:
+            raise ValueError(
+                f"the {window} codes of a window never change, so there is no embedding; use a livelier film, or a "
+                "larger window"
+            )
+        n_components = min(n_components, rank)
+    given = how | recovery | {"window": window, "n_components": n_components, "coder": coder, "device": device}
+    # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
+    still = {
+        "vs_code": [
+            mse(estimates[:-1], estimates[1:]),
+            mse(coder.inverse_transform(codes).mean(axis=0), estimates[1:]),
+        ],
+        "vs_frame": [mse(delayed[:-1], delayed[1:]), mse(past.mean(axis=0), delayed[1:])],
+    }
+    errors: dict[str, list[list[Array]]] = {"vs_code": [], "vs_frame": []}
+    for price in lam:
+        scores = [teacher_forced(kind(**given, lam=price).fit(past), delayed, estimates) for kind in MODELS.values()]
+        for target, own in errors.items():
+            own.append([*(getattr(score, target) for score in scores), *still[target]])
+    return {target: np.array(own) for target, own in errors.items()}

@@ -1,0 +1,171 @@
+"""Series come back as they stand, or with an error that says where they are wrong."""
+
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from psmt.data import open_series
+from psmt.errors import FrameSourceError
+
+SERIES = np.random.default_rng(0).normal(size=(7, 3)) * [1.0, 1e6, 1e-6]
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+def table(separator, *, header=()):
+    lines = [separator.join(header)] * bool(header) + [separator.join(map(repr, row)) for row in SERIES.tolist()]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool"])
+def test_numbers_stay_as_they_are(dtype):
+    array = SERIES.astype(dtype)
+    series = open_series(array)
+    assert series.values.dtype == np.float64
+    assert np.array_equal(series.values, array)
+    assert (series.name, series.n_frames, series.n_features, series.feature_names) == ("array", 7, 3, None)
+    assert series.repeatable
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), (".CSV", ", ")])
+@pytest.mark.parametrize("header", [(), ("left", "right hand", "3rd")])
+def test_tables_come_back_as_they_were_written(tmp_path, suffix, separator, header):
+    path = write(tmp_path / f"sensors{suffix}", table(separator, header=header))
+    series = open_series(path)
+    assert np.array_equal(series.values, SERIES)
+    assert series.feature_names == (header or None)
+    assert series.name == path.name
+    assert series.checksum() == sha256(path.read_bytes()).hexdigest()
+    assert open_series(path, stop=2).checksum() == series.checksum()
+    assert np.array_equal(open_series(path, stop=2).values, SERIES[:2])
+
+
+def test_headers_of_other_programs_are_known(tmp_path):
+    np.savetxt(tmp_path / "numpy.csv", SERIES, delimiter=",", header="a,b,c")
+    assert open_series(tmp_path / "numpy.csv").feature_names == ("a", "b", "c")
+    sheet = write(tmp_path / "sheet.csv", '\ufeff"a, b",c\r\n1,2\r\n\r\n3,4\r\n', encoding="utf-8")
+    assert open_series(sheet).feature_names == ("a, b", "c")
+    assert np.array_equal(open_series(sheet).values, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("array", [SERIES, np.asfortranarray(SERIES), SERIES[:, ::-1], SERIES.astype(np.float32)])
+def test_files_and_memory_give_one_and_the_same(tmp_path, array):
+    np.save(tmp_path / "series.npy", array)
+    np.savez(tmp_path / "series.npz", array)
+    for source in (array, tmp_path / "series.npy", tmp_path / "series.npz"):
+        values = open_series(source).values
+        assert type(values) is np.ndarray
+        assert values.flags.c_contiguous
+        assert np.array_equal(values, array)
+
+
+def test_archives_name_their_series(tmp_path):
+    np.savez(tmp_path / "one.npz", anything=SERIES)
+    np.savez_compressed(tmp_path / "two.npz", times=np.arange(7), series=np.asfortranarray(SERIES))
+    for name in ("one.npz", "two.npz"):
+        assert np.array_equal(open_series(tmp_path / name).values, SERIES)
+    np.savez(tmp_path / "both.npz", frames=np.zeros((2, 4, 4)), series=SERIES)
+    with pytest.raises(FrameSourceError, match=r"2 arrays \(frames, series\) and more than one is called"):
+        open_series(tmp_path / "both.npz")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n3,x\n", r"line 2, column 2: 'x' is no number; write numbers as 1\.5"),
+        ("a,b\n1,2\n\n3,\n", r"line 4, column 2: '' is no number"),
+        ("1;2\n3;4\n", r"line 2, column 1: '3;4' is no number; .* commas"),
+        ("1,5;2,5\n", r"line 1, column 2: '5;2' is no number"),
+        ("time,1\n3,4\n", r"line 1, column 1: 'time' is no number"),
+        ("1,2\n3,4,5\n", r"line 2 has 3 columns but the first line has 2; give every line as many"),
+        ("a,b\n1\n", r"line 2 has 1 columns but the first line has 2"),
+        ("1,2\n3,nan\n", r"bad\.csv has a NaN or infinite value in frame 1; remove or fill such frames"),
+        ("a,b\n1,inf\n", r"NaN or infinite value in frame 0"),
+        ("a,b\n", r"bad\.csv has 0 frames; at least 1 are needed"),
+        ("", r"bad\.csv is empty; write a line of numbers"),
+        ("\n\n", r"bad\.csv is empty"),
+    ],
+)
+def test_wrong_tables_name_line_and_column(tmp_path, text, message):
+    with pytest.raises(FrameSourceError, match=message):
+        open_series(write(tmp_path / "bad.csv", text))
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "bad.csv").write_bytes(b"1,2\n\xff\xfe,4\n")
+    with pytest.raises(FrameSourceError, match=r"bad\.csv cannot be read as a table of numbers"):
+        open_series(tmp_path / "bad.csv")
+
+
+def test_damage_after_stop_does_no_harm(tmp_path):
+    path = write(tmp_path / "late.csv", "1,2\n3,4\n5,oops\n")
+    assert np.array_equal(open_series(path, stop=2).values, [[1, 2], [3, 4]])
+    array = SERIES.copy()
+    array[4] = np.nan
+    with pytest.raises(FrameSourceError, match="array has a NaN or infinite value in frame 4"):
+        open_series(array)
+    assert open_series(array, stop=4).n_frames == 4
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((5, 0)), "no features"),
+        (np.zeros((0, 5)), "has 0 frames"),
+        (np.zeros((5, 2), dtype=complex), "holds real numbers"),
+        (np.full((5, 2), "a"), "holds real numbers"),
+        (np.zeros(5), r"shape \(5,\).*a series is \(time, features\)"),
+    ],
+)
+def test_arrays_that_are_no_series_are_refused(array, message):
+    with pytest.raises(FrameSourceError, match=message):
+        open_series(array)
+
+
+def test_checksums_tell_series_apart():
+    digest = open_series(SERIES).checksum()
+    assert open_series(SERIES.copy(), stop=3).checksum() == digest
+    others = [SERIES + 1, SERIES.T.copy(), SERIES.astype(np.float32)]
+    assert len({digest, *(open_series(other).checksum() for other in others)}) == 4
+
+
+def test_a_matlab_file_gives_its_matrix(tmp_path):
+    from scipy.io import savemat
+
+    values = np.random.default_rng(0).standard_normal((7, 3))
+    savemat(tmp_path / "one.mat", {"roi": values, "tr": 0.72})
+    savemat(tmp_path / "two.mat", {"other": np.ones((4, 4)), "series": values})
+    for name in ("one.mat", "two.mat"):
+        assert np.array_equal(open_series(tmp_path / name).values, values)
+    assert open_series(tmp_path / "one.mat", stop=4).n_frames == 4
+
+
+def test_matlab_files_that_cannot_be_read_say_so(tmp_path):
+    from scipy.io import savemat
+
+    savemat(tmp_path / "two.mat", {"a": np.ones((4, 4)), "b": np.ones((4, 4))})
+    with pytest.raises(FrameSourceError, match=r"has 2 matrices .* none is called 'series'"):
+        open_series(tmp_path / "two.mat")
+    savemat(tmp_path / "text.mat", {"a": "words"})
+    with pytest.raises(FrameSourceError, match="has 0 matrices"):
+        open_series(tmp_path / "text.mat")
+    (tmp_path / "new.mat").write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(200))
+    with pytest.raises(FrameSourceError, match=r"MATLAB 7.3; save it by .*-v7"):
+        open_series(tmp_path / "new.mat")
+    (tmp_path / "broken.mat").write_bytes(b"no matlab at all" * 20)
+    with pytest.raises(FrameSourceError, match="cannot be read as a MATLAB file"):
+        open_series(tmp_path / "broken.mat")
+
+
+def test_a_data_frame_is_a_series_with_names():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"left": [1.0, 2.0, 3.0], "right": [4, 5, 6]})
+    source = open_series(table, stop=2)
+    assert source.feature_names == ("left", "right")
+    assert np.array_equal(source.values, [[1.0, 4.0], [2.0, 5.0]])
+    with pytest.raises(FrameSourceError, match="'who'"):
+        open_series(table.assign(who=["a", "b", "c"]))

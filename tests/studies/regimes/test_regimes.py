@@ -1,0 +1,192 @@
+"""The map of regimes: a tiny one made anew, the one that ships, and where films lie on it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from studies.regimes.experiment import EXPERIMENT
+from studies.regimes.run import Row, noisy_patches, regimes
+from studies.regimes.settings import RegimesSettings
+
+from psmt.cli import main
+from psmt.data import GlideFilm
+from psmt.data.speed_and_noise import Regime
+from psmt.experiments.expectation import (
+    COPIES,
+    FORMAT,
+    METHODS,
+    Ratio,
+    RegimeMap,
+    expectation,
+    measured_map,
+    scale,
+    shipped_map,
+)
+from psmt.experiments.expectation_figure import methods_figure, place_figure
+from psmt.figures import png
+from psmt.pipeline.run import Run
+
+TINY = RegimesSettings(
+    speeds=(0.05, 4.0),
+    noises=(0.0, 0.3),
+    n_starts=3,
+    n_atoms=48,
+    window=144,
+    past=160,
+    horizon=6,
+    n_components=16,
+    lam=0.01,
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Folder and result of a tiny run."""
+    folder = tmp_path_factory.mktemp("regimes")
+    return folder, regimes(GlideFilm(), TINY, Run(folder=folder))
+
+
+@pytest.mark.slow
+def test_the_straight_line_wins_where_motion_is_slow_and_clean_and_nowhere_else(tmp_path):
+    settings = RegimesSettings(speeds=(0.05, 4.0), noises=(0.0, 0.3), n_starts=6)
+    line = regimes(GlideFilm(), settings, Run(folder=tmp_path)).map().ratios["code"]["linear"]
+    assert line[0.05, 0.0].mean < 0.3
+    assert line[0.05, 0.0].verdict == "holds"
+    for cell in ((0.05, 0.3), (4.0, 0.0), (4.0, 0.3)):
+        assert line[cell].verdict != "holds"
+
+
+def test_copying_is_held_against_itself_and_the_mean_is_there(made):
+    known = made[1].map()
+    for against, copying in COPIES.items():
+        assert all(value.mean == pytest.approx(1) for value in known.ratios[against][copying].values())
+        assert known.ratios[against]["mean"][0.05, 0.0].verdict == "does not hold"
+
+
+def test_ratios_are_those_of_the_rows(made):
+    rows = list(made[1].rows())
+    assert len(rows) == 4 * 3 * len(METHODS)
+    own, copied = (
+        {row.film_seed: row.mse_vs_frame for row in rows if (row.speed, row.noise, row.method) == (4.0, 0.3, method)}
+        for method in ("ridge", "copy")
+    )
+    logs = [np.log(own[seed] / copied[seed]) for seed in range(3)]
+    ratio = made[1].map().ratios["frame"]["ridge"][4.0, 0.3]
+    assert ratio.mean == pytest.approx(np.exp(np.mean(logs)))
+    assert ratio.low < ratio.mean < ratio.high
+
+
+def test_the_films_are_as_asked(made):
+    clean = [row for row in made[1].rows() if row.noise == 0 and row.method == "copy"]
+    assert all(row.measured_speed == pytest.approx(row.speed, rel=0.25) for row in clean)
+    assert all(row.measured_noise < 0.05 for row in clean)
+    noisy = [row.measured_noise for row in made[1].rows() if row.noise == 0.3]
+    assert np.median(noisy) == pytest.approx(0.3, abs=0.08)
+
+
+def test_noise_is_relative_to_the_patch():
+    """A slow film sees one place: noise follows the contrast there, not that of the whole film."""
+    for seed in (0, 5):
+        film = GlideFilm(n_frames=60, seed=seed, speed=0.05, size=16)
+        clean, noisy = noisy_patches(film, 0.0), noisy_patches(film, 0.2)
+        # Standardised again with its noise, the content is smaller by the square root of 1 + 0.2^2.
+        # Frames are clipped, which takes some of the noise at black and white.
+        assert (noisy * np.sqrt(1.04) - clean).std() == pytest.approx(0.2, rel=0.2)
+
+
+def test_an_interrupted_run_goes_on(made, monkeypatch):
+    folder, result = made
+    monkeypatch.setattr("studies.regimes.run._errors", None)
+    assert list(regimes(GlideFilm(), TINY, Run(folder=folder)).rows()) == list(result.rows())
+
+
+def test_files(made):
+    files = EXPERIMENT.written(made[1])
+    assert set(files) == {"regimes.csv", "regimes.png", "regime_map.json"}
+    assert files["regimes.csv"].splitlines()[0].decode() == ",".join(Row._fields)
+    again = RegimeMap.from_json(files["regime_map.json"])
+    known = made[1].map()
+    assert again.cells == known.cells
+    for against, methods in known.ratios.items():
+        for method, cells in methods.items():
+            for cell, value in cells.items():
+                assert np.allclose(again.ratios[against][method][cell], value, rtol=0.01)
+    with pytest.raises(ValueError, match="format=0 is not 1; make the map again: psmt regimes"):
+        RegimeMap.from_json(files["regime_map.json"].replace(b'"format": 1', b'"format": 0'))
+
+
+def test_the_map_that_ships_is_of_the_present_grid():
+    known, settings = shipped_map(), RegimesSettings()
+    assert known.speeds == settings.speeds
+    assert known.noises == settings.noises
+    for against in COPIES:
+        assert list(known.ratios[against]) == list(METHODS)
+        for cells in known.ratios[against].values():
+            assert all(0 < value.low <= value.mean <= value.high for value in cells.values())
+    assert len(known.to_json()) < 20_000
+    assert json.loads(known.to_json())["format"] == FORMAT
+
+
+def test_the_map_that_ships_says_where_the_line_wins():
+    line = shipped_map().ratios["code"]["linear"]
+    assert line[0.05, 0.0].verdict == "holds"
+    assert line[4.0, 0.3].verdict != "holds"
+
+
+def test_a_film_is_expected_to_do_as_the_nearest_on_the_map():
+    known = shipped_map()
+    regime = Regime(speed=0.047, noise=0.004, slow=0.04, fast=0.06)
+    assert known.nearest(regime) == (0.05, 0.0)
+    assert known.nearest(Regime(speed=3.1, noise=0.19, slow=1, fast=4)) == (4.0, 0.3)
+    assert known.nearest(Regime(speed=1e-9, noise=9.0, slow=0, fast=0)) == (0.05, 0.3)
+    text = expectation(regime)
+    assert text.startswith("The patch moves by 0.047 pixels per frame, with noise of 0.4% of its contrast.")
+    assert "at 0.05 pixels per frame and noise of 0%" in text
+    assert "of copying the code (it wins)" in text
+
+
+def test_places_between_marks():
+    assert scale(0.05, (0.05, 4.0)) == 0
+    assert scale(9.0, (0.05, 4.0)) == 1
+    assert scale(np.sqrt(0.05 * 4), (0.05, 4.0)) == pytest.approx(0.5)
+    assert scale(0.0, (0.0, 0.1, 1.0)) == 0
+
+
+def test_verdicts_have_a_margin():
+    assert Ratio(0.5, 0.4, 0.6).verdict == "holds"
+    assert Ratio(0.97, 0.96, 0.98).verdict == "inconclusive"
+    assert Ratio(2.0, 0.5, 8.0).verdict == "inconclusive"
+    assert Ratio(2.0, 1.5, 3.0).verdict == "does not hold"
+
+
+def test_figures_are_drawn_for_any_grid(made):
+    regime = Regime(speed=0.3, noise=0.02, slow=0.1, fast=0.9)
+    assert png(place_figure(shipped_map(), regime)) != png(place_figure(shipped_map()))
+    one = {(1.0, 0.1): np.random.default_rng(0).random((3, len(METHODS), 2))}
+    assert png(methods_figure(measured_map(one)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"speeds": ()}, "speeds=.. is no axis of a map"),
+        ({"noises": (0.1, 0.0)}, "noises=.*each larger than the last"),
+        ({"speeds": (0.0, 1.0)}, "speeds=0.0 is out of range"),
+        ({"past": 100}, "past=100 is shorter than window=144; use past >= 144"),
+        ({"n_starts": 2}, "n_starts=2 is too small; use n_starts >= 3"),
+    ],
+)
+def test_bad_settings_name_the_way_out(changed, message):
+    with pytest.raises(ValueError, match=message):
+        replace(TINY, **changed)
+
+
+def test_the_command_needs_no_film_and_takes_no_other(tmp_path, capsys):
+    assert main(["regimes", "film.npy", "--out", str(tmp_path / "a")]) == 2
+    np.save(tmp_path / "film.npy", np.zeros((40, 32, 32)))
+    assert main(["regimes", str(tmp_path / "film.npy"), "--out", str(tmp_path / "a")]) == 2
+    assert "cannot be made faster or noisier; leave it out" in capsys.readouterr().err
+    small = ["--speed", "1", "--noise", "0", "--n-starts", "3", "--atoms", "16", "--workers", "1"]
+    assert main(["regimes", *small, "--out", str(tmp_path / "b")]) == 0
+    assert {"regimes.csv", "regimes.png", "regime_map.json"} < {path.name for path in (tmp_path / "b").iterdir()}
