@@ -1,4 +1,4 @@
-"""Which atoms move together: cosines between columns of P, and links between those that point the same way."""
+"""Which atoms move together: cosine similarity between columns of P, and links between similar atoms."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines import Engine
-from psmt.types import Array
+from psmt.types import Array, Mask
 
 THRESHOLD = 0.7
 """Cosine similarity of two columns of P above which the paper links two atoms."""
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""
+    """Atoms (n_used,) with a nonzero column in P (n_components, n_atoms), and these columns at unit length."""
     norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
     atoms = np.flatnonzero(norms)
     return atoms, embedding[:, atoms] / engine.array(norms[atoms])
 
 
-def similar_columns(
-    embedding: Any, may_link: NDArray[np.bool_] | None, engine: Engine
-) -> tuple[NDArray[np.intp], Array]:
+def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tuple[NDArray[np.intp], Array]:
     """Atoms (n,) that may have links, and cosines (n, n) between their columns of P (n_components, n_atoms)."""
     atoms, unit = used_columns(embedding, engine)
     if may_link is not None:
@@ -33,6 +31,6 @@ def similar_columns(
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Linked atoms (n_links, 2), the lower first and in order: those whose cosine (n, n) is above the threshold."""
-    # One triangle alone decides: rounding could break the symmetry of the product.
+    """Linked atoms (n_links, 2), sorted, the lower number first: pairs whose cosine (n, n) exceeds the threshold."""
+    # Only one triangle is read: rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

@@ -1,28 +1,33 @@
-"""A number held against the same number where the effect is not there: size first, then how sure it is."""
+"""Tests against a null distribution."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.evaluation.missing_numbers import plain
 from psmt.types import Array
 
 LEVEL = 0.05
-"""Largest p-value that counts against chance."""
+"""Significance level: the largest p-value that speaks against chance."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A number of the film, and the same number of each draw of a null."""
+@dataclass(frozen=True, eq=False)
+class NullTest:
+    """A statistic and draws of its null distribution."""
 
     value: float
-    """NaN where the film does not have it."""
+    """NaN if the statistic is not defined."""
     null: Array
     """(n_draws,)"""
+
+    @property
+    def null_mean(self) -> float:
+        """Mean of the draws; NaN without any."""
+        return float(self.null.mean()) if len(self.null) else np.nan
 
     @property
     def p_value(self) -> float:
@@ -30,27 +35,36 @@ class Measured:
         at_least = int(np.count_nonzero(self.null >= self.value))
         return (1 + at_least) / (1 + len(self.null)) if np.isfinite(self.value) else np.nan
 
-    def beyond(self) -> Interval:
-        """The value less the null's: by the mean draw, and by the draws that leave 1 in 20 above and below.
+    @cached_property
+    def excess(self) -> Interval:
+        """The statistic less the mean draw, with a 90% interval from the draws.
 
-        If the null is true the film is one of n + 1 equals, so that 0 lies below the interval in one case of 20, and
-        above it in one, whatever the distribution. With 19 draws the bounds are by the largest and the smallest.
+        The bounds are the statistic less the draws that leave 1 in 20 above and below. Under the null hypothesis the
+        statistic is exchangeable with the draws, so that 0 lies below the interval in 1 of 20 cases and above it in 1
+        of 20, for any distribution. With 19 draws the bounds come from the largest and the smallest one.
         """
-        beside = int(LEVEL * (len(self.null) + 1))
+        outside = int(LEVEL * (len(self.null) + 1))
         if not np.isfinite(self.value):
             return Interval(np.nan, -np.inf, np.inf)
         less = self.value - np.sort(self.null)
-        if beside == 0:
+        if outside == 0:
             return Interval(float(less.mean()) if len(less) else np.nan, -np.inf, np.inf)
-        return Interval(float(less.mean()), float(less[-beside]), float(less[beside - 1]))
+        return Interval(float(less.mean()), float(less[-outside]), float(less[outside - 1]))
+
+    def beyond(self) -> Interval:
+        """The same as `excess`, until all callers use that."""
+        return self.excess
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers."""
-        mean, low, high = self.beyond()
+        """Values for JSON."""
         return {
-            "value": plain(self.value),
-            "null": plain(float(self.null.mean())) if len(self.null) else None,
+            "value": self.value,
+            "null": self.null_mean,
             "draws": len(self.null),
-            "beyond": {"mean": plain(mean), "low": plain(low), "high": plain(high)},
-            "p_value": plain(self.p_value),
+            "beyond": self.excess._asdict(),
+            "p_value": self.p_value,
         }
+
+
+Measured = NullTest
+"""Name until all callers use `NullTest`."""

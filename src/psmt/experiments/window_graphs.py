@@ -1,4 +1,4 @@
-"""The graph of one window: codes to P, and links between atoms whose columns of P point the same way."""
+"""The graph of one window: P from codes, and links between atoms with similar columns of P."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.numerics.rank import RANK_TOL
-from psmt.types import Array, Ints, Result
+from psmt.types import AnyArray, Array, Ints, Mask, Result
 
 MIN_USES = 10
-"""Frames of a window that an atom is used in before it may have links: a cosine from a handful is an accident."""
+"""Frames of a window in which an atom must be active to have links: a cosine from fewer is not reliable."""
 
 N_NEAREST = 8
-"""How many of each atom's most similar atoms a window keeps."""
+"""Number of most similar atoms that a window keeps for each atom."""
 
 
 def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | None = None, **how: Any) -> Any:
-    """P (n_components, n_atoms) of codes (time, n_atoms), as an array of the engine; the rest as in `solve_window`.
+    """P (n_components, n_atoms) of codes (time, n_atoms), as an array of the engine.
 
-    With a `run` the codes are runs of that many frames from different times, one after the other: what jumps from one
-    run to the next is no motion, and its second differences are left out. There is only the closed form then, and no
-    half stencils.
+    With a `run`, the codes are successive runs of that many frames from different times. Second differences across
+    the border of two runs are left out, because a jump is not motion. Then only the closed form is available, without
+    half stencils. `how` are options of `solve_window`.
     """
     if run is None:
         return solve_window(WindowMoments.of(codes, engine), n_components, **how).matrix
@@ -52,8 +52,8 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
 def window_graph(
     *,
     values: Array,
-    columns: NDArray[Any],
-    offsets: NDArray[Any],
+    columns: AnyArray,
+    offsets: AnyArray,
     n_atoms: int,
     n_components: int,
     threshold: float = THRESHOLD,
@@ -61,29 +61,20 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """The graph of one window, from its packed codes (see `psmt.experiments.coding_tasks`). One task.
+    """Graph of one window from its packed codes, in the form of `similarity_graph`. One task.
 
-    What is not named here is as in `solve_window`.
-
-    Returns
-    -------
-    dict
-        ``used`` (n_atoms,): whether the atom is used in `min_uses` frames and has a column in P; ``edges``
-        (n_edges, 2): linked atoms, the lower first, in order; ``component`` (n_atoms,): label of the connected
-        component; ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, -1
-        where there are no more, and ``nearest_similarity``.
+    `how` are options of `solve_window`.
     """
-    engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
-    embedding = embed(codes, n_components, engine, **how)
+    embedding = embed(codes, n_components, engine_for(device), **how)
     return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
 
 
 def link_sets(
     *,
     values: Array,
-    columns: NDArray[Any],
-    offsets: NDArray[Any],
+    columns: AnyArray,
+    offsets: AnyArray,
     frames: Ints,
     run: int,
     n_atoms: int,
@@ -113,21 +104,31 @@ def link_sets(
     return {"edges": np.concatenate(edges), "counts": np.array([len(part) for part in edges]), "used": used}
 
 
-def often_used(codes: csr_array, min_uses: int) -> NDArray[np.bool_]:
+def often_used(codes: csr_array, min_uses: int) -> Mask:
     """Whether each atom is active in at least `min_uses` of the codes (time, n_atoms)."""
-    enough: NDArray[np.bool_] = np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses
+    enough: Mask = np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses
     return enough
 
 
 def similarity_graph(
-    embedding: Any, may_link: NDArray[np.bool_] | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
+    embedding: Any, may_link: Mask | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
 ) -> Result:
-    """The graph of the columns of P (n_components, n_atoms), of all or some atoms: what `window_graph` returns."""
+    """Graph of the columns of P (n_components, n_atoms), of all atoms or of those that `may_link` (n_atoms,).
+
+    Returns
+    -------
+    dict
+        ``used`` (n_atoms,): whether the atom may have links and has a column in P; ``edges`` (n_edges, 2): linked
+        atoms, sorted, the lower number first; ``component`` (n_atoms,): label of the connected component;
+        ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, padded with -1,
+        and ``nearest_similarity``.
+    """
     engine = engine_for(device)
     n_atoms = embedding.shape[1]
     atoms, similarity = similar_columns(engine.array(embedding), may_link, engine)
     edges = links(atoms, similarity, threshold)
-    _, component = connected_components(_adjacency(edges, n_atoms), directed=False)
+    linked = coo_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(n_atoms, n_atoms))
+    _, component = connected_components(linked, directed=False)
     k = min(N_NEAREST, n_atoms - 1)
     nearest = np.full((n_atoms, k), -1, dtype=np.int32)
     nearest_similarity = np.zeros((n_atoms, k))
@@ -147,7 +148,7 @@ def similarity_graph(
 
 
 def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
-    """The `count` others (n, count) that each is most similar to, most similar first, and equals by their number."""
+    """The `count` most similar others (n, count) of each, most similar first; ties are ordered by number."""
     others = similarity.copy()
     np.fill_diagonal(others, -np.inf)
     least = np.partition(others, -count, axis=1)[:, -count, None]
@@ -156,7 +157,3 @@ def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
     first = np.searchsorted(row, np.arange(len(others)))
     nearest: NDArray[np.intp] = column[order][first[:, None] + np.arange(count)]
     return nearest
-
-
-def _adjacency(edges: NDArray[Any], n_atoms: int) -> coo_array:
-    return coo_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(n_atoms, n_atoms))

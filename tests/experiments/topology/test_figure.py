@@ -1,15 +1,16 @@
 """Figures of the topology: every panel there and labelled, every node in its place."""
 
+import warnings
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 from psmt.data.patches import read_patches
-from psmt.experiments.topology.figure import topology_figure
-from psmt.experiments.topology.map_figure import atom_map_figure
-from psmt.experiments.topology.run import Links, assemble, topology
+from psmt.experiments.topology.atom_map import AtomMap
+from psmt.experiments.topology.figure import atom_map_figure, topology_figure
+from psmt.experiments.topology.run import Links, TopologyResult, topology
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.figures import png
 from psmt.figures.graphs import stable_positions
@@ -43,17 +44,20 @@ def test_all_panels_are_there_and_labelled(result, n_times):
 
 
 @pytest.mark.parametrize("n_windows", [2, 3, 5, 7])
-def test_panels_of_few_windows_fill_the_width_and_keep_off_each_other(result, n_windows):
+def test_panels_of_few_windows_fill_the_width_and_do_not_overlap(result, n_windows):
     few = replace(result, graphs=result.graphs[:n_windows], starts=result.starts[:n_windows])
     figure = topology_figure(few, n_times=max(n_windows, 5))
-    over_time, panels = figure.axes[0].get_position(), graph_panels(figure)
-    boxes = [axes.get_position() for axes in panels]
-    assert len(boxes) == 3 * n_windows
-    for row in range(3):
-        first, last = boxes[row * n_windows], boxes[(row + 1) * n_windows - 1]
-        assert (first.x0, last.x1) == pytest.approx((over_time.x0, over_time.x1))
-    assert all(left.x1 < right.x0 for left, right in pairwise(boxes[:n_windows]))
-    assert boxes[0].y0 > boxes[n_windows].y1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # constrained layout warns if panels have no room
+        figure.draw_without_rendering()
+    graphs, pictures = graph_panels(figure), [axes for axes in figure.axes if axes.images]
+    assert (len(graphs), len(pictures)) == (3 * n_windows, 9)
+    boxes = [axes.get_position() for axes in (*graphs[:n_windows], *pictures[:3])]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert boxes[0].x0 < 0.05
+    assert boxes[-1].x1 > 0.9
+    assert boxes[0].y0 > graphs[n_windows].get_position().y1
+    assert np.ptp([box.width for box in boxes[:n_windows]]) < 1e-6
 
 
 def test_curves_show_the_table(result):
@@ -103,14 +107,33 @@ def test_positions_differ_even_for_nodes_with_the_same_links(n):
     assert (apart[~np.eye(n, dtype=bool)] > 0.05).all()
 
 
+@pytest.mark.parametrize("n_nodes", [2, 3, 17, 39, 72, 139])
+def test_nodes_that_are_all_linked_have_places(n_nodes):
+    """As the atoms of a moving grating are: asked for two eigenvectors, LAPACK finds none of that."""
+    edges = np.array(list(combinations(range(n_nodes), 2)))
+    places = stable_positions([edges, edges[:1]], n_nodes)
+    assert places.shape == (n_nodes, 2)
+    assert np.linalg.norm(places, axis=1).max() <= 1 + 1e-9
+    assert len(np.unique(places.round(6), axis=0)) == n_nodes
+
+
+def test_groups_that_are_all_linked_inside_have_places():
+    group = np.arange(40) % 3
+    edges = np.array([(i, j) for i, j in combinations(range(40), 2) if group[i] == group[j]])
+    places = stable_positions([edges], 40)
+    middles = np.array([places[group == k].mean(axis=0) for k in range(3)])
+    own = np.linalg.norm(places - middles[group], axis=1).mean()
+    assert own < np.linalg.norm(middles[0] - middles[1])
+
+
 def test_map_shows_each_used_atom_once_and_frames_the_chosen(result):
     figure = atom_map_figure(result)
     (axes,) = figure.axes
     image = axes.images[0].get_array()
     assert np.count_nonzero(np.isfinite(np.ma.filled(image, np.nan))) == 64 * len(result.atom_map.atoms)
     assert len(axes.patches) == len(set(result.chosen) & set(result.atom_map.atoms.tolist()))
-    text = " ".join(item.get_text() for item in figure.texts)
-    assert all(f"atom {atom}" in text for atom in result.chosen)
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == [f"atom {atom}" for atom in result.chosen if atom in result.atom_map.atoms]
 
 
 def test_figures_of_a_film_without_links(result):
@@ -132,10 +155,10 @@ def test_figures_of_a_film_without_links(result):
         "counts": np.zeros(2, dtype=int),
         "used": np.ones((2, n_atoms), dtype=bool),
     }
-    empty = assemble(
-        [alone] * 3,
-        arranged,
-        Links(result.design, nothing, [nothing] * 19, None, []),
+    empty = TopologyResult(
+        graphs=[alone] * 3,
+        links=Links(result.design, nothing, [nothing] * 19, None, []),
+        atom_map=AtomMap.of(arranged, result.dictionary),
         dictionary=result.dictionary,
         starts=result.starts[:3],
         settings=replace(result.settings, chosen=(5,)),

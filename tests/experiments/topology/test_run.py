@@ -9,16 +9,19 @@ from psmt.data.patches import read_patches
 from psmt.embedding import solve_closed_form
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation.null_test import Measured
+from psmt.evaluation.null_test import NullTest
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
-from psmt.experiments.topology import persistence
+from psmt.experiments.provenance import to_json
+from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import grid_by_similarity
-from psmt.experiments.topology.evidence import measure_lasting
 from psmt.experiments.topology.experiment import EXPERIMENT
-from psmt.experiments.topology.likeness import measure_likeness, picture_likeness
-from psmt.experiments.topology.persistence import measure_persistence
-from psmt.experiments.topology.result import choose_atoms
-from psmt.experiments.topology.run import topology
+from psmt.experiments.topology.measures import (
+    measure_lasting,
+    measure_likeness,
+    measure_persistence,
+    picture_likeness,
+)
+from psmt.experiments.topology.run import choose_atoms, topology
 from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
 from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
 from psmt.pipeline.run import Run
@@ -225,7 +228,8 @@ def test_permutations_find_nothing_in_random_graphs_and_much_in_true_ones():
 
 
 def test_likeness_without_links_is_open():
-    result = measure_likeness(np.eye(4), windows_from([], n_atoms=4), [], n_permutations=9, seed=0).summary()
+    measured = measure_likeness(np.eye(4), windows_from([], n_atoms=4), [], n_permutations=9, seed=0)
+    result = json.loads(to_json(measured.summary()))
     assert (result["linked"], result["unlinked"]) == (None, 0.0)
     assert (result["permuted"]["value"], result["permuted"]["p_value"]) == (None, None)
     assert result["shuffled"]["beyond"] == {"mean": None, "low": None, "high": None}
@@ -249,21 +253,21 @@ def test_graph_that_stays_is_no_chance():
     result = measure_lasting(film, [windows_from(edges, [], [], n_atoms=30)] * 19, n_permutations=99, seed=0)
     assert (result.share, result.permuted.p_value, result.shuffled.p_value) == (1.0, 0.01, 0.05)
     assert result.permuted.null.max() < 0.3
-    assert tuple(result.shuffled.beyond()) == (1.0, 1.0, 1.0)
+    assert tuple(result.shuffled.excess) == (1.0, 1.0, 1.0)
 
 
 def test_bounds_leave_one_draw_in_twenty_beside():
     null = np.arange(999.0)
-    assert tuple(Measured(1000.0, null).beyond()) == pytest.approx((501.0, 51.0, 951.0))
-    assert Measured(949.0, null).p_value == pytest.approx(0.051)
-    assert Measured(949.5, null).p_value == pytest.approx(0.05)
-    assert Measured(949.5, null).beyond().low > 0 >= Measured(949.0, null).beyond().low
-    assert not Measured(5.0, null[:18]).beyond().is_finite
+    assert tuple(NullTest(1000.0, null).excess) == pytest.approx((501.0, 51.0, 951.0))
+    assert NullTest(949.0, null).p_value == pytest.approx(0.051)
+    assert NullTest(949.5, null).p_value == pytest.approx(0.05)
+    assert NullTest(949.5, null).excess.low > 0 >= NullTest(949.0, null).excess.low
+    assert not NullTest(5.0, null[:18]).excess.is_finite
 
 
 def test_persistence_is_that_of_all_pairs_of_windows(monkeypatch):
     """In parts as at once: against the table of all pairs, which takes memory with the square of the length."""
-    monkeypatch.setattr(persistence, "_BLOCK", 3)
+    monkeypatch.setattr(measures, "_BLOCK", 3)
     rng = np.random.default_rng(0)
     n, n_atoms = 11, 6
     linked = np.triu(rng.random((n, n_atoms, n_atoms)) < 0.3, 1)
@@ -290,7 +294,7 @@ def test_windows_lie_further_apart_in_a_film_that_has_too_many():
 def test_persistence_without_links_is_open():
     empty = [graph_from_edges([], 5)] * 3
     result = measure_persistence(empty, np.array([0, 1, 2]))
-    assert result.summary()["shared"] == [None, None]
+    assert json.loads(to_json(result.summary()))["shared"] == [None, None]
     assert result.never_linked == 5
 
 
@@ -377,7 +381,7 @@ def test_whole_experiment(engine, film, tmp_path):
         graph = result.graphs[(center - 96) // 48]
         assert size == np.sum(graph["component"] == graph["component"][atom])
         assert neighbours == np.sum(graph["edges"] == atom)
-    summary = json.loads(json.dumps(result.summary(), allow_nan=False))
+    summary = json.loads(to_json(result.summary()))
     assert summary["rule"] == RULE
     assert summary["n_components"] == 16
     assert summary["likeness"]["permuted"]["draws"] == 49

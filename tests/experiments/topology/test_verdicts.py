@@ -11,7 +11,7 @@ from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.design import Design
-from psmt.experiments.topology.evidence import measure_change, measure_lasting, shared_links
+from psmt.experiments.topology.measures import measure_change, measure_lasting, shared_links
 from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.experiments.window_graphs import embed, link_sets
@@ -59,8 +59,8 @@ def test_clusters_that_stay(rng, tmp_path):
     (change, persist, alike), result = verdicts(codes, pictures(EARLY, rng), tmp_path)
     assert (change, persist, alike) == ("does not hold", "holds", "holds")
     assert result.lasting.share > 0.8
-    assert result.lasting.shuffled.beyond().low > 0.5
-    assert result.lasting.permuted.beyond().low > 0.5
+    assert result.lasting.shuffled.excess.low > 0.5
+    assert result.lasting.permuted.excess.low > 0.5
 
 
 def test_clusters_that_change_in_the_middle(rng, tmp_path):
@@ -107,7 +107,7 @@ def test_atoms_that_are_always_active_together_are_no_news(rng, tmp_path):
     (change, persist, _), result = verdicts(codes, pictures(EARLY, rng), tmp_path)
     assert (change, persist) == ("does not hold", "does not hold")
     assert result.lasting.share == 1.0
-    assert result.lasting.shuffled.beyond().mean == 0.0
+    assert result.lasting.shuffled.excess.mean == 0.0
 
 
 def test_a_static_film_says_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""All atoms on a grid, neighbours in P side by side."""
+"""Map of all atoms: a grid on which neighbours have similar columns of P."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import linear_sum_assignment
 
 from psmt.embedding.atom_graph import used_columns
 from psmt.engines import engine_for
-from psmt.evaluation.missing_numbers import nan_mean, plain
 from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.topology.likeness import picture_likeness
+from psmt.experiments.topology.measures import picture_likeness
 from psmt.experiments.window_graphs import embed
 from psmt.numerics.rank import fix_signs
-from psmt.types import Array, Ints, Result
+from psmt.types import AnyArray, Array, Ints, Result
 
 MAP_COMPONENTS = 32
-"""Directions of P, straightest first, that place the atoms on the map: two dimensions cannot show many more."""
+"""Leading directions of P that place the atoms: two dimensions cannot show many more."""
+
+ASPECT = 1.25
+"""Width of the map over its height, about."""
 
 
 @dataclass(frozen=True)
 class AtomMap:
-    """All used atoms on a grid on which neighbours move together."""
+    """All used atoms on a grid."""
 
     atoms: Ints
     """(n_used,): numbers of the atoms."""
@@ -33,7 +34,7 @@ class AtomMap:
     """(n_used, 2): row and column of each."""
     shape: tuple[int, int]
     beside: float
-    """Mean likeness as pictures of atoms that lie side by side."""
+    """Mean likeness as pictures of neighbours on the grid."""
     apart: float
     """Mean likeness of all pairs."""
 
@@ -45,36 +46,31 @@ class AtomMap:
         likeness = picture_likeness(dictionary[atoms])
         grid = np.full(shape, -1)
         grid[places[:, 0], places[:, 1]] = np.arange(len(atoms))
-        pairs = np.concatenate(
-            [
-                np.stack([grid[:, :-1].ravel(), grid[:, 1:].ravel()], axis=1),
-                np.stack([grid[:-1].ravel(), grid[1:].ravel()], axis=1),
-            ]
-        )
-        pairs = pairs[(pairs >= 0).all(axis=1)]
-        upper = likeness[np.triu_indices(len(atoms), 1)]
-        return cls(atoms, places, shape, nan_mean(likeness[pairs[:, 0], pairs[:, 1]]), nan_mean(upper))
+        neighbours = [(grid[:, :-1], grid[:, 1:]), (grid[:-1], grid[1:])]
+        first, second = np.concatenate([np.reshape(pair, (2, -1)) for pair in neighbours], axis=1)
+        there = (first >= 0) & (second >= 0)
+        beside, every = likeness[first[there], second[there]], likeness[np.triu_indices(len(atoms), 1)]
+        means = [float(values.mean()) if len(values) else np.nan for values in (beside, every)]
+        return cls(atoms, places, shape, *means)
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers."""
-        return {"n_atoms": len(self.atoms), "beside": plain(self.beside), "apart": plain(self.apart)}
+        """Values for JSON."""
+        return {"n_atoms": len(self.atoms), "beside": self.beside, "apart": self.apart}
 
 
 def arrange_atoms(
     *,
     values: Array,
-    columns: NDArray[Any],
-    offsets: NDArray[Any],
+    columns: AnyArray,
+    offsets: AnyArray,
     n_atoms: int,
     n_components: int,
-    aspect: float = 1.25,
     device: str = "cpu",
     **how: Any,
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
-    Of the `n_components` directions the `MAP_COMPONENTS` straightest have a say. What is not named here is as in
-    `embed_window`.
+    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`.
 
     Returns
     -------
@@ -85,24 +81,24 @@ def arrange_atoms(
     codes = unpack_codes(values, columns, offsets, n_atoms)
     embedding = embed(codes, min(n_components, MAP_COMPONENTS), engine, **how)
     atoms, unit = used_columns(embedding, engine)
-    shape, places = grid_by_similarity(engine.numpy(unit).T, aspect=aspect)
+    shape, places = grid_by_similarity(engine.numpy(unit).T)
     return {"atoms": atoms, "places": places, "shape": np.array(shape)}
 
 
-def grid_by_similarity(features: Array, *, aspect: float = 1.25) -> tuple[tuple[int, int], Ints]:
-    """Grid (rows, columns) and places (n, 2) at which vectors (n, n_features) lie beside similar ones.
+def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
+    """Grid (rows, columns) and places (n, 2) on it at which vectors (n, n_features) lie beside similar ones.
 
-    Starts from the two leading principal directions and then sorts: the grid is blurred, each vector is assigned to the
-    place whose blurred vector is most like it, all at once (linear assignment), with an ever smaller blur.
+    The first places follow the two leading principal directions. Then the grid is blurred and all vectors are assigned
+    to the places whose blurred vectors are most similar (linear assignment), again and again with less blur.
     """
     n = len(features)
     if n == 0:
         return (0, 0), np.zeros((0, 2), dtype=np.int64)
-    shape = _grid_shape(n, aspect)
+    shape = _grid_shape(n)
     cells = np.stack(np.divmod(np.arange(n), shape[1]), axis=1)
     left, scale, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     points = fix_signs((left * scale).T).T
-    at = _spread(points, cells, shape)
+    at = _first_places(points, cells)
     radius = max(shape) / 4
     weights = np.zeros(shape)
     weights[cells[:, 0], cells[:, 1]] = 1.0
@@ -118,27 +114,20 @@ def grid_by_similarity(features: Array, *, aspect: float = 1.25) -> tuple[tuple[
     return shape, at
 
 
-def _grid_shape(n: int, aspect: float) -> tuple[int, int]:
-    """Rows and columns for n places, as full as can be, a little wider or narrower than `aspect` if that helps."""
+def _grid_shape(n: int) -> tuple[int, int]:
+    """Rows and columns with the fewest empty places, among shapes whose aspect is close to `ASPECT`."""
     shapes = [(rows, -(-n // rows)) for rows in range(1, n + 1)]
-    off = {shape: abs(shape[1] / shape[0] - aspect) for shape in shapes}
-    close = [shape for shape in shapes if off[shape] <= 0.27 * aspect]
-    return (
-        min(close, key=lambda shape: (shape[0] * shape[1], off[shape])) if close else min(shapes, key=off.__getitem__)
-    )
+    off = {shape: abs(shape[1] / shape[0] - ASPECT) for shape in shapes}
+    close = [shape for shape in shapes if off[shape] <= 0.27 * ASPECT]
+    return min(close or shapes, key=lambda shape: (shape[0] * shape[1] if close else 0, off[shape]))
 
 
-def _spread(points: Array, cells: Ints, shape: tuple[int, int]) -> Ints:
-    """First places: order by the first direction makes columns, order by the second the rows within."""
-    flat = np.zeros((len(points), 2))
-    flat[:, : points.shape[1]] = points[:, :2]
-    by_column = np.lexsort((cells[:, 0], cells[:, 1]))
-    order = np.argsort(flat[:, 0], kind="stable")
+def _first_places(points: Array, cells: Ints) -> Ints:
+    """Places (n, 2): columns in order of the first direction, rows within a column in order of the second."""
+    first, second = (*points.T[:2], np.zeros(len(points)))[:2]
+    rank = np.empty(len(points), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(points))
+    by_column = cells[np.lexsort(cells.T)]
     places = np.empty_like(cells)
-    start = 0
-    for column in range(shape[1]):
-        here = by_column[cells[by_column, 1] == column]
-        members = order[start : start + len(here)]
-        places[members[np.argsort(flat[members, 1], kind="stable")]] = cells[here]
-        start += len(here)
+    places[np.lexsort((rank, second, by_column[rank, 1]))] = by_column
     return places

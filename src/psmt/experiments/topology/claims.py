@@ -1,209 +1,160 @@
-"""What the paper claims of Fig. 3, and whether it holds beyond the nulls."""
+"""The paper's claims about Fig. 3, and whether they hold beyond the null models."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from psmt.evaluation import Interval
-from psmt.evaluation.null_test import Measured
-from psmt.experiments.topology.result import TopologyResult
-from psmt.report import INCONCLUSIVE, Claim, Verdict, all_hold, judged, some
+from psmt.evaluation.null_test import NullTest
+from psmt.experiments.topology.measures import MAX_SHIFT
+from psmt.experiments.topology.run import TopologyResult
+from psmt.report import Claim, Evidence, all_hold
 from psmt.report.numbers import percent, plus, ratio, signed
 
 LEAST = 0.05
-"""Effect that is worth the name: 5 links of 100, or a correlation of 0.05, beyond the null."""
+"""Smallest effect that counts: 5 links in 100, or a correlation of 0.05, beyond the null model."""
 
 LEAST_REPEATED = 0.1
-"""Share of links that two sets of the same time both have, at least, where change can be seen at all."""
+"""Share of links that two sets of the same time must have in common before a change can be seen."""
 
 LEAST_LINKS = 40
-"""Links of all windows or sets together, at least, or one more of them would change the verdict."""
+"""Links needed for a verdict, over all windows or sets. With fewer, a single link could change it."""
 
 LEAST_TIMES = 3.0
-"""Times that links last more often than if the atoms of a window were permuted."""
+"""Links must last this many times as often as with the atoms of each window permuted."""
 
 
 def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
     """Fig. 3."""
-    return [
-        clusters_change(result, note),
-        clusters_persist(result, note),
-        linked_look_alike(result, note),
-    ]
+    return [clusters_change(result, note), clusters_persist(result, note), linked_look_alike(result, note)]
 
 
 def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
     """Fig. 3 (a)."""
-    key, text = "clusters_change", "Clusters change over time"
-    rule = (
-        "frames of the same time share more of their links than frames of other times, by 5 in 100 or more beyond "
-        "what blocks of frames that are dealt out at random give"
+    claim = partial(
+        Claim.from_evidence,
+        "clusters_change",
+        "Clusters change over time",
+        "frames of the same time share more of their links than frames of different times, by 5 in 100 or more beyond "
+        "blocks of frames that are dealt out at random",
     )
     change = None if result is None else result.change
     if result is None or change is None or not np.isfinite(change.dealt.value):
-        reason = _too_few_blocks(result) or _no_links(result)
-        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, reason))
-    shares = (
-        f"{percent(change.same_time)} of the links are in both of two sets of frames of the same time, "
-        f"{percent(change.other_time)} of different times: {_points(change.dealt)} beyond blocks dealt out at random"
+        return claim([], notes=[note, _too_few_blocks(result) or _no_links(result)])
+    too_few = _too_few_links(change.links)
+    if change.same_time < LEAST_REPEATED:
+        noise = f"sets of the same time share less than {percent(LEAST_REPEATED)} of their links, which is mostly noise"
+        too_few = "; ".join(filter(None, [too_few, noise]))
+    evidence = _share_of_links(
+        "links shared at the same time less at other times, beyond blocks dealt out at random",
+        change.dealt,
+        n=change.links,
+        too_few=too_few,
+        details=f"; shared at the same time: {percent(change.same_time)}, at other times: {percent(change.other_time)}",
     )
-    repeated = change.same_time >= LEAST_REPEATED
-    outcome = exceeds(change.dealt, LEAST) if repeated and change.links >= LEAST_LINKS else INCONCLUSIVE
-    stay, design = result.persistence, result.design
-    sizes = result.component_size[:, list(result.chosen)]
-    chosen = ", ".join(
-        f"{low} to {high} for atom {atom}"
-        for atom, low, high in zip(result.chosen, sizes.min(axis=0), sizes.max(axis=0), strict=True)
-    )
-    return Claim(
-        key=key,
-        text=text,
-        rule=rule,
-        verdict=outcome,
-        size=_more(change.dealt),
-        support=some(shares if outcome == "holds" else ""),
-        against=some(shares if outcome == "does not hold" else ""),
-        notes=some(
-            shares if outcome == INCONCLUSIVE else "",
-            _few_links(change.links),
-            ""
-            if repeated
-            else f"where frames of the same time share less than {percent(LEAST_REPEATED)} of their links, the graphs "
-            "are mostly noise of the estimate, and no change of theirs says that the film's clusters change",
-            f"{len(design.windows)} parts of the film, two sets of {design.sets.shape[1]:,} frames in each, in blocks "
-            f"of {design.block} frames: codes remember {design.memory}",
-            f"of the atoms with links in any window, {stay.always_linked:,} have them in all windows and "
-            f"{stay.sometimes_linked:,} in some; atoms in the component of those followed: {chosen}",
-            note,
-        ),
-        figures=change.summary(),
-    )
+    design, stay, sizes = result.design, result.persistence, result.component_size[:, list(result.chosen)]
+    ranges = zip(result.chosen, sizes.min(axis=0), sizes.max(axis=0), strict=True)
+    notes = [
+        f"{len(design.windows)} parts of the film, two sets of {design.sets.shape[1]:,} frames in each, in blocks of "
+        f"{design.block} frames; the codes have a memory of {design.memory} frames",
+        f"of the atoms with links in any window, {stay.always_linked:,} have links in all windows and "
+        f"{stay.sometimes_linked:,} in some; sizes of the components of the chosen atoms: "
+        + ", ".join(f"{low} to {high} for atom {atom}" for atom, low, high in ranges),
+        note,
+    ]
+    return claim([evidence], size=_more_links(evidence), notes=notes, figures=change.summary())
 
 
 def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
-    """Fig. 3 (b), judged by windows without common frames: where most frames are shared, links stay by themselves."""
-    key, text = "clusters_persist", "Clusters persist across time"
-    rule = (
-        "windows without a common frame share 5 in 100 of their links or more beyond what they share with their "
-        f"frames in random order, and {LEAST_TIMES:g} times as many as with their atoms permuted"
+    """Fig. 3 (b). Only windows without a common frame decide: windows with common frames share links in any film."""
+    claim = partial(
+        Claim.from_evidence,
+        "clusters_persist",
+        "Clusters persist across time",
+        "windows without a common frame share links, by 5 in 100 or more beyond frames in random order, and at least "
+        f"{LEAST_TIMES:g} times as many as with permuted atoms",
     )
-    near = "" if result is None else _built_in(result)
     if result is None or not np.isfinite(result.lasting.share):
-        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, _no_links(result), near))
-    lasting, design = result.lasting, result.design
-    by_chance = float(np.mean(lasting.permuted.null))
-    order = (
-        f"{percent(lasting.share)} of the links are in both of two windows without a common frame, "
-        f"{percent(float(np.mean(lasting.shuffled.null)))} with their frames in random order: "
-        f"{_points(lasting.shuffled)} beyond it"
-    )
-    atoms = (
-        f"{percent(lasting.share)} is {ratio(lasting.share / by_chance)} times the {percent(by_chance)} that they "
-        "share with their atoms permuted"
-        if by_chance > 0
-        else f"with their atoms permuted they share no link, as is they share {percent(lasting.share)}"
-    )
-    lines: list[tuple[Verdict, str]] = [
-        (exceeds(lasting.shuffled, LEAST), order),
-        (exceeds(lasting.permuted, (LEAST_TIMES - 1) * by_chance), atoms),
-    ]
-    if lasting.links < LEAST_LINKS:
-        lines = [(INCONCLUSIVE, line) for _, line in lines]
-    return Claim(
-        key=key,
-        text=text,
-        rule=rule,
-        verdict=all_hold([outcome for outcome, _ in lines]),
-        size=_more(lasting.shuffled),
-        support=_said(lines, "holds"),
-        against=_said(lines, "does not hold"),
-        notes=some(
-            *_said(lines, INCONCLUSIVE),
-            _few_links(lasting.links),
-            f"{len(design.windows)} windows of {design.windows.shape[1]:,} frames; with frames in random order, links "
-            "say which atoms are active together, not how they move",
-            near,
-            note,
+        return claim([], notes=[note, _no_links(result), _neighbouring_windows(result)])
+    lasting, windows = result.lasting, result.design.windows
+    in_random_order, permuted = lasting.shuffled.null_mean, lasting.permuted.null_mean
+    times = f", {ratio(lasting.share / permuted)} times the {percent(permuted)}" if permuted > 0 else ", none"
+    shared = f"; shared: {percent(lasting.share)}"
+    share_of_links = partial(_share_of_links, n=lasting.links, too_few=_too_few_links(lasting.links))
+    evidence = [
+        share_of_links(
+            "links shared by windows without a common frame, beyond frames in random order",
+            lasting.shuffled,
+            details=f"{shared}, {percent(in_random_order)} with frames in random order",
         ),
-        figures=lasting.summary(),
-    )
+        share_of_links(
+            "links shared by windows without a common frame, beyond permuted atoms",
+            lasting.permuted,
+            threshold=(LEAST_TIMES - 1) * permuted,
+            details=f"{shared}{times} with permuted atoms",
+        ),
+    ]
+    notes = [
+        f"{len(windows)} windows of {windows.shape[1]:,} frames; with frames in random order, links show which atoms "
+        "are active together, not how they move",
+        _neighbouring_windows(result),
+        note,
+    ]
+    return claim(evidence, size=_more_links(evidence[0]), notes=notes, figures=lasting.summary())
 
 
 def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
-    """Fig. 3 (c)."""
-    key, text = "linked_look_alike", "Similar in the embedding means similar as pictures"
-    rule = (
-        "linked atoms correlate more, pixel by pixel, than unlinked ones, by 0.05 or more beyond what permuted "
-        "pictures give, and beyond the links of frames in random order"
+    """Fig. 3 (c). Pictures in place decide; shifted pictures are reported beside them."""
+    claim = partial(
+        Claim.from_evidence,
+        "linked_look_alike",
+        "Similar in the embedding means similar as pictures",
+        "linked atoms correlate more, pixel by pixel, than unlinked ones, by 0.05 or more beyond permuted pictures and "
+        "beyond the links of frames in random order",
     )
     if result is None or not np.isfinite(result.likeness.difference):
-        return Claim(key=key, text=text, rule=rule, verdict=INCONCLUSIVE, notes=some(note, _no_links(result)))
-    nulls = result.likeness.permuted, result.likeness.shuffled
-    lines: list[tuple[Verdict, str]] = []
-    for name, test in (("", result.likeness), (", shifted by up to 2 pixels", result.shifted_likeness)):
-        if test is None:
-            continue
-        line = (
-            f"correlation{name}: {signed(test.linked)} linked, {signed(test.unlinked)} unlinked; the difference is "
-            f"{_interval(test.permuted)} beyond permuted pictures, {_interval(test.shuffled)} beyond frames in random "
-            "order"
+        return claim([], notes=[note, _no_links(result)])
+    shifted = f", shifted by up to {MAX_SHIFT} pixels"
+    evidence = [
+        Evidence(
+            name=f"correlation of linked less unlinked atoms{how}, beyond {null}",
+            statistic=test.excess,
+            threshold=LEAST,
+            n=result.lasting.links,
+            too_few=_too_few_links(result.lasting.links),
+            details=f"; {signed(measure.linked)} linked, {signed(measure.unlinked)} unlinked",
         )
-        outcome = all_hold([exceeds(null, LEAST) for null in (test.permuted, test.shuffled)])
-        lines.append((outcome if result.lasting.links >= LEAST_LINKS else INCONCLUSIVE, line))
-    return Claim(
-        key=key,
-        text=text,
-        rule=rule,
-        # In place; what shifted pictures say is told beside it.
-        verdict=lines[0][0],
-        size=f"correlation {plus(signed(min(null.beyond().mean for null in nulls)))}",
-        support=_said(lines, "holds"),
-        against=_said(lines, "does not hold"),
-        notes=some(*_said(lines, INCONCLUSIVE), _few_links(result.lasting.links), note),
+        for how, measure in (("", result.likeness), (shifted, result.shifted_likeness))
+        if measure is not None
+        for null, test in (("permuted pictures", measure.permuted), ("frames in random order", measure.shuffled))
+    ]
+    in_place = evidence[:2]
+    return claim(
+        evidence,
+        verdict=all_hold([own.verdict for own in in_place]),
+        size=f"correlation {plus(signed(min(own.statistic.mean for own in in_place)))}",
+        notes=[note],
         figures=result.likeness.summary(),
     )
 
 
-def exceeds(measured: Measured, least: float) -> Verdict:
-    """Whether a value lies beyond its null by `least` or more, as far as the draws of the null can tell."""
-    mean, low, high = measured.beyond()
-    return judged(Interval(least - mean, least - high, least - low), margin=0.0)
+def _share_of_links(name: str, test: NullTest, *, threshold: float = LEAST, **how: Any) -> Evidence:
+    """Evidence that is a share of links beyond a null model."""
+
+    def write(share: float) -> str:
+        return f"{round(100 * share)}".replace("-", "−")
+
+    return Evidence(name=name, statistic=test.excess, threshold=threshold, write=write, unit=" in 100", **how)
 
 
-def _said(lines: list[tuple[Verdict, str]], outcome: Verdict) -> tuple[str, ...]:
-    return tuple(line for own, line in lines if own == outcome)
+def _more_links(evidence: Evidence) -> str:
+    return f"{plus(evidence.write(evidence.statistic.mean))} links in 100"
 
 
-def _more(measured: Measured) -> str:
-    """The effect in a few words."""
-    return f"{plus(f'{round(100 * measured.beyond().mean)}')} links in 100"
-
-
-def _points(measured: Measured) -> str:
-    """Links in 100 beyond the null, with their interval."""
-    mean, low, high = (f"{round(100 * value) if np.isfinite(value) else value:g}" for value in measured.beyond())
-    return f"{mean} in 100 ({low} to {high})".replace("-", "−")
-
-
-def _interval(measured: Measured) -> str:
-    mean, low, high = (signed(value) if np.isfinite(value) else "∞" for value in measured.beyond())
-    return f"{mean} ({low} to {high})"
-
-
-def _built_in(result: TopologyResult) -> str:
-    """What neighbouring windows share."""
-    share = result.persistence.shared[0]
-    if not np.isfinite(share):
-        return ""
-    frames = max(0.0, 1 - result.step / result.settings.window)
-    return (
-        f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames: "
-        "that much is nearly built in, and decides nothing"
-    )
-
-
-def _few_links(count: int) -> str:
-    return f"there are {count} links, too few to tell; {LEAST_LINKS} would do" if count < LEAST_LINKS else ""
+def _too_few_links(count: int) -> str:
+    return f"there are only {count} links; {LEAST_LINKS} are needed" if count < LEAST_LINKS else ""
 
 
 def _too_few_blocks(result: TopologyResult | None) -> str:
@@ -211,8 +162,19 @@ def _too_few_blocks(result: TopologyResult | None) -> str:
         return ""
     design = result.design
     return (
-        f"codes remember {design.memory} frames or more: parts of {design.windows.shape[1]:,} frames have too few "
-        f"blocks of {design.block} to deal out; a longer film has more"
+        f"the codes have a memory of {design.memory} frames or more, so that parts of {design.windows.shape[1]:,} "
+        f"frames have too few blocks of {design.block}; use a longer film"
+    )
+
+
+def _neighbouring_windows(result: TopologyResult | None) -> str:
+    share = np.nan if result is None else result.persistence.shared[0]
+    if result is None or not np.isfinite(share):
+        return ""
+    frames = max(0.0, 1 - result.step / result.settings.window)
+    return (
+        f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames; "
+        "this does not enter the verdict"
     )
 
 

@@ -1,16 +1,16 @@
-"""Which frames are held against which, and the films without the claimed effect (nulls) that go with them.
+"""Which frames the tests compare, and the null models of each test.
 
-Parts of the film, spread over its whole length, have no frame in common. Two things are asked of them:
+The film is divided into parts without a common frame, spread over its whole length. Two questions are tested:
 
-- *Do links last?* The window of each part is compared with those of the others. Null: the frames of each window in
-  random order. Which atoms are active together stays, how they move is lost.
-- *Do links change?* Each part is dealt out to two sets, block by block in turn, as one deals cards. Sets of one part
-  are of the same time, sets of two parts are not. Null: the pairs of neighbouring blocks, one of each set, are dealt
-  out to the parts at random. How atoms move stays, when they did is lost. Pairs stay together because neighbours
-  depend on each other where they meet: dealt out one by one, sets of one part would be alike in the film and not in
-  the null, whether anything changes or not (15 of 100 films whose clusters stay had p <= 0.05; of pairs, 4).
+- *Do links last?* The windows of different parts are compared. Null model: the frames of each window in random order.
+  Which atoms are active together is kept; how they move is lost.
+- *Do links change?* Each part is split into two sets, block by block in turn. Two sets of one part are of the same
+  time, sets of two parts are not. Null model: pairs of neighbouring blocks, one block of each set, are dealt out to
+  the parts at random. How atoms move is kept; when they moved is lost. Pairs stay together because neighbouring blocks
+  depend on each other where they meet. Dealt out one by one, sets of one part would be more alike in the film than
+  in the null model even if nothing changes (p <= 0.05 in 15 of 100 films with constant clusters; with pairs, in 4).
 
-Both nulls are exact: on a film in which the order of frames, or of pairs, means nothing, the film is one more draw.
+Both tests are exact: if the order of frames, or of pairs, has no effect, the film is exchangeable with the draws.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from psmt.experiments.topology.settings import TopologySettings
 from psmt.types import Ints, Result
 
 MAX_PARTS = 4
-"""Parts of a long film: more would cost more than they tell."""
+"""Parts of a long film: more would cost more than they add."""
 
 FORGOTTEN = np.exp(-1)
-"""Codes have forgotten what was a time ago when their correlation with it is below this."""
+"""The memory of codes ends at the lag at which their autocorrelation falls below this."""
 
 BLOCK_MEMORIES, MIN_BLOCK, MIN_BLOCKS = 4, 16, 4
-"""A block lasts so many times as codes remember, so that blocks depend little on each other, and at least so many
-frames; a set has so many blocks at the least, or there is little to deal."""
+"""Length of a block in memories, so that blocks depend little on each other; its least number of frames; and the least
+number of blocks in a set."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Design:
     windows: Ints
     """(n_parts, n_frames): the window of each part, no frame in two of them."""
     sets: Ints
-    """(2 n_parts, n_frames): the two sets of each part one after the other; (0, 0) where a part has too few blocks."""
+    """(2 n_parts, n_frames): the two sets of each part one after the other; (0, 0) if a part has too few blocks."""
     block: int
     """Frames in a block of `sets`."""
     memory: int
-    """Frames after which codes have forgotten, or so many that a part has too few blocks."""
+    """Memory of the codes in frames, at most the number that leaves a part too few blocks."""
 
     @classmethod
     def of(cls, codes: Result, settings: TopologySettings) -> Design:
@@ -68,21 +68,6 @@ class Design:
             sets = blocks.transpose(0, 2, 1, 3).reshape(2 * n_parts, per_set * block)
         return cls(windows=parts[:, : settings.window], sets=sets, block=block, memory=memory)
 
-    @property
-    def apart(self) -> int:
-        """Frames from the beginning of one part to that of the next."""
-        return int(self.windows[1, 0] - self.windows[0, 0])
-
-    def summary(self) -> dict[str, Any]:
-        """Plain numbers."""
-        return {
-            "windows": self.windows[:, 0].tolist(),
-            "window": self.windows.shape[1],
-            "set": self.sets.shape[1],
-            "block": self.block,
-            "memory": self.memory,
-        }
-
     def shuffled(self, count: int, seed: int) -> Iterator[Ints]:
         """`windows`, `count` times with the frames of each in random order."""
         rng = np.random.default_rng([seed, 0])
@@ -98,12 +83,22 @@ class Design:
             dealt = rng.permutation(pairs).reshape(n_parts, -1, 2, self.block)
             yield dealt.swapaxes(1, 2).reshape(self.sets.shape)
 
+    def summary(self) -> dict[str, Any]:
+        """Values for JSON."""
+        return {
+            "windows": self.windows[:, 0].tolist(),
+            "window": self.windows.shape[1],
+            "set": self.sets.shape[1],
+            "block": self.block,
+            "memory": self.memory,
+        }
+
 
 def _memory(codes: csr_array, parts: Ints) -> int:
-    """Frames after which the codes (time, n_atoms) of the parts have forgotten; no more than would still do."""
+    """Memory of the codes (time, n_atoms) of the parts, in frames; at most one more than the longest that is usable."""
     length = int(parts.shape[1])
     pieces = [csr_array(codes[part]) for part in parts]
-    # About the mean of each part: that an atom is active in one part and not in another is change, not memory.
+    # About the mean of each part: an atom that is active in only one part is change, not memory.
     squared_means = sum(float(np.sum(piece.mean(axis=0) ** 2)) for piece in pieces)
 
     def covariance(lag: int) -> float:

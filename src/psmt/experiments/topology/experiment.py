@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from psmt.experiments.contract import Chapter, Experiment
 from psmt.experiments.topology.claims import topology_claims
-from psmt.experiments.topology.figure import topology_figure
-from psmt.experiments.topology.map_figure import atom_map_figure
-from psmt.experiments.topology.result import TopologyResult
-from psmt.experiments.topology.run import topology
-from psmt.experiments.topology.section import topology_facts, topology_section
+from psmt.experiments.topology.figure import atom_map_figure, topology_figure
+from psmt.experiments.topology.report import topology_facts, topology_section
+from psmt.experiments.topology.run import TopologyResult, topology
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.figures import png
 from psmt.report import csv_parts

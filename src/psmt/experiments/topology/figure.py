@@ -1,76 +1,92 @@
-"""Fig. 3 of the paper: the topology of the embedding over time."""
+"""Fig. 3 of the paper, the topology of the embedding over time; and, beyond the paper, a map of all atoms."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from psmt.experiments.topology.claims import LEAST
-from psmt.experiments.topology.component_panels import atom_colour, draw_components
-from psmt.experiments.topology.likeness import Likeness
-from psmt.experiments.topology.result import TopologyResult
-from psmt.figures.panels import WIDTH, as_picture, contrast, heading, panel
+from psmt.experiments.topology.measures import Likeness
+from psmt.experiments.topology.run import TopologyResult
+from psmt.figures.graphs import draw_graph, stable_positions
+from psmt.figures.layouts import Estimate, draw_estimates, panel_figure
+from psmt.figures.panels import WIDTH, as_picture, contrast, heading, show_tiles, tile_gap, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
+from psmt.report.numbers import signed
+from psmt.types import AnyArray, Ints
 
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_LEFT, _MIDDLE, _RIGHT = 0.62, 6.55, 9.85
-_TOP_ROW, _GRAPH_ROW = 4.7, 1.3
-"""Inches: where panels begin and end, heights of the rows."""
+_DOTTED = (0, (1, 2))
 
 
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
-    """Figure of the chosen atoms: over time (a), their components (b), their most similar (c); and tests (d to f)."""
-    height = 0.45 + _TOP_ROW + 1.3 + _GRAPH_ROW * len(result.chosen) + 0.85
-    figure = Figure(figsize=(WIDTH, height))
-    times = result.times(n_times)
-    top = height - 0.45
-    _draw_over_time(figure, result, times, top=top)
-    _draw_likeness(panel(figure, 7.35, top - 1.0, _RIGHT - 7.35, 1.0), result.likeness)
-    _draw_persistence(panel(figure, 7.35, top - 2.95, _RIGHT - 7.35, 1.0), result)
-    _draw_beyond(panel(figure, 7.35, top - _TOP_ROW, _RIGHT - 7.35, 0.8), result)
-    top = height - 0.45 - _TOP_ROW - 1.3
-    draw_components(figure, result, times, left=_LEFT, right=_MIDDLE, top=top, row=_GRAPH_ROW)
-    _draw_companions(figure, result, top=top)
-    figure.text(
-        _LEFT / WIDTH,
-        0.17 / height,
-        f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {result.settings.window:,} frames, "
-        f"{result.settings.components:,} directions. Atoms are linked where their columns of P have a cosine above "
-        f"{result.settings.threshold:g}.\nShown in b: of each part of the film, the window in which these atoms have "
-        "most links (dotted in a).\nShown in f: the film less its null, 90% interval. Null: blocks dealt out (change), "
-        f"frames in random order. Dashed: {LEAST:g}.",
-        fontsize=SMALL,
-        color=QUIET,
-        linespacing=1.5,
+    """Figure of the chosen atoms: over time (a), their components (b), the most similar (c); and tests (d to f)."""
+    times, rows, settings = result.times(n_times), range(len(result.chosen)), result.settings
+    components = [
+        [*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows
+    ]
+    figure, panels = panel_figure(
+        [[[["sizes"], ["counts"]]], [components], [[["d", "e", "f"]]]],
+        height=6.9 + 1.4 * len(rows),
+        heights=[3.6, 0.55 + 1.4 * len(rows), 2.0],
+        note=f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {settings.window:,} frames, "
+        f"{settings.components:,} directions. Atoms are linked if their columns of P have a cosine above "
+        f"{settings.threshold:g}.\nb shows, for each part of the film, the window in which these atoms have the most "
+        "links (dotted in a).\nf shows the film less its null model, with the 90% interval. Null model: blocks dealt "
+        f"out at random (change), frames in random order (others). Dashed: {LEAST:g}.",
     )
+    _draw_over_time(panels["sizes"], panels["counts"], result, times)
+    _draw_components(panels, result, times)
+    _draw_companions(panels, result)
+    _draw_likeness(panels["d"], result.likeness)
+    _draw_persistence(panels["e"], result)
+    _draw_beyond(panels["f"], result)
     return figure
 
 
-# (a) over time
+def _colour(i: int) -> str:
+    """Colour of the i-th chosen atom, the same in all panels."""
+    return COLOURS[i % len(COLOURS)]
 
 
-def _draw_over_time(figure: Figure, result: TopologyResult, times: NDArray[Any], *, top: float) -> None:
-    half = (_TOP_ROW - 0.25) / 2
-    sizes = panel(figure, _LEFT, top - half, _MIDDLE - _LEFT, half)
-    counts = panel(figure, _LEFT, top - _TOP_ROW, _MIDDLE - _LEFT, half)
-    every = max(1, len(result.centers) // 24)
+def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
+    """Heading that may be wider than its panel: the layout takes the height of an empty title instead."""
+    heading(axes, letter, text, lift=lift)
+    axes.texts[-1].set_in_layout(False)
+    if not axes.get_title():
+        axes.set_title(" ")
+
+
+def _label(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, fontsize=TEXT, color=INK)
+    axes.set_ylabel(y, fontsize=TEXT, color=INK)
+
+
+def _write(axes: Axes, text: str, at: tuple[float, float], **style: Any) -> None:
+    """Text at a place given as a fraction of the panel."""
+    axes.text(*at, text, transform=axes.transAxes, **{"fontsize": SMALL, "color": QUIET, "in_layout": False, **style})
+
+
+def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: Ints) -> None:
+    margin = 0.02 * (result.centers[-1] - result.centers[0])
     for axes, values in ((sizes, result.component_size), (counts, result.neighbours)):
         style_axes(axes)
         for time in times:
-            axes.axvline(result.centers[time], color=QUIET, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+            axes.axvline(result.centers[time], color=QUIET, linewidth=0.8, linestyle=_DOTTED, zorder=1)
         for i, atom in enumerate(result.chosen):
             axes.plot(
                 result.centers,
                 values[:, atom],
-                color=atom_colour(i),
+                color=_colour(i),
                 linewidth=1.8,
                 marker=_MARKERS[i % len(_MARKERS)],
-                markevery=every,
+                markevery=max(1, len(result.centers) // 24),
                 markersize=4.6,
                 markeredgecolor="white",
                 markeredgewidth=0.6,
@@ -78,27 +94,23 @@ def _draw_over_time(figure: Figure, result: TopologyResult, times: NDArray[Any],
                 zorder=3 + i,
                 clip_on=False,
             )
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        margin = 0.02 * (result.centers[-1] - result.centers[0])
         axes.set_xlim(result.centers[0] - margin, result.centers[-1] + margin)
     most = max(4, int(result.component_size[:, list(result.chosen)].max()))
     sizes.set_yscale("log", base=2)
     sizes.set_ylim(0.88, 1.2 * most)
     sizes.set_yticks([2**k for k in range(int(np.log2(most)) + 1)])
-    sizes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    sizes.set_ylabel("atoms in component", fontsize=TEXT, color=INK)
     sizes.tick_params(labelbottom=False)
+    _label(sizes, "", "atoms in component")
     most = max(2, int(result.neighbours[:, list(result.chosen)].max()))
     counts.set_yscale("symlog", linthresh=2, linscale=0.6)
     counts.set_ylim(-0.15, 1.3 * most)
     counts.set_yticks([tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if tick <= most])
-    counts.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    counts.set_ylabel("neighbours", fontsize=TEXT, color=INK)
-    counts.set_xlabel("frame at the centre of the window", fontsize=TEXT, color=INK)
+    counts.xaxis.set_major_formatter("{x:,.0f}")
+    _label(counts, "frame at the centre of the window", "neighbours")
     for axes in (sizes, counts):
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
-    heading(sizes, "a", "Links over time")
+    _head(sizes, "a", "Links over time")
     sizes.legend(
         loc="lower right",
         bbox_to_anchor=(1.0, 1.0),
@@ -112,67 +124,91 @@ def _draw_over_time(figure: Figure, result: TopologyResult, times: NDArray[Any],
     )
 
 
-# (c) pictures
+def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: Ints) -> None:
+    """The component of each chosen atom at some times, each node at the same place at all times."""
 
+    def component(time: int, atom: int) -> AnyArray:
+        label = result.graphs[time]["component"]
+        return np.flatnonzero(label == label[atom])
 
-def _draw_companions(figure: Figure, result: TopologyResult, *, top: float) -> None:
-    pitch = (_RIGHT - 6.95 + 0.12) / 3
-    size = pitch - 0.12
     for i, atom in enumerate(result.chosen):
-        for column, (number, linked) in enumerate([(atom, 0), *result.companions(atom)]):
-            axes = panel(figure, 6.95 + column * pitch, top - i * _GRAPH_ROW - size, size, size)
+        nodes = np.unique(np.concatenate([component(time, atom) for time in times]))
+        every = [result.graphs[time]["edges"] for time in times]
+        edges = [np.searchsorted(nodes, own[np.isin(own, nodes).all(axis=1)]) for own in every]
+        positions = stable_positions(edges, len(nodes))
+        for k, time in enumerate(times):
+            axes = panels[f"graph {i} {k}"]
+            members = np.isin(nodes, component(time, atom))
+            size = draw_graph(axes, positions, edges[k], np.where(members, _colour(i), RULE))
+            x, y = positions[np.searchsorted(nodes, atom)]
+            axes.scatter(x, y, s=max(1.8 * size, 26), color=_colour(i), linewidths=1.3, edgecolors=INK, zorder=5)
+            axes.set_ylim(-1.44, 1.16)
+            axes.spines[:].set_color(RULE)
+            count = int(members.sum())
+            text, colour = (f"{count} atoms", _colour(i)) if count > 1 else ("no links", QUIET)
+            axes.annotate(
+                text, (0, 0), (4, 4), "axes fraction", "offset points", fontsize=7.5, color=colour
+            ).set_in_layout(False)
+            if i == 0:
+                axes.set_title(f"\nframe {result.centers[time]:,}", fontsize=SMALL, color=QUIET, pad=4)
+        first = panels[f"graph {i} 0"]
+        first.set_ylabel(f"atom {atom}", fontsize=TEXT, fontweight="bold", color=_colour(i), labelpad=6)
+    _head(panels["graph 0 0"], "b", "Components; each atom keeps its place", lift=20)
+
+
+def _draw_companions(panels: Mapping[str, Axes], result: TopologyResult) -> None:
+    """Pictures of each chosen atom and of the two most similar ones."""
+    for i, atom in enumerate(result.chosen):
+        shown = [(atom, 0), *result.companions(atom)]
+        for k in range(3):
+            axes = panels[f"picture {i} {k}"]
+            axes.set(xticks=[], yticks=[])
+            if k >= len(shown):
+                axes.set_visible(False)
+                continue
+            number, linked = shown[k]
             picture = as_picture(contrast(result.dictionary[number]), result.picture_shape)
             axes.imshow(picture, cmap="gray", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-            axes.set(xticks=[], yticks=[])
-            colour = atom_colour(i) if column == 0 else RULE
-            for spine in axes.spines.values():
-                spine.set_color(colour)
-                spine.set_linewidth(2.4 if column == 0 else 0.8)
+            axes.set_box_aspect(1)
+            axes.spines[:].set(color=_colour(i) if k == 0 else RULE, linewidth=2.4 if k == 0 else 0.8)
             axes.set_xlabel(
-                f"atom {number}" if column == 0 else f"atom {number}\nlinked in {linked} of {len(result.graphs)}",
+                f"atom {number}" if k == 0 else f"atom {number}\nlinked in {linked} of {len(result.graphs)}",
                 fontsize=7.5,
-                fontweight="bold" if column == 0 else "normal",
-                color=atom_colour(i) if column == 0 else QUIET,
+                fontweight="bold" if k == 0 else "normal",
+                color=_colour(i) if k == 0 else QUIET,
                 labelpad=3,
             )
-            if i == column == 0:
-                heading(axes, "c", "With the two most similar", lift=20)
-
-
-# (d), (e), (f) the tests
+    _head(panels["picture 0 0"], "c", "With the two most similar", lift=20)
 
 
 def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
     style_axes(axes)
-    heading(axes, "d", "Do linked atoms look alike?")
-    axes.set_xlabel("correlation, linked less unlinked", fontsize=TEXT, color=INK)
-    axes.set_ylabel("permutations", fontsize=TEXT, color=INK)
+    _head(axes, "d", "Do linked atoms look alike?")
+    _label(axes, "correlation, linked less unlinked", "permutations")
     if not np.isfinite(likeness.difference):
-        axes.text(0.5, 0.5, "no links to compare", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET)
+        _write(axes, "no links to compare", (0.5, 0.5), ha="center")
         axes.set(xticks=[], yticks=[])
         return
-    nulls = np.concatenate([likeness.permuted.null, likeness.shuffled.null, [0.0, likeness.difference]])
-    low, high = float(nulls.min()), float(nulls.max())
+    shuffled, value = likeness.shuffled.null, likeness.difference
+    values = np.concatenate([likeness.permuted.null, shuffled, [0.0, value]])
+    low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low)
-    axes.set_xlim(low - margin, high + margin)
     counts, _, _ = axes.hist(likeness.permuted.null, bins=20, color=QUIET, alpha=0.55, linewidth=0)
     most = float(np.max(counts))
-    shuffled = likeness.shuffled.null
     axes.plot(shuffled, np.full(len(shuffled), 0.12 * most), "|", color=COLOURS[0], markersize=9, markeredgewidth=1.2)
-    axes.axvline(likeness.difference, color=COLOURS[1], linewidth=2.4)
-    # Above the bars, so that no position of the line can hide it.
-    axes.set_ylim(0, 2.2 * most)
-    late = likeness.difference > (low + high) / 2
-    for row, (text, colour) in enumerate(
-        (
-            (f"film: {likeness.linked:.2f} linked, {likeness.unlinked:.2f} not", COLOURS[1]),
-            ("pictures permuted", QUIET),
-            ("frames in random order", COLOURS[0]),
-        )
-    ):
+    axes.axvline(value, color=COLOURS[1], linewidth=2.4)
+    # The key has room above the bars, on the side of the line that is wider.
+    axes.set(xlim=(low - margin, high + margin), ylim=(0, 2.2 * most))
+    late = value > (low + high) / 2
+    key = {
+        f"film: {signed(likeness.linked)} linked, {signed(likeness.unlinked)} not": COLOURS[1],
+        "pictures permuted": QUIET,
+        "frames in random order": COLOURS[0],
+    }
+    for row, (text, colour) in enumerate(key.items()):
         axes.annotate(
             text,
-            (likeness.difference, 0.98 - 0.16 * row),
+            (value, 0.98 - 0.16 * row),
             (-6 if late else 6, 0),
             xycoords=("data", "axes fraction"),
             textcoords="offset points",
@@ -180,6 +216,7 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
             va="top",
             fontsize=SMALL,
             color=colour,
+            in_layout=False,
         )
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -187,79 +224,89 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
 
 def _draw_persistence(axes: Axes, result: TopologyResult) -> None:
     style_axes(axes)
-    heading(axes, "e", "Do links stay?")
-    persistence, lasting, window = result.persistence, result.lasting, result.settings.window
-    known = np.isfinite(persistence.shared)
-    lags, shared = persistence.lags[known], 100 * persistence.shared[known]
+    _head(axes, "e", "Do links stay?")
+    _label(axes, "frames from window to window", "links in both (%)")
+    sliding, lasting, window = result.persistence, result.lasting, result.settings.window
+    known = np.isfinite(sliding.shared)
+    lags, shared = sliding.lags[known], 100 * sliding.shared[known]
     axes.fill_between(lags, shared, color=COLOURS[0], alpha=0.13, linewidth=0)
-    marker = "o" if len(lags) <= 40 else ""
-    axes.plot(lags, shared, color=COLOURS[0], linewidth=1.8, marker=marker, markersize=3, clip_on=False)
-    top = max(float(shared.max(initial=0.0)), 100 * float(lasting.shuffled.null.max(initial=0.0)), 1.0)
-    # Room for the figures above the curve, whatever its shape.
-    axes.set(xlim=(0, 1.02 * persistence.lags[-1]), ylim=(0, 1.9 * top))
-    if window < persistence.lags[-1]:
-        axes.axvline(window, color=QUIET, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-    lines = ["no two windows have links"]
-    if np.isfinite(lasting.share):
-        lines = [
-            f"no common frame: {_percent(lasting.share)}",
-            f"frames in random order: {_percent(float(lasting.shuffled.null.mean()))}",
-            f"atoms permuted: {_percent(float(lasting.permuted.null.mean()))}",
-        ]
-    axes.text(
-        0.99,
-        0.97,
-        "\n".join(lines),
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        fontsize=SMALL,
-        color=INK,
-        linespacing=1.3,
-    )
-    axes.set_xlabel("frames from window to window", fontsize=TEXT, color=INK)
-    axes.set_ylabel("links in both (%)", fontsize=TEXT, color=INK)
+    look: dict[str, Any] = {"linewidth": 1.8, "marker": "o" if len(lags) <= 40 else "", "markersize": 3}
+    # Not in the layout: a line without points would extend to the corner of the figure.
+    axes.plot(lags, shared, color=COLOURS[0], clip_on=False, in_layout=False, **look)
+    top = 1.9 * max(float(shared.max(initial=0.0)), 100 * float(lasting.shuffled.null.max(initial=0.0)), 1.0)
+    # The text has room above the curve, but no tick is above 100%.
+    axes.set(xlim=(0, 1.02 * sliding.lags[-1]), ylim=(0, top))
+    axes.set_yticks([tick for tick in MaxNLocator(4).tick_values(0, min(top, 100.0)) if tick <= min(top, 100.0)])
+    if window < sliding.lags[-1]:
+        axes.axvline(window, color=QUIET, linewidth=0.8, linestyle=_DOTTED, zorder=1)
+    shares = {
+        "no common frame": lasting.share,
+        "frames in random order": lasting.shuffled.null_mean,
+        "atoms permuted": lasting.permuted.null_mean,
+    }
+    lines = [f"{name}: {100 * share:.2g}%" for name, share in shares.items()]
+    text = "\n".join(lines) if np.isfinite(lasting.share) else "no two windows have links"
+    _write(axes, text, (0.99, 0.97), ha="right", va="top", color=INK, linespacing=1.3)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    # Room for the text above the curve, but no percentage beyond all of them.
-    highest = min(100.0, axes.get_ylim()[1])
-    axes.set_yticks([tick for tick in MaxNLocator(4).tick_values(0, highest) if tick <= highest])
+    axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
 def _draw_beyond(axes: Axes, result: TopologyResult) -> None:
-    """What each claim is judged by: the film less its null, with the interval, and the least that counts."""
-    style_axes(axes, grid=False)
-    heading(axes, "f", "Beyond the nulls")
-    rows = [
-        ("change", None if result.change is None else result.change.dealt),
-        ("stay", result.lasting.shuffled),
-        ("alike", result.likeness.shuffled),
-    ]
-    for row, (_, measured) in enumerate(rows):
-        beyond = None if measured is None else measured.beyond()
-        if beyond is None or not beyond.is_finite:
-            axes.annotate(
-                "inconclusive",
-                (LEAST, row),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL,
-                color=QUIET,
-            )
-            continue
-        told = COLOURS[1] if beyond.low > LEAST else INK
-        axes.plot(beyond[1:], [row, row], color=told, linewidth=2.2, solid_capstyle="butt")
-        axes.plot(beyond.mean, row, "o", color=told, markersize=4.5)
-    axes.axvline(0.0, color=QUIET, linewidth=0.8)
+    """What decides each claim: the film less its null model with the interval, and the smallest effect that counts."""
+    tests = {
+        "change": None if result.change is None else result.change.dealt,
+        "stay": result.lasting.shuffled,
+        "alike": result.likeness.shuffled,
+    }
+    rows: dict[str, dict[str, Estimate]] = {}
+    for place, (name, test) in enumerate(tests.items()):
+        if test is not None and test.excess.is_finite:
+            rows[name] = {"clear" if test.excess.low > LEAST else "open": Estimate(*test.excess)}
+        else:
+            rows[name] = {}
+            axes.text(LEAST, -place, "  inconclusive", va="center", fontsize=SMALL, color=QUIET, in_layout=False)
+    draw_estimates(axes, rows, {"clear": COLOURS[1], "open": INK})
+    _head(axes, "f", "Beyond the null models")
     axes.axvline(LEAST, color=QUIET, linewidth=0.9, linestyle=(0, (3, 2)))
     low, high = axes.get_xlim()
     axes.set_xlim(min(low, -0.1), max(high, 0.3))
-    axes.set(yticks=range(len(rows)), yticklabels=[name for name, _ in rows], ylim=(len(rows) - 0.5, -0.5))
-    axes.set_xlabel("share of links, or correlation", fontsize=TEXT, color=INK)
-    axes.set_ylabel("claim", fontsize=TEXT, color=INK)
+    _label(axes, "share of links, or correlation", "claim")
     axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.2g}%" if np.isfinite(value) else "none"
+def atom_map_figure(result: TopologyResult) -> Figure:
+    """Figure of all used atoms, those that move together side by side; the chosen atoms are framed."""
+    atom_map = result.atom_map
+    place = dict(zip(atom_map.atoms.tolist(), atom_map.places.tolist(), strict=True))
+    pictures = [as_picture(contrast(result.dictionary[atom]), result.picture_shape) for atom in place]
+    canvas = tiled(pictures, list(place.values()), atom_map.shape)
+    tall, wide = as_picture(result.dictionary[0], result.picture_shape).shape
+    gap = tile_gap(tall)
+    beside, apart = (f"{value:.2f}" if np.isfinite(value) else "none" for value in (atom_map.beside, atom_map.apart))
+    figure, panels = panel_figure(
+        [["map"]],
+        height=(WIDTH - 0.3) * canvas.shape[0] / canvas.shape[1] + 1.25,
+        title="All atoms, arranged by how they move",
+        note=f"{len(place):,} atoms in use; neighbours have similar columns of P. Correlation as pictures: {beside} "
+        f"between neighbours, {apart} between any two.",
+    )
+    axes = panels["map"]
+    show_tiles(axes, canvas)
+    for i, atom in enumerate(result.chosen):
+        if atom in place:
+            row, column = place[atom]
+            corner = (column * (wide + gap) - 0.5 - gap / 2, row * (tall + gap) - 0.5 - gap / 2)
+            frame = Rectangle(corner, wide + gap, tall + gap, fill=False, linewidth=2.6, edgecolor=_colour(i))
+            frame.set(clip_on=False, label=f"atom {atom}")
+            axes.add_patch(frame)
+    if axes.patches:
+        axes.legend(
+            loc="upper left",
+            bbox_to_anchor=(0.0, 0.0),
+            ncols=len(axes.patches),
+            frameon=False,
+            fontsize=TEXT,
+            handlelength=1.0,
+            handleheight=1.0,
+        )
+    return figure
