@@ -1,27 +1,26 @@
-"""Pictures of models, series and tables, one function each; the gallery (docs/gallery) shows them at work.
+"""Plots of models, series and tables, one function each; the gallery (docs/gallery) shows examples.
 
 ===============  =================================================================  =======================
 `atoms`          what layer 1 has learned                                           model, dictionary
 `codes`          which atoms are active when                                        model, codes
-`trajectory`     the way of the film through the embedding                          model, points
+`trajectory`     the path of the film through the embedding                         model, points
 `topology`       which atoms move together, now or over time                        model, topology.csv
-`prediction`     what is predicted beside what came; or errors of all methods       model, prediction.csv
+`prediction`     predictions beside the true frames; or errors of all methods       model, prediction.csv
 `surprise`       how unexpected each frame was, with cuts                           model, scores.csv
-`sweep`          errors by size and price                                           model, sweep.csv
+`sweep`          errors by size and sparsity penalty                                model, sweep.csv
 ===============  =================================================================  =======================
 
-Each draws on the `ax` that it is given, or on one of a new figure, and returns it. A table is the path of a CSV file
-that a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save` writes PNG, PDF or
-SVG, by the name of the file.
+Each function draws on the given `ax`, or on a new figure, and returns the axes. A table is the path of a CSV file that
+a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save` writes PNG, PDF or SVG,
+by the name of the file.
 
-Where features are the pixels of a picture they are drawn as one, else as bars or lines. A dataset knows which it is
-(`psmt.datasets.Dataset.picture_shape`), and ``shape`` tells it. ``shape="auto"`` looks: the features must fill a square
-in which neighbours are alike.
+Features that are the pixels of a picture are drawn as one, others as bars or lines. A dataset knows which it is
+(`psmt.datasets.Dataset.picture_shape`); pass it as ``shape``. With ``shape="auto"``, features are taken for pixels if
+they fill a square in which neighbours are similar.
 """
 
 from psmt.plot.curves import prediction, surprise, sweep
-from psmt.plot.drawn import save
-from psmt.plot.layers import atoms, codes, trajectory
-from psmt.plot.linked import topology
+from psmt.plot.models import atoms, codes, topology, trajectory
+from psmt.plot.shared import save
 
 __all__ = ["atoms", "codes", "prediction", "save", "surprise", "sweep", "topology", "trajectory"]

@@ -1,4 +1,4 @@
-"""Predictions beside what came, errors of methods, surprise over time, and errors by size."""
+"""Plots of predictions and errors: predictions beside the true frames, errors of methods, surprise, and sweeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import PSMTError
 from psmt.evaluation import METHODS, log_mse, trimmed
@@ -17,15 +16,16 @@ from psmt.figures.methods import METHOD_STYLES
 from psmt.figures.panels import show_tiles, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
 from psmt.figures.sweep_chart import draw_sweep
-from psmt.plot.drawn import Shape, axes_of, label, numbers, shape_of
-from psmt.plot.tables import is_table, read_table
+from psmt.plot.shared import BESIDE, Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
 from psmt.types import Array
 
 _FEATURES = 4
-"""Lines of a series that are drawn: those that vary most."""
+"""Features of a series that are drawn: those with the largest variance."""
 
 _COLUMNS = 10
-"""Pictures in a row at the most."""
+"""Largest number of pictures in a row."""
+
+_DASHED = (0, (3, 1.6))
 
 
 def prediction(
@@ -37,30 +37,28 @@ def prediction(
     phase: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Axes with predicted frames below those that came, or as dashed lines; of a table, with the errors of all methods.
+    """Draw predictions with the true frames: as pictures, or as lines; or, from a table, the errors of all methods.
 
     Parameters
     ----------
     given : fitted model, array (steps, n_features) of predictions; or table
-        A model predicts as many steps as `truth` has, by itself. A table is what ``psmt predict`` writes,
-        prediction.csv, or its result.
+        A model predicts as many steps as `truth` has. A table is prediction.csv of ``psmt predict``, or its result.
     truth : array_like (steps, n_features), optional
-        What came.
+        The true frames.
     horizon : int
-        Steps of a model's prediction where there is no truth.
+        Steps that a model predicts without `truth`.
     shape : (height, width), None or 'auto'
-        Of frames that are pictures, see `psmt.plot`. Those of `FramePSMT` are known to be.
+        Of frames that are pictures, see `psmt.plot`. Frames of `FramePSMT` always are.
     phase : str, optional
-        Which one of a table; the first.
+        Which phase of a table; by default the first.
     ax : Axes, optional
-        Where to draw; a new figure's where none is given.
+        Where to draw; by default on a new figure.
     """
     if is_table(given):
         return _errors(given, phase, ax)
     came = None if truth is None else np.asarray(truth, dtype=np.float64)
     if hasattr(given, "predict"):
-        check_is_fitted(given)
-        given = given.predict(horizon if came is None else len(came))
+        given = fitted(given).predict(horizon if came is None else len(came))
     predicted = np.asarray(given, dtype=np.float64)
     if predicted.ndim == 3:
         shape = predicted.shape[1], predicted.shape[2]
@@ -70,34 +68,35 @@ def prediction(
     if came is not None and came.shape != predicted.shape:
         raise ValueError(f"truth has shape {came.shape} but predictions have {predicted.shape}; give as many frames")
     known = shape_of(shape, predicted if came is None else came)
-    draw = _as_lines if known is None else _as_pictures
-    return draw(predicted, came, known, ax)
+    return _as_lines(predicted, came, ax) if known is None else _as_pictures(predicted, came, known, ax)
 
 
-def _as_pictures(predicted: Array, came: Array | None, shape: Any, ax: Axes | None) -> Axes:
+def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], ax: Axes | None) -> Axes:
     steps = np.unique(np.linspace(0, len(predicted) - 1, min(len(predicted), _COLUMNS)).round().astype(int))
-    rows = [("predicted", predicted)] if came is None else [("came", came), ("predicted", predicted)]
+    rows = {"predicted": predicted}
     if came is not None:
-        rows.append(("difference", predicted - came))
+        rows = {"came": came, "predicted": predicted, "difference": predicted - came}
+        if came.min() >= 0 and came.max() <= 1:
+            # Grey levels of whole frames: 0.5 becomes 0. A difference is centred at 0 already.
+            rows |= {"came": 2 * came - 1, "predicted": 2 * predicted - 1}
     ax = axes_of(ax, (0.75 * len(steps) + 1.2, 0.8 * len(rows) + 0.7))
-    if came is not None and came.min() >= 0 and came.max() <= 1:
-        # Grey levels of whole frames: their middle is a half, and a difference has its own.
-        rows = [(name, values if name == "difference" else 2 * values - 1) for name, values in rows]
-    limit = max(float(np.percentile(np.abs(rows[0][1]), 99.5)), 1e-12)
-    pictures = [values[step].reshape(shape) for _, values in rows for step in steps]
-    canvas = tiled(pictures, [(i, j) for i in range(len(rows)) for j in range(len(steps))], (len(rows), len(steps)))
+    limit = max(float(np.percentile(np.abs(next(iter(rows.values()))), 99.5)), 1e-12)
+    pictures = [values[step].reshape(shape) for values in rows.values() for step in steps]
+    grid = (len(rows), len(steps))
+    canvas = tiled(pictures, [(i, j) for i in range(grid[0]) for j in range(grid[1])], grid)
     show_tiles(ax, canvas, limit)
-    pitch = (canvas.shape[0] + 1) / len(rows)
-    for i, (name, _) in enumerate(rows):
-        ax.text(-0.03 * canvas.shape[1], (i + 0.5) * pitch, name, ha="right", va="center", fontsize=SMALL, color=INK)
-    across = canvas.shape[1] / len(steps)
+    height, width = canvas.shape
+    for i, name in enumerate(rows):
+        middle = (i + 0.5) * (height + 1) / len(rows)
+        ax.text(-0.03 * width, middle, name, ha="right", va="center", fontsize=SMALL, color=INK)
     for j, step in enumerate(steps):
-        ax.text((j + 0.5) * across, canvas.shape[0], f"{step + 1}", ha="center", va="top", fontsize=SMALL, color=QUIET)
-    label(ax, "Predicted frames, by steps ahead")
-    return ax
+        ax.text(
+            (j + 0.5) * width / len(steps), height, f"{step + 1}", ha="center", va="top", fontsize=SMALL, color=QUIET
+        )
+    return label(ax, "Predicted frames, by steps ahead")
 
 
-def _as_lines(predicted: Array, came: Array | None, _shape: Any, ax: Axes | None) -> Axes:
+def _as_lines(predicted: Array, came: Array | None, ax: Axes | None) -> Axes:
     lively = np.sort(np.argsort(-(predicted if came is None else came).std(axis=0), kind="stable")[:_FEATURES])
     ax = axes_of(ax, (7.0, 3.4))
     time = np.arange(1, len(predicted) + 1)
@@ -105,19 +104,18 @@ def _as_lines(predicted: Array, came: Array | None, _shape: Any, ax: Axes | None
         colour = COLOURS[i % len(COLOURS)]
         if came is not None:
             ax.plot(time, came[:, feature], color=colour, linewidth=1.6)
-        ax.plot(time, predicted[:, feature], color=colour, linewidth=1.4, linestyle=(0, (3, 1.6)))
+        ax.plot(time, predicted[:, feature], color=colour, linewidth=1.4, linestyle=_DASHED)
         ax.plot([], [], color=colour, label=f"feature {feature}")
     if came is not None:
         ax.plot([], [], color=INK, label="came")
-    ax.plot([], [], color=INK, linestyle=(0, (3, 1.6)), label="predicted")
+    ax.plot([], [], color=INK, linestyle=_DASHED, label="predicted")
     style_axes(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    # The legend has room of its own above the lines.
+    # Room for the legend above the lines.
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + 0.3 * (high - low))
-    ax.legend(frameon=False, fontsize=SMALL, ncols=3, loc="upper left")
-    label(ax, f"Predicted frames, {len(lively)} of {predicted.shape[1]} features", "step ahead", "value")
-    return ax
+    title = f"Predicted frames, {len(lively)} of {predicted.shape[1]} features"
+    return label(ax, title, "step ahead", "value", legend={"ncols": 3, "loc": "upper left"})
 
 
 def _errors(table: Any, phase: str | None, ax: Axes | None) -> Axes:
@@ -127,30 +125,29 @@ def _errors(table: Any, phase: str | None, ax: Axes | None) -> Axes:
     if chosen not in phases:
         raise PSMTError(f"phase={phase!r} is not in the table; there are {', '.join(map(repr, phases))}")
     ax = axes_of(ax, (7.5, 4.0))
-    methods = dict.fromkeys(columns["method"].tolist())
-    for method in [name for name in METHOD_STYLES if name in methods] + [m for m in methods if m not in METHOD_STYLES]:
+    there = columns["method"].tolist()
+    for method in [name for name in dict.fromkeys([*METHOD_STYLES, *there]) if name in there]:
         own = (columns["phase"] == chosen) & (columns["method"] == method)
         look = METHOD_STYLES.get(method, LineStyle(QUIET, 1.3)).kwargs()
         errors = log_mse(columns["mse_vs_frame"][own])
         ax.plot(columns["step"][own], errors, label=f"{METHODS.get(method, method)} ({errors.mean():.2f})", **look)
     style_axes(ax)
-    ax.legend(frameon=False, fontsize=SMALL, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="mean log MSE")
-    label(ax, f"Errors in phase “{chosen}”", "step", "log MSE vs frame")
-    return ax
+    legend = {**BESIDE, "title": "mean log MSE"}
+    return label(ax, f"Errors in phase “{chosen}”", "step", "log MSE vs frame", legend=legend)
 
 
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-    """Axes with the surprise of each frame, in units of what is usual, and the cuts that were told.
+    """Draw the surprise of each frame relative to its usual value, and the detected cuts.
 
     Parameters
     ----------
     given : fitted model, array (time,); or table
-        A model needs the `frames` that come next; a copy receives them, so that the model stays as it is. A table is
-        what ``psmt predict-video`` writes, scores.csv, or has a column ``surprise``, and ``cut`` if cuts are marked.
+        A model needs the `frames` that come next; a copy of it receives them. A table is scores.csv of
+        ``psmt predict-video``, or has a column ``surprise``, and ``cut`` if cuts are marked.
     frames : array_like (time, ..), optional
-        What came after the frames that the model knows.
+        The frames that follow those that the model has received.
     ax : Axes, optional
-        Where to draw; a new figure's where none is given.
+        Where to draw; by default on a new figure.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if is_table(given):
@@ -165,11 +162,10 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     elif hasattr(given, "update"):
         if frames is None:
             raise ValueError("a model is surprised by frames; give those that came next: surprise(model, frames)")
-        check_is_fitted(given)
-        copied = deepcopy(given)
-        told = [(received.surprise_, received.cut_) for received in map(copied.update, np.asarray(frames))]
-        values, time = np.array([value for value, _ in told]), np.arange(len(told))
-        cuts = np.flatnonzero([cut for _, cut in told])
+        copied = deepcopy(fitted(given))
+        found = [(received.surprise_, received.cut_) for received in map(copied.update, np.asarray(frames))]
+        values, time = np.array([value for value, _ in found]), np.arange(len(found))
+        cuts = np.flatnonzero([cut for _, cut in found])
     else:
         values = numbers(given, "surprise", axes=1)
         time = np.arange(len(values))
@@ -180,14 +176,12 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
         ax.axvline(cut, color=COLOURS[1], linewidth=1.2, alpha=0.8, label="cut" if i == 0 else None)
     ax.set_yscale("log")
     style_axes(ax)
-    ax.legend(frameon=False, fontsize=SMALL, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    told_cuts = f"{len(cuts)} cut{'' if len(cuts) == 1 else 's'}" if len(cuts) else "no cut"
-    label(ax, f"Surprise of {len(values):,} frames, {told_cuts} told", "frame", "surprise ÷ usual")
-    return ax
+    count = f"{len(cuts)} cut{'' if len(cuts) == 1 else 's'}" if len(cuts) else "no cut"
+    return label(ax, f"Surprise of {len(values):,} frames, {count}", "frame", "surprise ÷ usual", legend=BESIDE)
 
 
-class _Entry(NamedTuple):
-    """One (M, H) of Table 1."""
+class _SizeErrors(NamedTuple):
+    """Errors of one (M, H) of Table 1."""
 
     n_atoms: int
     window: int
@@ -197,20 +191,20 @@ class _Entry(NamedTuple):
 
 
 def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Axes:
-    """Axes with errors by size: of a table by atoms M and window H, of a model by the f and λ that it chose between.
+    """Draw errors by size: from a table by atoms M and window H, from a model by the f and λ that it chose from.
 
     Parameters
     ----------
     given : fitted PSMT; or table
         A model with ``n_components='auto'`` or ``lam='auto'`` keeps the walk-forward errors behind its choice. A table
-        is what ``psmt sweep`` writes, sweep.csv, or its result.
+        is sweep.csv of ``psmt sweep``, or its result.
     lam : float, optional
-        Which λ of a table; the first.
+        Which λ of a table; by default the first.
     ax : Axes, optional
-        Where to draw; a new figure's where none is given.
+        Where to draw; by default on a new figure.
     """
     if hasattr(given, "choice_"):
-        return _chosen(given, ax)
+        return _choice(given.choice_.scores, ax)
     columns = read_table(given, ("lam", "n_atoms", "window", "mse"), made_by="psmt sweep (sweep.csv)")
     lams = np.unique(columns["lam"])
     chosen = columns["lam"][0] if lam is None else lam
@@ -223,30 +217,25 @@ def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Ax
     for n_atoms, window in np.unique(sizes, axis=0).tolist():
         values = errors[(sizes == (n_atoms, window)).all(axis=1)]
         inner = trimmed(values)
-        mean = float(values.mean())
-        entries.append(_Entry(n_atoms, window, float(inner.mean()), float(inner.std()), mean))
+        means = float(inner.mean()), float(inner.std()), float(values.mean())
+        entries.append(_SizeErrors(n_atoms, window, *means))
     ax = axes_of(ax, (6.0, 3.8))
     draw_sweep(ax, entries)
-    ax.legend(frameon=False, fontsize=SMALL)
-    label(ax, f"Reconstruction error, λ = {chosen:g}", "window H", "mean MSE ± standard deviation")
-    return ax
+    return label(ax, f"Reconstruction error, λ = {chosen:g}", "window H", "mean MSE ± standard deviation", legend={})
 
 
-def _chosen(model: Any, ax: Axes | None) -> Axes:
-    scores = model.choice_.scores
+def _choice(scores: Any, ax: Axes | None) -> Axes:
+    """Walk-forward errors by f and λ."""
     if not scores:
         raise PSMTError("nothing was chosen: n_components and lam were given; fit with n_components='auto', lam='auto'")
     ax = axes_of(ax, (6.4, 3.6))
-    sizes = list(dict.fromkeys(f for f, _ in scores))
-    for i, size in enumerate(sizes):
-        prices = sorted(price for f, price in scores if f == size)
+    for i, size in enumerate(dict.fromkeys(f for f, _ in scores)):
+        lams = sorted(lam for f, lam in scores if f == size)
         name = "all directions" if size is None else f"f = {size}"
-        errors = [scores[size, price] for price in prices]
-        ax.plot(prices, errors, "o-", color=COLOURS[i % len(COLOURS)], linewidth=1.5, markersize=4.5, label=name)
+        errors = [scores[size, lam] for lam in lams]
+        ax.plot(lams, errors, "o-", color=COLOURS[i % len(COLOURS)], linewidth=1.5, markersize=4.5, label=name)
     best = min(scores, key=scores.__getitem__)
     ax.plot(best[1], scores[best], "o", markersize=11, markerfacecolor="none", markeredgecolor=INK, label="chosen")
     style_axes(ax)
     ax.set_xscale("log")
-    ax.legend(frameon=False, fontsize=SMALL, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    label(ax, "What was chosen between", "λ", "walk-forward MSE")
-    return ax
+    return label(ax, "Candidates of the choice", "λ", "walk-forward MSE", legend=BESIDE)

@@ -2,7 +2,7 @@
 
 One dictionary serves the whole film, so that an atom keeps its number while the window slides and only P changes.
 
-    dictionary -> codes -> window_graph, a task per window      -> chosen atoms over time
-                        -> arrange_atoms, one task              -> all atoms on a grid, neighbours in P side by side
-                        -> link_sets, a task per null (design)  -> evidence: change, lasting, likeness
+    dictionary -> codes -> window_graph, a task per window               -> chosen atoms over time
+                        -> arrange_atoms, one task                       -> map of all atoms
+                        -> link_sets, a task per draw of a null model    -> tests: change, persistence, likeness
 """

@@ -68,6 +68,11 @@ def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y, fontsize=TEXT, color=INK)
 
 
+def _legend(axes: Axes, **how: Any) -> None:
+    look = {"fontsize": SMALL, "handlelength": 1.4, "labelspacing": 0.3, "borderaxespad": 0.25, "frameon": False}
+    axes.legend(**{**look, **how})
+
+
 def _write(axes: Axes, text: str, at: tuple[float, float], **style: Any) -> None:
     """Text at a place given as a fraction of the panel."""
     axes.text(*at, text, transform=axes.transAxes, **{"fontsize": SMALL, "color": QUIET, "in_layout": False, **style})
@@ -75,25 +80,15 @@ def _write(axes: Axes, text: str, at: tuple[float, float], **style: Any) -> None
 
 def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: Ints) -> None:
     margin = 0.02 * (result.centers[-1] - result.centers[0])
+    look: dict[str, Any] = {"linewidth": 1.8, "markersize": 4.6, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    look |= {"markevery": max(1, len(result.centers) // 24), "clip_on": False}
     for axes, values in ((sizes, result.component_size), (counts, result.neighbours)):
         style_axes(axes)
         for time in times:
             axes.axvline(result.centers[time], color=QUIET, linewidth=0.8, linestyle=_DOTTED, zorder=1)
         for i, atom in enumerate(result.chosen):
-            axes.plot(
-                result.centers,
-                values[:, atom],
-                color=_colour(i),
-                linewidth=1.8,
-                marker=_MARKERS[i % len(_MARKERS)],
-                markevery=max(1, len(result.centers) // 24),
-                markersize=4.6,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-                label=f"atom {atom}",
-                zorder=3 + i,
-                clip_on=False,
-            )
+            look |= {"color": _colour(i), "marker": _MARKERS[i % len(_MARKERS)], "zorder": 3 + i}
+            axes.plot(result.centers, values[:, atom], label=f"atom {atom}", **look)
         axes.set_xlim(result.centers[0] - margin, result.centers[-1] + margin)
     most = max(4, int(result.component_size[:, list(result.chosen)].max()))
     sizes.set_yscale("log", base=2)
@@ -111,17 +106,8 @@ def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: In
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
     _head(sizes, "a", "Links over time")
-    sizes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=min(len(result.chosen), 4),
-        frameon=False,
-        fontsize=TEXT,
-        handlelength=1.6,
-        columnspacing=1.4,
-        borderaxespad=0.25,
-        labelcolor="linecolor",
-    )
+    columns = min(len(result.chosen), 4)
+    _legend(sizes, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, fontsize=TEXT, labelcolor="linecolor")
 
 
 def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: Ints) -> None:
@@ -193,31 +179,15 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
     values = np.concatenate([likeness.permuted.null, shuffled, [0.0, value]])
     low, high = float(values.min()), float(values.max())
     margin = 0.06 * (high - low)
-    counts, _, _ = axes.hist(likeness.permuted.null, bins=20, color=QUIET, alpha=0.55, linewidth=0)
+    film = f"film: {signed(likeness.linked)} linked, {signed(likeness.unlinked)} not"
+    axes.axvline(value, color=COLOURS[1], linewidth=2.4, label=film)
+    counts, *_ = axes.hist(likeness.permuted.null, bins=20, color=QUIET, alpha=0.55, label="pictures permuted")
     most = float(np.max(counts))
-    axes.plot(shuffled, np.full(len(shuffled), 0.12 * most), "|", color=COLOURS[0], markersize=9, markeredgewidth=1.2)
-    axes.axvline(value, color=COLOURS[1], linewidth=2.4)
-    # The key has room above the bars, on the side of the line that is wider.
-    axes.set(xlim=(low - margin, high + margin), ylim=(0, 2.2 * most))
-    late = value > (low + high) / 2
-    key = {
-        f"film: {signed(likeness.linked)} linked, {signed(likeness.unlinked)} not": COLOURS[1],
-        "pictures permuted": QUIET,
-        "frames in random order": COLOURS[0],
-    }
-    for row, (text, colour) in enumerate(key.items()):
-        axes.annotate(
-            text,
-            (value, 0.98 - 0.16 * row),
-            (-6 if late else 6, 0),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="right" if late else "left",
-            va="top",
-            fontsize=SMALL,
-            color=colour,
-            in_layout=False,
-        )
+    tick: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.2, "color": COLOURS[0]}
+    axes.plot(shuffled, np.full(len(shuffled), 0.12 * most), linestyle="", label="frames in random order", **tick)
+    # The legend has room above the bars, on the wider side of the film's line.
+    axes.set(xlim=(low - margin, high + margin), ylim=(0, 2.3 * most))
+    _legend(axes, loc="upper left" if value > (low + high) / 2 else "upper right")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
 
@@ -300,13 +270,6 @@ def atom_map_figure(result: TopologyResult) -> Figure:
             frame.set(clip_on=False, label=f"atom {atom}")
             axes.add_patch(frame)
     if axes.patches:
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(0.0, 0.0),
-            ncols=len(axes.patches),
-            frameon=False,
-            fontsize=TEXT,
-            handlelength=1.0,
-            handleheight=1.0,
-        )
+        place_below: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "ncols": len(axes.patches)}
+        _legend(axes, **place_below, fontsize=TEXT, handlelength=1.0, handleheight=1.0)
     return figure

@@ -225,31 +225,25 @@ class SlidingOverlap(_Measure):
 
 def measure_persistence(graphs: Sequence[Result], starts: Ints) -> SlidingOverlap:
     """Links that stay, from the graphs of windows that begin at `starts`, which are equally spaced."""
-    in_common, counts = _common_edges(graphs)
+    keys = [_keys(graph["edges"], len(graphs[0]["used"])) for graph in graphs]
+    counts = np.array([len(key) for key in keys], dtype=np.float64)
+    _, edge = np.unique(np.concatenate(keys), return_inverse=True)
+    window = np.repeat(np.arange(len(graphs)), counts.astype(int))
+    has = csr_array((np.ones(len(edge)), (window, edge)), shape=(len(graphs), int(edge.max(initial=-1)) + 1))
+    in_common = np.zeros(len(graphs))  # by distance between windows
+    # All pairs of windows at once would take memory with the square of the film's length.
+    for first in range(0, len(graphs), _BLOCK):
+        for row, common in enumerate((has[first : first + _BLOCK] @ has.T).toarray(), start=first):
+            in_common[: len(graphs) - row] += common[row:]
     lags = np.arange(1, len(graphs))
-    sums = np.array([(2 * in_common[lag], counts[lag:].sum() + counts[:-lag].sum()) for lag in lags])
+    either = np.array([counts[lag:].sum() + counts[:-lag].sum() for lag in lags])
     linked = np.array([graph["neighbours"] > 0 for graph in graphs])
     used = np.logical_or.reduce([graph["used"] for graph in graphs])
     always, ever = linked.all(axis=0), linked.any(axis=0)
     return SlidingOverlap(
         lags=int(starts[1] - starts[0]) * lags,
-        shared=np.divide(sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0),
+        shared=np.divide(2 * in_common[1:], either, out=np.full(len(lags), np.nan), where=either > 0),
         always_linked=int(always.sum()),
         sometimes_linked=int((ever & ~always).sum()),
         never_linked=int((used & ~ever).sum()),
     )
-
-
-def _common_edges(graphs: Sequence[Result]) -> tuple[Array, Array]:
-    """Number of edges that windows share at each distance, summed (n_windows,); and number of edges of each window."""
-    keys = [_keys(graph["edges"], len(graphs[0]["used"])) for graph in graphs]
-    counts = np.array([len(key) for key in keys])
-    _, edge = np.unique(np.concatenate(keys), return_inverse=True)
-    window = np.repeat(np.arange(len(graphs)), counts)
-    has = csr_array((np.ones(len(edge)), (window, edge)), shape=(len(graphs), int(edge.max(initial=-1)) + 1))
-    in_common = np.zeros(len(graphs))
-    # All pairs of windows at once would take memory with the square of the film's length.
-    for first in range(0, len(graphs), _BLOCK):
-        for row, common in enumerate((has[first : first + _BLOCK] @ has.T).toarray(), start=first):
-            in_common[: len(graphs) - row] += common[row:]
-    return in_common, counts.astype(np.float64)

@@ -1,0 +1,200 @@
+"""Plots of a model: its atoms, its codes, the path through its embedding, and which atoms move together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
+from psmt.engines import engine_for
+from psmt.figures.graphs import draw_graph, stable_positions
+from psmt.figures.panels import as_picture, contrast, show_tiles, tiled
+from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, style_axes
+from psmt.plot.shared import Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
+from psmt.utils.validation import check_count
+
+_PICTURES = 4
+"""Atoms of each coloured component that are shown as pictures."""
+
+
+def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
+    """Draw the `n` most used atoms of a model, most used first, each on its own scale.
+
+    Parameters
+    ----------
+    model : fitted model, or array (n_atoms, n_features)
+        Anything with a ``dictionary_``. Without codes, atoms come in their own order.
+    n : int
+        Largest number of atoms to show.
+    shape : (height, width), None or 'auto'
+        Of the pictures whose pixels are the features; None draws bars. See `psmt.plot`.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> atoms(np.eye(6), shape=(2, 3)).get_title("left")
+    '6 atoms'
+    """
+    check_count("n", n)
+    own = getattr(model, "dictionary_", getattr(model, "dictionary", model))
+    dictionary, used = numbers(fitted(own), "dictionary"), getattr(model, "codes_", None)
+    order = np.argsort(-used.sum(axis=0), kind="stable") if used is not None else np.arange(len(dictionary))
+    order = order[:n]
+    # Frames are smoother than atoms, so that pictures are easier to recognise.
+    known = shape_of(shape, dictionary if used is None else used[-200:] @ dictionary)
+    columns = min(int(np.ceil(np.sqrt(len(order) * (1 if known else 2.0)))), len(order))
+    places = [divmod(i, columns) for i in range(len(order))]
+    pictures = [as_picture(contrast(dictionary[atom]), known) for atom in order]
+    ax = axes_of(ax, (6.0, 6.3) if known else (7.0, 4.2))
+    show_tiles(ax, tiled(pictures, places, (-(-len(order) // columns), columns)))
+    of = "" if len(order) == len(dictionary) else f" of {len(dictionary):,}"
+    kind = "" if known else f", {dictionary.shape[1]} features as bars"
+    return label(ax, f"{len(order):,}{of} atoms{', most used first' if used is not None else ''}{kind}")
+
+
+def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -> Axes:
+    """Draw the activity of the `n` most used atoms in the `last` codes, most used on top.
+
+    Parameters
+    ----------
+    model : fitted model, or array (time, n_atoms)
+        Anything with ``codes_``.
+    n, last : int
+        Largest number of atoms and of frames to show.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+    """
+    check_count("n", n)
+    check_count("last", last)
+    activity = numbers(getattr(fitted(model), "codes_", model), "codes")[-last:]
+    order = np.argsort(-activity.sum(axis=0), kind="stable")[:n]
+    shown = activity[:, order].T
+    top = float(np.percentile(shown[shown > 0], 99)) if (shown > 0).any() else 1.0
+    extent = (-len(activity) + 0.5, 0.5, len(order) - 0.5, -0.5)
+    ax = axes_of(ax, (7.5, 3.8))
+    image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=top, aspect="auto", interpolation="nearest", extent=extent)
+    style_axes(ax, grid=False)
+    _colour_bar(ax, image, "activity")
+    share = (activity > 0).mean()
+    return label(ax, f"Codes: {share:.1%} of activities are above zero", "frame, latest is 0", "atom, most used on top")
+
+
+def trajectory(
+    model: Any, X: ArrayLike | None = None, *, components: tuple[int, int] = (0, 1), ax: Axes | None = None
+) -> Axes:
+    """Draw the path of a series through the embedding, dark at its beginning and bright at its end.
+
+    Parameters
+    ----------
+    model : fitted model, or array (time, n_components) of points
+        With ``transform``; without `X` the points are those of its window.
+    X : array_like (time, n_features), optional
+        Frames to follow through the current embedding.
+    components : (int, int)
+        Which two components; 0 is the straightest.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+    """
+    if not hasattr(model, "transform"):
+        points = numbers(model, "points")
+    elif X is not None:
+        points = model.transform(X)
+    else:
+        points = fitted(model).codes_ @ model.embedding_.T
+    first, second = components
+    if not max(components) < points.shape[1] or min(components) < 0:
+        raise ValueError(f"components={components} are not there; there are 0 to {points.shape[1] - 1}")
+    way = points[:, [first, second]]
+    ax = axes_of(ax, (5.6, 4.8))
+    steps = LineCollection(list(np.stack([way[:-1], way[1:]], axis=1)), cmap="viridis", linewidths=1.2, alpha=0.9)
+    steps.set_array(np.arange(len(way) - 1.0))
+    ax.add_collection(steps)
+    for at, name, colour in ((way[0], "first", QUIET), (way[-1], "last", COLOURS[1])):
+        ax.plot(*at, "o", color=colour, markeredgecolor=INK, markersize=7, label=name, zorder=5)
+    ax.autoscale_view()
+    style_axes(ax)
+    _colour_bar(ax, steps, "frame")
+    title = f"{len(way):,} frames in the embedding"
+    return label(ax, title, f"component {first}", f"component {second}", legend={})
+
+
+def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
+    bar = ax.figure.colorbar(colours, ax=ax, pad=0.02)
+    bar.set_label(name, fontsize=SMALL, color=INK)
+    bar.ax.tick_params(labelsize=SMALL)
+
+
+def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
+    """Draw the graph of atoms with similar columns of P; or, from a table, the size of components over time.
+
+    Components of more than two atoms are coloured, the largest first, with pictures of some of their atoms.
+
+    Parameters
+    ----------
+    model : fitted PSMT, embedding (n_components, n_atoms); or table
+        A table is topology.csv of ``psmt topology``, or its result: the component of each chosen atom is drawn over
+        time.
+    threshold : float
+        Cosine above which two atoms are linked.
+    shape : (height, width), None or 'auto'
+        Of atoms that are pictures, see `psmt.plot`.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+    """
+    if is_table(model):
+        return _components_over_time(model, ax)
+    matrix = numbers(getattr(fitted(model), "embedding_", model), "embedding")
+    used, similarity = similar_columns(matrix, None, engine_for("cpu"))
+    pairs = links(used, similarity, threshold)
+    ax = axes_of(ax, (7.4, 4.4))
+    ax.set_axis_off()
+    label(ax, f"{len(pairs):,} links between {len(used):,} atoms (cosine above {threshold:g})")
+    if not len(pairs):
+        ax.text(0.5, 0.5, "no atoms move together", transform=ax.transAxes, ha="center", color=QUIET)
+        return ax
+    linked, edges = np.unique(pairs, return_inverse=True)
+    edges = edges.reshape(pairs.shape)
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(linked), len(linked)))
+    component = connected_components(graph, directed=False)[1]
+    sizes = np.bincount(component)
+    largest = [int(k) for k in np.argsort(-sizes, kind="stable")[: len(COLOURS)] if sizes[k] > 2]
+    colours = np.array([COLOURS[largest.index(k)] if k in largest else RULE for k in component])
+    draw_graph(ax, stable_positions([edges], len(linked)), edges, colours)
+    ax.set_aspect("equal")
+    if (dictionary := getattr(model, "dictionary_", None)) is not None:
+        known = shape_of(shape, model.codes_[-200:] @ dictionary)
+        for row, k in enumerate(largest):
+            # The most linked atoms stand for the whole component.
+            degree = np.bincount(edges.ravel(), minlength=len(linked)) * (component == k)
+            for column, node in enumerate(np.argsort(-degree, kind="stable")[: min(_PICTURES, sizes[k])]):
+                picture = as_picture(contrast(dictionary[linked[node]]), known)
+                look: dict[str, Any] = {"cmap": "gray", "clim": (-1, 1), "interpolation": "nearest"}
+                frame = {"edgecolor": COLOURS[row], "linewidth": 1.8, "boxstyle": "square,pad=0.05"}
+                image = OffsetImage(picture, zoom=28 / max(picture.shape), **look)
+                place = (1.5 + 0.42 * column, 1.05 - 0.42 * row)
+                ax.add_artist(AnnotationBbox(image, place, pad=0.0, bboxprops=frame))
+        ax.set_xlim(-1.1, 1.5 + 0.42 * _PICTURES)
+    return ax
+
+
+def _components_over_time(table: Any, ax: Axes | None) -> Axes:
+    columns = read_table(table, ("center", "atom", "component_size"), made_by="psmt topology (topology.csv)")
+    ax = axes_of(ax, (7.0, 3.4))
+    for i, atom in enumerate(dict.fromkeys(columns["atom"].tolist())):
+        own = columns["atom"] == atom
+        colour = COLOURS[i % len(COLOURS)]
+        ax.plot(columns["center"][own], columns["component_size"][own], color=colour, label=f"atom {atom:g}")
+    style_axes(ax)
+    ax.set_yscale("log", base=2)
+    ax.yaxis.set_major_formatter("{x:g}")
+    return label(ax, "Links over time", "frame at the centre of the window", "atoms in component", legend={})
