@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -26,35 +27,55 @@ LEAST_TIMES = 3.0
 """Links must last this many times as often as with the atoms of each window permuted."""
 
 
-def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
-    """Fig. 3."""
-    return [clusters_change(result, note), clusters_persist(result, note), linked_look_alike(result, note)]
-
-
-def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
-    """Fig. 3 (a)."""
-    claim = partial(
-        Claim.from_evidence,
-        "clusters_change",
+CLAIMS = {
+    "clusters_change": (
         "Clusters change over time",
         "frames of the same time share more of their links than frames of different times, by 5 in 100 or more beyond "
         "blocks of frames that are dealt out at random",
-    )
-    change = None if result is None else result.change
-    if result is None or change is None or not np.isfinite(change.dealt.value):
-        return claim([], notes=[note, _too_few_blocks(result) or _no_links(result)])
-    too_few = _too_few_links(change.links)
+    ),
+    "clusters_persist": (
+        "Clusters persist across time",
+        "windows without a common frame share links, by 5 in 100 or more beyond frames in random order, and at least "
+        f"{LEAST_TIMES:g} times as many as with permuted atoms",
+    ),
+    "linked_look_alike": (
+        "Similar in the embedding means similar as pictures",
+        "linked atoms correlate more, pixel by pixel, than unlinked ones, by 0.05 or more beyond permuted pictures and "
+        "beyond the links of frames in random order",
+    ),
+}
+"""Fig. 3 (a) to (c): text and rule of each claim."""
+
+
+def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
+    """The claims about a result; without a result all are inconclusive."""
+    if result is None:
+        return [_claim(key, [], notes=[note]) for key in CLAIMS]
+    return [clusters_change(result, note), clusters_persist(result, note), linked_look_alike(result, note)]
+
+
+def clusters_change(result: TopologyResult, note: str = "") -> Claim:
+    """Sets of frames of the same time, compared with sets of different times."""
+    change, design, stay = result.change, result.design, result.persistence
+    if change is None:
+        reason = (
+            f"the codes have a memory of {design.memory} frames or more, so that parts of {design.windows.shape[1]:,} "
+            f"frames have too few blocks of {design.block}; use a longer film"
+        )
+        return _claim("clusters_change", [], notes=[note, reason])
+    if not np.isfinite(change.dealt.value):
+        return _claim("clusters_change", [], notes=[note, _no_links(result)])
+    too_few = [_too_few_links(change.links)]
     if change.same_time < LEAST_REPEATED:
-        noise = f"sets of the same time share less than {percent(LEAST_REPEATED)} of their links, which is mostly noise"
-        too_few = "; ".join(filter(None, [too_few, noise]))
+        too_few += [f"sets of the same time share less than {percent(LEAST_REPEATED)} of their links: mostly noise"]
     evidence = _share_of_links(
         "links shared at the same time less at other times, beyond blocks dealt out at random",
         change.dealt,
         n=change.links,
-        too_few=too_few,
+        too_few="; ".join(filter(None, too_few)),
         details=f"; shared at the same time: {percent(change.same_time)}, at other times: {percent(change.other_time)}",
     )
-    design, stay, sizes = result.design, result.persistence, result.component_size[:, list(result.chosen)]
+    sizes = result.component_size[:, list(result.chosen)]
     ranges = zip(result.chosen, sizes.min(axis=0), sizes.max(axis=0), strict=True)
     notes = [
         f"{len(design.windows)} parts of the film, two sets of {design.sets.shape[1]:,} frames in each, in blocks of "
@@ -64,58 +85,50 @@ def clusters_change(result: TopologyResult | None, note: str = "") -> Claim:
         + ", ".join(f"{low} to {high} for atom {atom}" for atom, low, high in ranges),
         note,
     ]
-    return claim([evidence], size=_more_links(evidence), notes=notes, figures=change.summary())
+    return _claim("clusters_change", [evidence], size=_more_links(evidence), notes=notes, figures=change.summary())
 
 
-def clusters_persist(result: TopologyResult | None, note: str = "") -> Claim:
-    """Fig. 3 (b). Only windows without a common frame decide: windows with common frames share links in any film."""
-    claim = partial(
-        Claim.from_evidence,
-        "clusters_persist",
-        "Clusters persist across time",
-        "windows without a common frame share links, by 5 in 100 or more beyond frames in random order, and at least "
-        f"{LEAST_TIMES:g} times as many as with permuted atoms",
+def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
+    """Windows without a common frame, compared with null models: windows with common frames share links anyway."""
+    lasting, windows, share = result.lasting, result.design.windows, result.persistence.shared[0]
+    frames = max(0.0, 1 - result.step / result.settings.window)
+    neighbours = (
+        f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames; "
+        "this does not enter the verdict"
     )
-    if result is None or not np.isfinite(result.lasting.share):
-        return claim([], notes=[note, _no_links(result), _neighbouring_windows(result)])
-    lasting, windows = result.lasting, result.design.windows
+    neighbours = neighbours if np.isfinite(share) else ""
+    if not np.isfinite(lasting.share):
+        return _claim("clusters_persist", [], notes=[note, _no_links(result), neighbours])
     in_random_order, permuted = lasting.shuffled.null_mean, lasting.permuted.null_mean
-    times = f", {ratio(lasting.share / permuted)} times the {percent(permuted)}" if permuted > 0 else ", none"
-    shared = f"; shared: {percent(lasting.share)}"
+    times = f"{ratio(lasting.share / permuted)} times the {percent(permuted)}" if permuted > 0 else "none"
     share_of_links = partial(_share_of_links, n=lasting.links, too_few=_too_few_links(lasting.links))
     evidence = [
         share_of_links(
             "links shared by windows without a common frame, beyond frames in random order",
             lasting.shuffled,
-            details=f"{shared}, {percent(in_random_order)} with frames in random order",
+            details=f"; shared: {percent(lasting.share)}, {percent(in_random_order)} with frames in random order",
         ),
         share_of_links(
             "links shared by windows without a common frame, beyond permuted atoms",
             lasting.permuted,
             threshold=(LEAST_TIMES - 1) * permuted,
-            details=f"{shared}{times} with permuted atoms",
+            details=f"; shared: {percent(lasting.share)}, {times} with permuted atoms",
         ),
     ]
     notes = [
         f"{len(windows)} windows of {windows.shape[1]:,} frames; with frames in random order, links show which atoms "
         "are active together, not how they move",
-        _neighbouring_windows(result),
+        neighbours,
         note,
     ]
-    return claim(evidence, size=_more_links(evidence[0]), notes=notes, figures=lasting.summary())
+    size = _more_links(evidence[0])
+    return _claim("clusters_persist", evidence, size=size, notes=notes, figures=lasting.summary())
 
 
-def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
-    """Fig. 3 (c). Pictures in place decide; shifted pictures are reported beside them."""
-    claim = partial(
-        Claim.from_evidence,
-        "linked_look_alike",
-        "Similar in the embedding means similar as pictures",
-        "linked atoms correlate more, pixel by pixel, than unlinked ones, by 0.05 or more beyond permuted pictures and "
-        "beyond the links of frames in random order",
-    )
-    if result is None or not np.isfinite(result.likeness.difference):
-        return claim([], notes=[note, _no_links(result)])
+def linked_look_alike(result: TopologyResult, note: str = "") -> Claim:
+    """Likeness of linked atoms. Pictures in place decide; shifted pictures are reported beside them."""
+    if not np.isfinite(result.likeness.difference):
+        return _claim("linked_look_alike", [], notes=[note, _no_links(result)])
     shifted = f", shifted by up to {MAX_SHIFT} pixels"
     evidence = [
         Evidence(
@@ -131,13 +144,18 @@ def linked_look_alike(result: TopologyResult | None, note: str = "") -> Claim:
         for null, test in (("permuted pictures", measure.permuted), ("frames in random order", measure.shuffled))
     ]
     in_place = evidence[:2]
-    return claim(
+    return _claim(
+        "linked_look_alike",
         evidence,
         verdict=all_hold([own.verdict for own in in_place]),
         size=f"correlation {plus(signed(min(own.statistic.mean for own in in_place)))}",
         notes=[note],
         figures=result.likeness.summary(),
     )
+
+
+def _claim(key: str, evidence: Sequence[Evidence], **how: Any) -> Claim:
+    return Claim.from_evidence(key, *CLAIMS[key], evidence, **how)
 
 
 def _share_of_links(name: str, test: NullTest, *, threshold: float = LEAST, **how: Any) -> Evidence:
@@ -157,28 +175,7 @@ def _too_few_links(count: int) -> str:
     return f"there are only {count} links; {LEAST_LINKS} are needed" if count < LEAST_LINKS else ""
 
 
-def _too_few_blocks(result: TopologyResult | None) -> str:
-    if result is None or result.change is not None:
-        return ""
-    design = result.design
-    return (
-        f"the codes have a memory of {design.memory} frames or more, so that parts of {design.windows.shape[1]:,} "
-        f"frames have too few blocks of {design.block}; use a longer film"
-    )
-
-
-def _neighbouring_windows(result: TopologyResult | None) -> str:
-    share = np.nan if result is None else result.persistence.shared[0]
-    if result is None or not np.isfinite(share):
-        return ""
-    frames = max(0.0, 1 - result.step / result.settings.window)
-    return (
-        f"neighbouring windows share {percent(share)} of their links, but also {percent(frames)} of their frames; "
-        "this does not enter the verdict"
-    )
-
-
-def _no_links(result: TopologyResult | None) -> str:
-    if result is None or np.isfinite(result.likeness.difference) or np.isfinite(result.lasting.share):
+def _no_links(result: TopologyResult) -> str:
+    if np.isfinite(result.likeness.difference) or np.isfinite(result.lasting.share):
         return ""
     return f"no two atoms that are used in {result.settings.min_uses} frames or more are linked"

@@ -73,11 +73,6 @@ def _legend(axes: Axes, **how: Any) -> None:
     axes.legend(**{**look, **how})
 
 
-def _write(axes: Axes, text: str, at: tuple[float, float], **style: Any) -> None:
-    """Text at a place given as a fraction of the panel."""
-    axes.text(*at, text, transform=axes.transAxes, **{"fontsize": SMALL, "color": QUIET, "in_layout": False, **style})
-
-
 def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: Ints) -> None:
     margin = 0.02 * (result.centers[-1] - result.centers[0])
     look: dict[str, Any] = {"linewidth": 1.8, "markersize": 4.6, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -172,7 +167,7 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
     _head(axes, "d", "Do linked atoms look alike?")
     _label(axes, "correlation, linked less unlinked", "permutations")
     if not np.isfinite(likeness.difference):
-        _write(axes, "no links to compare", (0.5, 0.5), ha="center")
+        axes.text(0.5, 0.5, "no links to compare", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET)
         axes.set(xticks=[], yticks=[])
         return
     shuffled, value = likeness.shuffled.null, likeness.difference
@@ -216,7 +211,7 @@ def _draw_persistence(axes: Axes, result: TopologyResult) -> None:
     }
     lines = [f"{name}: {100 * share:.2g}%" for name, share in shares.items()]
     text = "\n".join(lines) if np.isfinite(lasting.share) else "no two windows have links"
-    _write(axes, text, (0.99, 0.97), ha="right", va="top", color=INK, linespacing=1.3)
+    axes.text(0.99, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=SMALL, in_layout=False)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
@@ -271,5 +266,5 @@ def atom_map_figure(result: TopologyResult) -> Figure:
             axes.add_patch(frame)
     if axes.patches:
         place_below: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "ncols": len(axes.patches)}
-        _legend(axes, **place_below, fontsize=TEXT, handlelength=1.0, handleheight=1.0)
+        _legend(axes, **place_below, fontsize=TEXT, handlelength=1.0, handleheight=1.0, borderaxespad=0.6)
     return figure

@@ -24,13 +24,7 @@ from psmt.utils.validation import check_film
 
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Dynamic topology of a film's patches, or of a series, (time, n_features).
-
-    Raises
-    ------
-    NotEnoughFramesError
-        If the film is too short for two windows.
-    """
+    """Dynamic topology of a film's patches, or of a series, (time, n_features), that has at least two windows."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="topology")
@@ -41,15 +35,13 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
 def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
     """Dynamic topology of packed codes over a dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
-    device = on_device(run.device)
-    sizes = {"n_atoms": settings.n_atoms, "n_components": settings.components}
-    how = settings.departures.embedding | {"solver": settings.solver}
-    atoms, windows = f"M{settings.n_atoms:04d}", f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     options = _graph_options(settings, run.device)
+    of_map = {name: value for name, value in options.items() if name not in ("threshold", "min_uses")}
+    name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     # The map takes longest and goes first, so that the other tasks run beside it.
-    tasks = [Task(f"atom-map-{atoms}", arrange_atoms, {**codes, **sizes, **device, **how})]
+    tasks = [Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, codes | of_map)]
     tasks += [
-        Task(f"{windows}-w{i:03d}", window_graph, slice_codes(codes, start, start + settings.window) | options)
+        Task(f"{name}-w{i:03d}", window_graph, slice_codes(codes, start, start + settings.window) | options)
         for i, start in enumerate(starts)
     ]
     arranged, *graphs = run.tasks(tasks, "windows")
