@@ -1,4 +1,4 @@
-"""Graphs of atoms: a place for each node that stays while links come and go, and the drawing of nodes and links."""
+"""Graphs of atoms: places of the nodes that stay the same over time, and drawings of nodes and links."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from psmt.types import Array
 
 
 def draw_graph(axes: Axes, positions: Array, edges: NDArray[Any], colours: NDArray[Any]) -> float:
-    """Size of the nodes, once they (n, 2) and their links (n_links, 2) are drawn in colours (n,); `RULE` is background.
+    """Draw nodes at positions (n, 2) and their links (n_links, 2) in colours (n,); return the size of the nodes.
 
-    Nodes that are linked have one colour.
+    Linked nodes must have the same colour. The colour `RULE` is background.
     """
     size = float(np.clip(600 / len(positions), 5, 24))
-    # The background comes first, and all links come before all nodes.
+    # Background first, and all links before all nodes.
     groups = list(dict.fromkeys([RULE, *colours.tolist()]))
     for colour in groups:
         own = edges[colours[edges[:, 0]] == colour]
@@ -40,14 +40,14 @@ def draw_graph(axes: Axes, positions: Array, edges: NDArray[Any], colours: NDArr
 
 
 def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
-    """One place (n_nodes, 2) in the unit disc for each node of a graph whose edges (n, 2) change over time.
+    """Positions (n_nodes, 2) in the unit disc of the nodes of a graph whose edges (n, 2) change over time.
 
-    Distances follow the number of steps between nodes in the union of all times (stress majorisation from classical
-    scaling), so that a node stays where it is while its links come and go.
+    Distances follow the number of steps between nodes in the union of all times (stress majorisation, started from
+    classical scaling). So each node keeps its place while its links change.
     """
     if n_nodes == 1:
         return np.zeros((1, 2))
-    # scipy 1.13 walks graphs of 32-bit indices only.
+    # scipy 1.13 takes graphs with 32-bit indices only.
     pairs = np.concatenate([np.zeros((0, 2)), *edges]).astype(np.int32)
     union = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_nodes, n_nodes)).tocsr()
     steps = shortest_path(union, directed=False, unweighted=True)
@@ -66,23 +66,23 @@ def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
 
 
 def _classical_scaling(distances: Array) -> Array:
-    """Points (n, 2) whose distances are like those given, no two at the same place."""
+    """Points (n, 2) with approximately the given distances, no two at the same place."""
     n = len(distances)
     inner = -0.5 * distances**2
     inner = inner - inner.mean(axis=0) - inner.mean(axis=1)[:, None] + inner.mean()
-    # All eigenvectors, to use two: asked for two, LAPACK may return none where most eigenvalues are the same. That is
-    # so where each node is linked to each other, as the atoms of a moving grating.
+    # All eigenvectors, to use two: asked for two, LAPACK may return none if most eigenvalues are equal, as in a graph
+    # in which all nodes are linked to each other (the atoms of a moving grating).
     values, vectors = scipy.linalg.eigh(inner)
     values, vectors = values[-2:], vectors[:, -2:]
     points: Array = fix_signs((vectors * np.sqrt(np.maximum(values, 0.0))).T).T
-    # Nodes with the same neighbours would fall on one point and never part; the golden angle sets them off.
+    # Nodes with the same neighbours would stay on one point; a spiral with the golden angle separates them.
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
     spiral: Array = np.sqrt((np.arange(n) + 1) / n)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return points + 0.1 * spiral
 
 
 def _fill_disc(positions: Array) -> Array:
-    """The points (n, 2) in the unit disc, in the same directions, outliers drawn in and a crowded middle spread."""
+    """The points (n, 2) in the same directions, spread over the unit disc: outliers move in, a crowded centre moves out."""
     radius = np.linalg.norm(positions, axis=1)
     rank = np.empty(len(radius))
     rank[np.argsort(radius, kind="stable")] = np.arange(1, len(radius) + 1)

@@ -75,10 +75,10 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
     steps = np.unique(np.linspace(0, len(predicted) - 1, min(len(predicted), _COLUMNS)).round().astype(int))
     rows = {"predicted": predicted}
     if came is not None:
-        rows = {"came": came, "predicted": predicted, "difference": predicted - came}
+        rows = {"truth": came, "predicted": predicted, "difference": predicted - came}
         if came.min() >= 0 and came.max() <= 1:
             # Grey levels of whole frames: 0.5 becomes 0. A difference is centred at 0 already.
-            rows |= {"came": 2 * came - 1, "predicted": 2 * predicted - 1}
+            rows |= {"truth": 2 * came - 1, "predicted": 2 * predicted - 1}
     ax = axes_of(ax, (0.75 * len(steps) + 1.2, 0.8 * len(rows) + 0.7))
     limit = max(float(np.percentile(np.abs(next(iter(rows.values()))), 99.5)), 1e-12)
     pictures = [values[step].reshape(shape) for values in rows.values() for step in steps]
@@ -107,7 +107,7 @@ def _as_lines(predicted: Array, came: Array | None, ax: Axes | None) -> Axes:
         ax.plot(time, predicted[:, feature], color=colour, linewidth=1.4, linestyle=_DASHED)
         ax.plot([], [], color=colour, label=f"feature {feature}")
     if came is not None:
-        ax.plot([], [], color=INK, label="came")
+        ax.plot([], [], color=INK, label="truth")
     ax.plot([], [], color=INK, linestyle=_DASHED, label="predicted")
     style_axes(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
