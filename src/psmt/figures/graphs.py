@@ -82,7 +82,7 @@ def _classical_scaling(distances: Array) -> Array:
 
 
 def _fill_disc(positions: Array) -> Array:
-    """The points (n, 2) in the same directions, spread over the unit disc: outliers move in, a crowded centre moves out."""
+    """The points (n, 2) spread over the unit disc in the same directions: outliers move in, a crowded centre out."""
     radius = np.linalg.norm(positions, axis=1)
     rank = np.empty(len(radius))
     rank[np.argsort(radius, kind="stable")] = np.arange(1, len(radius) + 1)
