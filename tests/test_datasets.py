@@ -47,7 +47,7 @@ def test_shapes_have_a_name_on_the_command_line_and_bounds():
     assert (film.n_frames, film.n_shapes, film.speed, film.shape) == (9, 2, 1.5, (20, 20))
     with pytest.raises(FrameSourceError, match="size=4 is too small; use size >= 8"):
         open_source("builtin:shapes?size=4")
-    with pytest.raises(FrameSourceError, match="builtin:glide, builtin:cuts, builtin:shapes and builtin:bold"):
+    with pytest.raises(FrameSourceError, match="builtin:glide, builtin:cuts, builtin:shapes"):
         open_source("builtin:nothing")
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from psmt.data import BoldSimulation, FrameSource, GlideFilm, MovingShapes, SeriesSource, Spec, open_source
 from psmt.data.patches import read_values
-from psmt.data.synthetic.brain import is_bold, parse_bold
+from psmt.data.synthetic.brain import BOLD
 from psmt.errors import FrameSourceError
 from psmt.types import Array
 
@@ -97,8 +97,8 @@ def load(
     >>> data.X.shape, data.picture_shape, data.truth.row.shape
     ((30, 144), (12, 12), (30, 3))
     """
-    if isinstance(source, str) and is_bold(source):
-        scans = parse_bold(source)
+    if isinstance(source, str) and BOLD.matches(source):
+        scans = BOLD.parse(source)
         return _of_scan(scans, scans.n_frames if stop is None else stop)
     opened = open_source(source, stop=stop)
     X = read_values(opened, frame_size=frame_size, patch_size=patch_size, position=position, stop=stop)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.data import BoldSimulation, open_series
-from psmt.data.synthetic.brain import haemodynamic_response, parse_bold
+from psmt.data.synthetic.brain import BOLD, haemodynamic_response
 from psmt.errors import FrameSourceError
 
 
@@ -65,4 +65,4 @@ def test_a_series_for_commands_that_take_one():
 )
 def test_mistakes_are_named(spec, told):
     with pytest.raises(FrameSourceError, match=told):
-        parse_bold(spec)
+        BOLD.parse(spec)

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from psmt.data import open_frames
-from psmt.data.readers.container_size import declared_size
+from psmt.data.readers.video import declared_size
 from psmt.errors import FrameSourceError, MissingSourceError
 
 CONTAINERS = {

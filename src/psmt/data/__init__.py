@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.data.contract import (
     Film,
     FilmSlice,
+    Frame,
     FrameSource,
     FrameStream,
     IndexedFilm,
@@ -23,16 +24,15 @@ from psmt.data.contract import (
     check_stop,
     require_film,
 )
-from psmt.data.pixels import Frame
 from psmt.data.readers.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.data.readers.images import IMAGES, TIFF, ImageFolder, TiffStack
-from psmt.data.readers.matlab import MAT
-from psmt.data.readers.series import DATA_FRAME, TEXT, SeriesSource
 from psmt.data.readers.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
-from psmt.data.readers.video_files import VIDEO, VideoFilm
+from psmt.data.readers.tables import DATA_FRAME, MAT, TEXT, SeriesSource
+from psmt.data.readers.video import VIDEO, VideoFilm
 from psmt.data.synthetic.brain import BOLD, BoldSimulation
+from psmt.data.synthetic.builtin import film_opener
 from psmt.data.synthetic.cuts import CUTS, CutsFilm
-from psmt.data.synthetic.glide import BUILTIN, GlideFilm, GlideMotion
+from psmt.data.synthetic.glide import GLIDE, GlideFilm, GlideMotion
 from psmt.data.synthetic.shapes import SHAPES, MovingShapes, ShapesMotion
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.utils.files import never_ends
@@ -74,15 +74,25 @@ _OPENED: Opener[FrameSource | SeriesSource] = Opener(
     lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
 )
 
-# The first that matches opens: any file that nobody else knows may be a video.
+_BUILTIN = tuple(film_opener(name) for name in (GLIDE, CUTS, SHAPES))
+
+
+def _unknown_builtin(spec: str, _stop: int | None) -> FrameSource:
+    raise FrameSourceError(
+        f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use builtin:glide, "
+        "builtin:cuts, builtin:shapes or builtin:bold"
+    )
+
+
+# The first opener that matches is used. Any file that no other opener knows may be a video.
 _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
-    BOLD,
-    CUTS,
+    # The simulation has several people; a command that takes one series gets the first.
+    Opener(BOLD.matches, lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)),
+    *_BUILTIN,
+    Opener(lambda spec: isinstance(spec, str) and spec.startswith("builtin:"), _unknown_builtin),
     DATA_FRAME,
-    SHAPES,
-    BUILTIN,
     CAMERA,
     URL,
     ITERATOR,

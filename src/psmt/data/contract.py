@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.pixels import Frame
 from psmt.errors import FrameSourceError
+from psmt.types import Levels
+from psmt.utils.validation import check_finite
 
-__all__ = ["Film", "FilmSlice", "FrameSource", "FrameStream", "IndexedFilm", "Opener", "require_film"]
+Frame: TypeAlias = Levels
+"""One frame, ``(height, width)`` or in colour ``(height, width, 3)``, float32 with white at 1."""
 
 _BLOCK = 1 << 20
 
@@ -250,24 +251,6 @@ def smaller(first: int | None, second: int | None) -> int | None:
     return min(known, default=None)
 
 
-def parse_options(source: str, query: str, kinds: Mapping[str, tuple[str, type]]) -> dict[str, Any]:
-    """Return the parameters that a built-in source's query names, such as ``frames=50&seed=1``.
-
-    `kinds` has for each option its parameter, and int or float.
-    """
-    options: dict[str, Any] = {}
-    for key, text in parse_qsl(query, keep_blank_values=True):
-        if key not in kinds:
-            raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(kinds)}")
-        parameter, kind = kinds[key]
-        try:
-            options[parameter] = kind(text)
-        except ValueError:
-            article = "an integer" if kind is int else "a number"
-            raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
-    return options
-
-
 def file_checksum(*paths: Path, names: bool = False) -> str:
     """Return the sha256 over the bytes of files in the given order, with ``names`` over their names too."""
     digest = hashlib.sha256()
@@ -287,3 +270,47 @@ def array_checksum(array: NDArray[Any]) -> str:
     for part in array:
         digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
+
+
+REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+"""What red, green and blue add to grey."""
+
+
+def white_level(dtype: np.dtype[Any]) -> float | None:
+    """Return the value that means white in an integer dtype; None for all kinds that have no agreed one."""
+    return {"b1": 1.0, "u1": 255.0, "u2": 65535.0}.get(f"{dtype.kind}{dtype.itemsize}")
+
+
+def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
+    """Raise unless numbers of this kind are grey levels."""
+    if not (white_level(dtype) or dtype.kind == "f"):
+        raise FrameSourceError(
+            f"{where} has dtype {dtype}, which has no agreed white; "
+            "give bool, uint8, uint16, or floating point with white at 1"
+        )
+
+
+def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
+    """Return pixels as float32: integers with white at 1, floating point as it is.
+
+    >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
+    array([0. , 0.2, 1. ], dtype=float32)
+    """
+    if top := white_level(pixels.dtype):
+        return pixels.astype(np.float32) / np.float32(top)
+    with np.errstate(over="ignore"):
+        values = pixels.astype(np.float32)
+    check_finite(values, name=where, error=FrameSourceError)
+    return values
+
+
+def grey(pixels: Frame) -> Frame:
+    """Return ``(height, width)`` Rec. 601 luma of ``(height, width, 3)`` pixels; grey passes through."""
+    return pixels if pixels.ndim == 2 else pixels @ REC601
+
+
+def channels(pixels: Frame, *, colour: bool) -> Frame:
+    """Return pixels with ``colour`` as ``(height, width, 3)``, a grey frame three times over, else as `grey`."""
+    if not colour:
+        return grey(pixels)
+    return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels

@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import Film, IndexedFilm, Opener, array_checksum, file_checksum, has_suffix
-from psmt.data.pixels import Frame, channels, check_kind, scaled
-from psmt.data.readers.series import SeriesSource
+from psmt.data.contract import (
+    Film,
+    Frame,
+    IndexedFilm,
+    Opener,
+    array_checksum,
+    channels,
+    check_kind,
+    file_checksum,
+    has_suffix,
+    scaled,
+)
+from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
-
-__all__ = ["ARRAY", "NPY", "NPZ", "ArrayFrames", "NpzFrames", "open_array", "open_npy", "open_npz"]
 
 _NAMES = ("frames", "series")
 """What the array to read is called in an archive of several."""
@@ -32,10 +40,6 @@ class ArrayFrames(IndexedFilm):
     def checksum(self) -> str:
         """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
-
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        for index in range(len(self.array)):
-            yield self._frame(index, colour=colour)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:
         return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)

@@ -15,13 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from psmt.data.contract import IndexedFilm, Opener, file_checksum, has_suffix
-from psmt.data.pixels import Frame, channels, scaled
+from psmt.data.contract import Frame, IndexedFilm, Opener, channels, file_checksum, has_suffix, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.utils.files import never_ends
-
-__all__ = ["IMAGES", "TIFF", "ImageFolder", "TiffStack", "open_images", "open_tiff"]
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm"})
 

@@ -17,8 +17,6 @@ from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
 from psmt.utils.files import never_ends
 
-__all__ = ["STRATEGIES", "Parcels", "Scan", "find_scans", "is_scan", "read_scan"]
-
 STRATEGIES = ("simple", "compcor", "ica_aroma", "scrubbing")
 """Confounds of fMRIPrep by name, see `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
 

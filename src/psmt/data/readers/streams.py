@@ -15,12 +15,9 @@ import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import FrameStream, Opener
-from psmt.data.pixels import Frame, channels, check_kind, scaled
-from psmt.data.readers.decoding import Medium, decode, frames_of
+from psmt.data.contract import Frame, FrameStream, Opener, channels, check_kind, scaled
+from psmt.data.readers.video import Medium, decode, frames_of
 from psmt.errors import FrameSourceError
-
-__all__ = ["CAMERA", "ITERATOR", "URL", "IteratedFrames", "LiveVideo", "open_camera", "open_stream", "open_url"]
 
 T = TypeVar("T")
 

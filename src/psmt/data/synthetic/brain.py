@@ -11,12 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from psmt.data.contract import Opener, parse_options
-from psmt.data.readers.series import SeriesSource
-from psmt.errors import FrameSourceError
+from psmt.data.readers.tables import SeriesSource
+from psmt.data.synthetic.builtin import BuiltinName
 from psmt.types import Array, Ints
-
-__all__ = ["BOLD", "BoldSimulation", "haemodynamic_response", "is_bold", "parse_bold"]
 
 BASELINE = (8_000.0, 12_000.0)  # scanner units: the mean of a region
 SCALE = 50.0  # scanner units: the standard deviation of what networks do, about half a percent
@@ -211,38 +208,19 @@ def haemodynamic_response(tr: float) -> Array:
     return response / total if total > 0.1 / tr else np.array([0.0, 1.0])
 
 
-_KINDS: dict[str, tuple[str, type]] = {
-    "subjects": ("n_subjects", int),
-    "frames": ("n_frames", int),
-    "regions": ("n_regions", int),
-    "networks": ("n_networks", int),
-    "states": ("n_states", int),
-    "tr": ("tr", float),
-    "dwell": ("dwell", float),
-    "noise": ("noise", float),
-    "drift": ("drift", float),
-    "seed": ("seed", int),
-}
-
-
-def parse_bold(source: str) -> BoldSimulation:
-    """Return the simulation that ``builtin:bold?subjects=...&frames=...&noise=...&seed=...`` names.
-
-    >>> parse_bold("builtin:bold?subjects=4&noise=2").noise
-    2.0
-    """
-    _, _, query = source.partition("?")
-    options = parse_options(source, query, _KINDS)
-    try:
-        return BoldSimulation(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-def is_bold(spec: object) -> bool:
-    """Whether this names a simulation."""
-    return isinstance(spec, str) and spec.partition("?")[0] == "builtin:bold"
-
-
-BOLD: Opener[SeriesSource] = Opener(is_bold, lambda spec, stop: parse_bold(spec).subject(0).head(stop))
-"""To a command that takes one series, the simulation is its first person."""
+BOLD = BuiltinName(
+    "bold",
+    BoldSimulation,
+    {
+        "subjects": ("n_subjects", int),
+        "frames": ("n_frames", int),
+        "regions": ("n_regions", int),
+        "networks": ("n_networks", int),
+        "states": ("n_states", int),
+        "tr": ("tr", float),
+        "dwell": ("dwell", float),
+        "noise": ("noise", float),
+        "drift": ("drift", float),
+        "seed": ("seed", int),
+    },
+)

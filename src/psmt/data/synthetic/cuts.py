@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from psmt.data.contract import Film, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
+from psmt.data.contract import Frame, channels, check_stop
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.data.synthetic.glide import LARGEST, NOISIEST, WORLD, GlideMotion, view
-from psmt.errors import FrameSourceError
 from psmt.types import Ints
-
-__all__ = ["CUTS", "CutsFilm"]
 
 VERSION = 1  # a change of any frame needs a new number, because checksums name it
 WORLDS = 3  # of different leaves; a cut goes to another one, or to another place of the same
@@ -40,7 +37,7 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutsFilm(Film):
+class CutsFilm(BuiltinFilm):
     """Calm views of fallen leaves, with cuts and fast pans between them in random order.
 
     A cut shows another place at once. A pan moves on to it, so fast that between a twenty-fifth and a seventh of the
@@ -73,9 +70,6 @@ class CutsFilm(Film):
     size: int = 100
     n_frames: int | None = None
     name: str = field(default="cuts", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low, high in (("n_cuts", 0, 10_000), ("n_pans", 0, 10_000), ("seed", 0, None), ("size", 8, LARGEST)):
@@ -88,7 +82,7 @@ class CutsFilm(Film):
         check_stop(self.n_frames)
         length = len(self._plan.motion)
         object.__setattr__(self, "n_frames", length if self.n_frames is None else min(self.n_frames, length))
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     @property
     def cuts(self) -> Ints:
@@ -104,11 +98,6 @@ class CutsFilm(Film):
         """Return the sha256 of the film's parameters and of the version of its making."""
         given = (self.n_cuts, self.n_pans, self.seed, float(self.noise), self.size, self.n_frames)
         return hashlib.sha256(f"cuts {VERSION} {given!r}".encode()).hexdigest()
-
-    def head(self, stop: int | None) -> CutsFilm:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames or stop, stop))
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         plan = self._plan
@@ -164,28 +153,15 @@ def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
     return _Plan(motion, worlds.astype(np.int64), np.array(cuts, np.int64), np.array(pans, np.int64).reshape(-1, 2))
 
 
-def parse_cuts(source: str) -> CutsFilm:
-    """Return the film that ``builtin:cuts?cuts=...&pans=...&seed=...&noise=...&size=...&frames=...`` names.
-
-    >>> parse_cuts("builtin:cuts?cuts=3&pans=1&size=64").n_cuts
-    3
-    """
-    kinds: dict[str, tuple[str, type]] = {
+CUTS = BuiltinName(
+    "cuts",
+    CutsFilm,
+    {
         "cuts": ("n_cuts", int),
         "pans": ("n_pans", int),
         "seed": ("seed", int),
         "noise": ("noise", float),
         "size": ("size", int),
         "frames": ("n_frames", int),
-    }
-    options = parse_options(source, source.partition("?")[2], kinds)
-    try:
-        return CutsFilm(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-CUTS: Opener[CutsFilm] = Opener(
-    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:cuts",
-    lambda spec, stop: parse_cuts(spec).head(stop),
+    },
 )

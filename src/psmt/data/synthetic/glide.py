@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,13 +14,10 @@ from scipy.fft import irfft2
 from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
-from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
-from psmt.errors import FrameSourceError
+from psmt.data.contract import Frame, IndexedFilm, channels
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.types import Array, Levels
 from psmt.utils.jit import njit
-
-__all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
 
 VERSION = 2  # a change of any frame needs a new number, because checksums name it
 LARGEST = 400
@@ -116,7 +113,7 @@ class GlideMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlideFilm(IndexedFilm):
+class GlideFilm(BuiltinFilm, IndexedFilm):
     """A camera that glides over fallen leaves, in one take.
 
     It pans, zooms and turns by fractions of a pixel, at one speed, or in calm and lively stretches that take turns:
@@ -153,9 +150,6 @@ class GlideFilm(IndexedFilm):
     noise: float = 0.0
     size: int = 200
     name: str = field(default="glide", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low, high in (("n_frames", 1, None), ("seed", 0, None), ("size", 8, LARGEST)):
@@ -173,18 +167,13 @@ class GlideFilm(IndexedFilm):
             raise ValueError(
                 f"noise={self.noise!r} is out of range; use a fraction of the film's contrast from 0 to {NOISIEST:g}"
             )
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     def checksum(self) -> str:
         """Return the sha256 of the film's parameters and of the version of its making."""
         speed = None if self.speed is None else float(self.speed)
         text = f"glide {VERSION} {self.n_frames} {self.seed} {speed!r} {float(self.noise)!r} {self.size}"
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def head(self, stop: int | None) -> GlideFilm:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
 
     def frame(self, index: int) -> Frame:
         """Return the grey frame ``(size, size)`` at ``index``, without making those before it."""
@@ -248,35 +237,16 @@ def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.ra
     return np.clip(frame, 0.0, 1.0, out=frame)
 
 
-def parse_glide(source: str) -> GlideFilm:
-    """Return the film that ``builtin:glide?frames=...&seed=...&speed=...&noise=...&size=...`` names.
-
-    >>> parse_glide("builtin:glide?frames=2000&speed=0.5&noise=0.1")
-    GlideFilm(name='glide', shape=(200, 200), n_frames=2000, fps=25.0, seed=0, speed=0.5, noise=0.1, size=200)
-    """
-    name = source.removeprefix("builtin:").partition("?")[0]
-    if name != "glide":
-        raise FrameSourceError(
-            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, builtin:cuts, "
-            "builtin:shapes and builtin:bold"
-        )
-    kinds: dict[str, tuple[str, type]] = {
+GLIDE = BuiltinName(
+    "glide",
+    GlideFilm,
+    {
         "frames": ("n_frames", int),
         "seed": ("seed", int),
         "speed": ("speed", float),
         "noise": ("noise", float),
         "size": ("size", int),
-    }
-    options = parse_options(source, source.partition("?")[2], kinds)
-    try:
-        return GlideFilm(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-BUILTIN: Opener[GlideFilm] = Opener(
-    lambda spec: isinstance(spec, str) and spec.startswith("builtin:"),
-    lambda spec, stop: parse_glide(spec).head(stop),
+    },
 )
 
 

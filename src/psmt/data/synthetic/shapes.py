@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
-from psmt.errors import FrameSourceError
+from psmt.data.contract import Frame, IndexedFilm, channels
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.types import Array
 from psmt.utils.validation import check_count, check_real
-
-__all__ = ["SHAPES", "MovingShapes", "ShapesMotion", "parse_shapes"]
 
 VERSION = 1  # a change of any frame needs a new number, because checksums name it
 HALF_SIDES = np.array([[0.13, 0.13], [0.11, 0.11], [0.05, 0.22]])
@@ -43,7 +40,7 @@ class ShapesMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovingShapes(IndexedFilm):
+class MovingShapes(BuiltinFilm, IndexedFilm):
     """Discs, squares and bars on a grey ground; each keeps its velocity and its turning for ever.
 
     Frame ``t`` depends on the seed and on ``t``, never on the length of the film.
@@ -77,26 +74,18 @@ class MovingShapes(IndexedFilm):
     noise: float = 0.0
     size: int = 48
     name: str = field(default="shapes", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low in (("n_frames", 1), ("seed", 0), ("n_shapes", 1), ("size", 8)):
             check_count(key, getattr(self, key), minimum=low)
         check_real("speed", self.speed)
         check_real("noise", self.noise)
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     def checksum(self) -> str:
         """Return the sha256 of the film's parameters and of the version of its making."""
         numbers = self.n_frames, self.seed, self.n_shapes, float(self.speed), float(self.noise), self.size
         return hashlib.sha256(f"shapes {VERSION} {numbers}".encode()).hexdigest()
-
-    def head(self, stop: int | None) -> MovingShapes:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
 
     def motion(self) -> ShapesMotion:
         """Return where each shape is in all frames: the truth."""
@@ -142,30 +131,15 @@ class MovingShapes(IndexedFilm):
         return cover
 
 
-_KINDS: dict[str, tuple[str, type]] = {
-    "frames": ("n_frames", int),
-    "seed": ("seed", int),
-    "shapes": ("n_shapes", int),
-    "speed": ("speed", float),
-    "noise": ("noise", float),
-    "size": ("size", int),
-}
-
-
-def parse_shapes(source: str) -> MovingShapes:
-    """Return the film that ``builtin:shapes?frames=...&seed=...&shapes=...&speed=...&noise=...&size=...`` names.
-
-    >>> parse_shapes("builtin:shapes?frames=200&shapes=1").n_shapes
-    1
-    """
-    options = parse_options(source, source.partition("?")[2], _KINDS)
-    try:
-        return MovingShapes(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-SHAPES: Opener[MovingShapes] = Opener(
-    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:shapes",
-    lambda spec, stop: parse_shapes(spec).head(stop),
+SHAPES = BuiltinName(
+    "shapes",
+    MovingShapes,
+    {
+        "frames": ("n_frames", int),
+        "seed": ("seed", int),
+        "shapes": ("n_shapes", int),
+        "speed": ("speed", float),
+        "noise": ("noise", float),
+        "size": ("size", int),
+    },
 )

@@ -1,22 +1,21 @@
-"""Pictures out of libav: one decoding loop for files, cameras and network streams."""
+"""Videos: files in any container that libav opens, and the decoding loop that cameras and streams share."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import av
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from psmt.data.pixels import Frame, scaled
-from psmt.data.readers.container_size import declared_size
+from psmt.data.contract import Film, Frame, Opener, file_checksum, scaled
 from psmt.errors import FrameSourceError
-
-__all__ = ["Decoding", "Medium", "decode", "frames_of"]
 
 PATIENCE = 10.0
 """Seconds without a picture after which a camera or a network stream is given up."""
@@ -227,3 +226,128 @@ def _reason(error: Exception) -> str:
     if isinstance(error, av.error.ExitError | BlockingIOError):
         return f"nothing came for {PATIENCE:g} seconds"
     return getattr(error, "strerror", None) or str(error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoFilm(Film):
+    """The frames of a video file. Made by `open_video`.
+
+    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is what the container
+    declares; healthy films may hold a few frames more or less.
+    """
+
+    path: Path
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes."""
+        return file_checksum(self.path)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        with closing(decode(_medium(self.path)).pictures) as pictures:
+            yield from frames_of(pictures, self.shape, label=str(self.path), colour=colour)
+
+
+def open_video(path: Path, stop: int | None = None) -> VideoFilm:
+    """Return the film in ``path`` after decoding its first frame."""
+    if path.stat().st_size == 0:
+        raise FrameSourceError(f"{path} is empty (0 bytes); fetch or record the film again")
+    pictures, n_frames, fps = decode(_medium(path))
+    with closing(pictures):
+        first = next(pictures)
+    film = VideoFilm(path=path, name=path.name, shape=(first.height, first.width), n_frames=n_frames, fps=fps)
+    return film.head(stop)
+
+
+def _medium(path: Path) -> Medium:
+    # The absolute path keeps libav from reading a colon in a name as a protocol.
+    return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
+
+
+VIDEO: Opener[VideoFilm] = Opener(lambda spec: isinstance(spec, Path) and not spec.is_dir(), open_video)
+
+
+# How long a container says that it is. libav ends quietly at the end of a file that was cut short, and the frame counts
+# and durations in headers are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of
+# the outermost boxes are exact.
+
+_EBML = b"\x1a\x45\xdf\xa3"
+_VITAL = (b"moov", b"moof", b"mdat")
+_SEGMENT = b"\x18\x53\x80\x67"
+
+
+def declared_size(path: Path) -> int | None:
+    """Return the bytes that the container of ``path`` says it spans, or None when it does not say.
+
+    Knows MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(12)
+        file.seek(0)
+        if start[:4] == _EBML:
+            return _matroska(file)
+        if start[:4] == b"RIFF":
+            return _riff(file, size)
+        if start[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
+            return _boxes(file, size)
+    return None
+
+
+def _boxes(file: BinaryIO, size: int) -> int | None:
+    """Return where the last ISO base media box ends; None when it runs to the end of the file.
+
+    Only boxes that pictures are lost with count: cameras append other things, not all of them boxes, to
+    healthy films.
+    """
+    end = 0
+    while end + 8 <= size:
+        file.seek(end)
+        head = file.read(16)
+        length = int.from_bytes(head[:4], "big")
+        if length == 1:
+            length = int.from_bytes(head[8:16], "big")
+        if length == 0:
+            return None
+        if length < 8 or (end + length > size and head[4:8] not in _VITAL):
+            break
+        end += length
+    return end
+
+
+def _riff(file: BinaryIO, size: int) -> int | None:
+    """Return where the last RIFF chunk ends; None when the writer never filled in the length."""
+    end = 0
+    while end + 8 <= size:
+        file.seek(end)
+        head = file.read(8)
+        length = int.from_bytes(head[4:8], "little")
+        if head[:4] != b"RIFF" or length in (0, 0xFFFFFFFF):
+            break
+        end += 8 + length
+    return end or None
+
+
+def _matroska(file: BinaryIO) -> int | None:
+    """Return where the segment ends; None for the unknown size of a live recording."""
+    while identifier := file.read(4):
+        length = _vint(file)
+        if length is None:
+            return None
+        if identifier == _SEGMENT:
+            return file.tell() + length
+        file.seek(length, os.SEEK_CUR)
+        if identifier != _EBML:
+            return None
+    return None
+
+
+def _vint(file: BinaryIO) -> int | None:
+    """Return an EBML variable-length number; None when it is the reserved "unknown"."""
+    first = file.read(1)
+    if not first or not first[0]:
+        return None
+    extra = 8 - first[0].bit_length()
+    value = int.from_bytes(first + file.read(extra), "big")
+    bits = 7 * (extra + 1)
+    value &= (1 << bits) - 1
+    return None if value == (1 << bits) - 1 else value
