@@ -87,9 +87,9 @@ def test_films_have_a_length_and_frames_and_slices(tmp_path, make):
     assert next(iter(part.iter_colour())).shape[-1] == 3
     assert part.checksum() != film.checksum() != film[1:].checksum()
     assert len(film.head(3)) == 3
-    with pytest.raises(IndexError, match=r"frame 7 is outside .*; it has the frames 0 to 6"):
+    with pytest.raises(IndexError, match=r"frame 7 is outside .*.* 6"):
         film[7]
-    with pytest.raises(IndexError, match="none of them is in"):
+    with pytest.raises(IndexError, match="none of them in"):
         film[5:2]
     with pytest.raises(TypeError, match="a frame has a whole number"):
         film["first"]
@@ -105,7 +105,7 @@ def test_films_that_are_read_in_order_say_so(tmp_path):
     np.savez_compressed(tmp_path / "frames.npz", frames=FRAMES)
     film = open_frames(tmp_path / "frames.npz")
     assert len(film) == 7 and bool(film)
-    with pytest.raises(FrameSourceError, match=r"read in order, not by index; iterate over it, .* head\(stop\)"):
+    with pytest.raises(FrameSourceError, match=r"only in order; .* .* head\(stop\)"):
         film[2]
 
 

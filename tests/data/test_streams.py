@@ -107,7 +107,7 @@ def test_a_stream_that_falls_silent_is_given_up(serve, recording, monkeypatch):
     over = threading.Event()
     stream = open_frames(serve(recording[: len(recording) // 2], promise=len(recording), then=over.wait))
     try:
-        with pytest.raises(FrameSourceError, match=r"broke off \(nothing came for 1 seconds\): \d+ frames"):
+        with pytest.raises(FrameSourceError, match=r"broke off \(no data for 1 seconds\): \d+ frames"):
             list(stream)
     finally:
         over.set()
@@ -210,7 +210,7 @@ def test_a_camera_that_never_has_a_picture_is_given_up(device, monkeypatch):
         yield
 
     monkeypatch.setattr(device, "demux", never)
-    with pytest.raises(FrameSourceError, match=r"not one frame could be decoded \(nothing came for 0\.05 seconds\)"):
+    with pytest.raises(FrameSourceError, match=r"no frame could be decoded \(no data for 0\.05 seconds\)"):
         open_frames("camera:0")
 
 

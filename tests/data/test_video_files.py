@@ -303,7 +303,7 @@ def test_a_damaged_first_frame_is_not_skipped(tmp_path, moving, write_film):
     at = data.index(b"\x89PNG")
     data[at : at + 200] = bytes(200)
     path.write_bytes(data)
-    with pytest.raises(FrameSourceError, match="not one frame could be decoded"):
+    with pytest.raises(FrameSourceError, match="no frame could be decoded"):
         open_frames(path)
 
 

@@ -1,7 +1,6 @@
-"""Where data comes from: frames of films, images, arrays, cameras and streams, and series that are no films.
+"""Data sources: frames of films, images, arrays, cameras and streams, and series ``(time, features)``.
 
-A source is one file of this package and one line of ``_OPENERS``. Which command takes which kind of source is said in
-`psmt.data.contract`.
+To add a source, write one file and add its `Opener` to ``_OPENERS``. `psmt.data.contract` has the classes.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ __all__ = [
 ]
 
 Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
-"""What a source is opened from."""
+"""Anything that a source can be opened from."""
 
 _OPENED: Opener[FrameSource | SeriesSource] = Opener(
     lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
@@ -123,14 +122,14 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
         - an iterator over frames: a `FrameStream`, see `open_stream`;
-        - an opened source, which only ``stop`` is applied to.
+        - an opened source, to which only ``stop`` is applied.
     stop : int, optional
-        Read no frame from this index on.
+        Read at most this many frames.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read. Damage that shows only later is raised while iterating.
+        If the source cannot be read. Damage that is found later is raised while iterating.
 
     Examples
     --------
@@ -142,14 +141,14 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     """
     check_stop(stop)
     spec: object = source
-    # A text that is no address is a path.
+    # A string that no opener recognises is a path.
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _opener(source) is None):
         spec = Path(source)
         if not spec.exists():
             raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
         if never_ends(spec):
             raise FrameSourceError(
-                f"{spec} is a pipe or a device, and no file: nobody can read it twice; copy what comes into a file, or "
+                f"{spec} is a pipe or a device, not a file, and cannot be read twice; copy its content into a file, or "
                 "give camera:0 or an address"
             )
     opener = _opener(spec)
@@ -168,7 +167,7 @@ def _opener(spec: object) -> Opener[FrameSource | SeriesSource] | None:
 
 
 def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file, array, camera or stream; as `open_source`, which a series is left to.
+    """Return the frames of a film, folder, file, array, camera or stream. A series raises; see `open_source`.
 
     Parameters
     ----------
@@ -178,12 +177,12 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
     Returns
     -------
     FrameSource
-        Iterating gives grey frames (height, width), float32: a `Film`, which can be read again, or a `FrameStream`.
+        A `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width), float32.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read or is a series.
+        If the source cannot be read or is a series.
 
     Examples
     --------

@@ -18,30 +18,30 @@ from psmt.data.contract import Film, Frame, Opener, file_checksum, scaled
 from psmt.errors import FrameSourceError
 
 PATIENCE = 10.0
-"""Seconds without a picture after which a camera or a network stream is given up."""
+"""Seconds without a frame after which a camera or a network stream is abandoned."""
 
 _PAUSE = 0.005
-"""Seconds until a camera that had no picture yet is asked again."""
+"""Seconds between two requests to a camera that has no frame ready."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """What libav is to open, and how people speak of it.
+    """What libav opens, and how messages name it.
 
     Attributes
     ----------
     label : str
-        What errors call it.
+        Name in messages.
     address : str
-        What libav calls it.
+        Name for libav.
     hint : str
-        The question to ask when it cannot be opened.
+        Question to the user if it cannot be opened.
     path : Path or None
-        The file, where it is one: its container may tell that it was cut short. None for what is live.
+        The file; its container may show that it was cut short. None for live sources.
     format : str or None
-        The kind of container or device; None leaves it to libav.
+        Kind of container or device; None lets libav decide.
     options : mapping
-        What libav is told besides.
+        Further options of libav.
     """
 
     label: str
@@ -52,37 +52,27 @@ class Medium:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def cut_short(self) -> str | None:
-        """Return how the file is shorter than its container says, or None when it is not known to be."""
+        """How the file is shorter than its container declares; None if it is not known to be."""
         if self.path is None:
             return None
         declared, actual = declared_size(self.path), self.path.stat().st_size
-        # Some writers of AVI count the 8 bytes of the outermost header twice.
+        # Some AVI writers count the 8 bytes of the outermost header twice.
         if declared is None or declared <= actual + 8:
             return None
         return f"the container spans {declared:,} bytes, the file has {actual:,}"
 
 
 class Decoding(NamedTuple):
-    """Pictures to come, and what the container says of them.
-
-    Attributes
-    ----------
-    pictures : generator of VideoFrame
-        Raises `FrameSourceError` at its end when the medium is damaged or holds no picture. Closing it closes the
-        container.
-    n_frames : int or None
-        How many pictures there are.
-    fps : float or None
-        Pictures per second.
-    """
+    """Frames of a medium, and what its container declares."""
 
     pictures: Generator[VideoFrame, None, None]
+    """Raises `FrameSourceError` at its end if the medium is damaged or empty. Closing it closes the container."""
     n_frames: int | None
     fps: float | None
 
 
 def decode(medium: Medium) -> Decoding:
-    """Return the pictures of a medium, opened but not yet read."""
+    """Open a medium; frames are decoded lazily."""
     container = _open_container(medium)
     try:
         stream = _video_stream(container, medium)
@@ -96,8 +86,8 @@ def decode(medium: Medium) -> Decoding:
 def frames_of(
     pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
 ) -> Generator[Frame, None, None]:
-    """Yield pictures as float32 frames with black at 0 and white at 1; all must have one ``shape``."""
-    # One reformatter per pass: a frame's own sets up a new scaler each time, at four times the cost.
+    """Yield float32 frames with black at 0 and white at 1; all must have the given ``shape``."""
+    # One reformatter for all frames: VideoFrame.reformat would set up a scaler for each, four times slower.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
         if (picture.height, picture.width) != shape:
@@ -127,7 +117,7 @@ def _open_container(medium: Medium) -> av.container.InputContainer:
         cause = medium.cut_short() or _reason(error)
         raise FrameSourceError(f"{medium.label} cannot be opened as a video ({cause}); {medium.hint}") from error
     if container.format.name == "tty":
-        # libav plays text files as terminal art.
+        # libav opens text files as terminal art.
         container.close()
         raise FrameSourceError(f"{medium.label} is a text file, not a video")
     return container
@@ -135,7 +125,7 @@ def _open_container(medium: Medium) -> av.container.InputContainer:
 
 def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.VideoStream:
     for stream in container.streams.video:
-        # Music files carry their cover as a video stream of one picture.
+        # Music files contain their cover as a video stream with one frame.
         if not stream.disposition & av.stream.Disposition.attached_pic:
             if stream.codec_context is None:
                 raise FrameSourceError(
@@ -151,13 +141,13 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
 def _pictures(
     container: av.container.InputContainer, stream: av.VideoStream, medium: Medium
 ) -> Generator[VideoFrame, None, None]:
-    """Yield the pictures of the stream, and raise at the end when it is damaged or holds none."""
+    """Yield the frames of the stream; raise at the end if it is damaged or empty."""
     live = medium.path is None
     n_read = 0
     with container:
-        # Frame threads decode many pictures ahead: a film gains by it, a camera would lag behind the world.
+        # Frame threads decode many frames ahead, which is faster for films but delays a camera.
         stream.thread_type = "SLICE" if live else "AUTO"
-        # Broadcast streams flag lost packets as corrupt all the time; in a file the flag means a short read.
+        # Broadcast streams often flag lost packets as corrupt; in a file the flag means a short read.
         flag_is_final = not live and container.format.name != "mpegts"
         cause = None
         ends_early = False
@@ -176,7 +166,7 @@ def _pictures(
                     break
                 pictures = packet.decode()
             except BlockingIOError as error:
-                # Some cameras do not wait for their next picture (AVFoundation), and the error ends the demuxing.
+                # Some cameras (AVFoundation) do not block until the next frame, and the error ends the demuxing.
                 if monotonic() - arrived > PATIENCE:
                     cause = _reason(error)
                     break
@@ -187,14 +177,14 @@ def _pictures(
                 cause = _reason(error)
                 if n_read or packet is None or packet.is_keyframe:
                     break
-                # A recording may begin between two key frames: wait for the first of them.
+                # A recording may begin between two key frames: wait for the next one.
                 continue
             for picture in pictures:
                 yield picture
                 n_read += 1
                 cause = None
         if ends_early:
-            # After an error inside the film the decoder holds pictures from beyond the gap: those stay there.
+            # Only here: after an error inside the film the decoder holds frames from beyond the gap.
             for picture in _flush(stream):
                 yield picture
                 n_read += 1
@@ -202,7 +192,7 @@ def _pictures(
     way_out = "open it again, or record it to a file and work with that" if live else "fetch the film again"
     if not n_read:
         cause = cause or "the film has 0 frames"
-        raise FrameSourceError(f"{medium.label}: not one frame could be decoded ({cause}); {way_out}")
+        raise FrameSourceError(f"{medium.label}: no frame could be decoded ({cause}); {way_out}")
     if cause and live:
         raise FrameSourceError(f"{medium.label} broke off ({cause}): {n_read} frames could be read; {way_out}")
     if cause:
@@ -213,7 +203,7 @@ def _pictures(
 
 
 def _flush(stream: av.VideoStream) -> list[VideoFrame]:
-    """Return the pictures that the decoder still holds back."""
+    """Return the frames that are still in the decoder."""
     try:
         return stream.decode(None)
     except av.FFmpegError:
@@ -221,19 +211,18 @@ def _flush(stream: av.VideoStream) -> list[VideoFrame]:
 
 
 def _reason(error: Exception) -> str:
-    """Return in a few words why libav gave up."""
-    # Both are what libav says when PATIENCE is over.
+    # libav raises either of these after PATIENCE.
     if isinstance(error, av.error.ExitError | BlockingIOError):
-        return f"nothing came for {PATIENCE:g} seconds"
+        return f"no data for {PATIENCE:g} seconds"
     return getattr(error, "strerror", None) or str(error)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoFilm(Film):
-    """The frames of a video file. Made by `open_video`.
+    """Frames of a video file. Made by `open_video`.
 
-    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is what the container
-    declares; healthy films may hold a few frames more or less.
+    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is what the container declares;
+    healthy films may have a few frames more or less.
     """
 
     path: Path
@@ -248,7 +237,7 @@ class VideoFilm(Film):
 
 
 def open_video(path: Path, stop: int | None = None) -> VideoFilm:
-    """Return the film in ``path`` after decoding its first frame."""
+    """Open the film in ``path`` and decode its first frame."""
     if path.stat().st_size == 0:
         raise FrameSourceError(f"{path} is empty (0 bytes); fetch or record the film again")
     pictures, n_frames, fps = decode(_medium(path))
@@ -259,7 +248,7 @@ def open_video(path: Path, stop: int | None = None) -> VideoFilm:
 
 
 def _medium(path: Path) -> Medium:
-    # The absolute path keeps libav from reading a colon in a name as a protocol.
+    # In a relative path libav would read a colon as the end of a protocol.
     return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
 
 
@@ -276,9 +265,9 @@ _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the bytes that the container of ``path`` says it spans, or None when it does not say.
+    """Return the size in bytes that the container of ``path`` declares; None if it declares none.
 
-    Knows MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut.
+    Supports MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut short.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -294,10 +283,9 @@ def declared_size(path: Path) -> int | None:
 
 
 def _boxes(file: BinaryIO, size: int) -> int | None:
-    """Return where the last ISO base media box ends; None when it runs to the end of the file.
+    """Return the end of the last ISO base media box; None if it extends to the end of the file.
 
-    Only boxes that pictures are lost with count: cameras append other things, not all of them boxes, to
-    healthy films.
+    Only boxes that contain frames count: cameras append other data, not always boxes, to healthy films.
     """
     end = 0
     while end + 8 <= size:
@@ -315,7 +303,7 @@ def _boxes(file: BinaryIO, size: int) -> int | None:
 
 
 def _riff(file: BinaryIO, size: int) -> int | None:
-    """Return where the last RIFF chunk ends; None when the writer never filled in the length."""
+    """Return the end of the last RIFF chunk; None if the writer never filled in the length."""
     end = 0
     while end + 8 <= size:
         file.seek(end)
@@ -328,7 +316,7 @@ def _riff(file: BinaryIO, size: int) -> int | None:
 
 
 def _matroska(file: BinaryIO) -> int | None:
-    """Return where the segment ends; None for the unknown size of a live recording."""
+    """Return the end of the segment; None for a live recording of unknown size."""
     while identifier := file.read(4):
         length = _vint(file)
         if length is None:
@@ -342,7 +330,7 @@ def _matroska(file: BinaryIO) -> int | None:
 
 
 def _vint(file: BinaryIO) -> int | None:
-    """Return an EBML variable-length number; None when it is the reserved "unknown"."""
+    """Return an EBML variable-length number; None for the reserved value "unknown"."""
     first = file.read(1)
     if not first or not first[0]:
         return None
