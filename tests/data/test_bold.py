@@ -58,7 +58,7 @@ def test_a_series_for_commands_that_take_one():
     [
         ("builtin:bold?subject=3", "unknown option 'subject'"),
         ("builtin:bold?noise=much", "'much' is not a number"),
-        ("builtin:bold?states=99", "n_states=99 are too many"),
+        ("builtin:bold?states=99", "n_states=99 is too many"),
         ("builtin:bold?tr=0", "tr=0.0 is out of range"),
         ("builtin:bold?dwell=1", "dwell=1.0 is shorter than tr=2.0"),
     ],

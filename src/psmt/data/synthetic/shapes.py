@@ -1,4 +1,4 @@
-"""Moving shapes: ``builtin:shapes``, discs, squares and bars that go straight on and turn, at a known pace."""
+"""Moving shapes, ``builtin:shapes``: discs, squares and bars with known velocity and rotation."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.types import Array
 from psmt.utils.validation import check_count, check_real
 
-VERSION = 1  # a change of any frame needs a new number, because checksums name it
+VERSION = 1  # part of the checksum; increase it when any frame changes
 HALF_SIDES = np.array([[0.13, 0.13], [0.11, 0.11], [0.05, 0.22]])
-"""Half the height and width of a disc, a square and a bar, in sides of the frame."""
+"""Half the height and width of a disc, a square and a bar, relative to the frame."""
 
 SHADES = (0.15, 0.85)
 GROUND = 0.5
-SOFT = 1.5  # pixels from a shape to the ground: what moves by a part of a pixel then shows it
-TURN = 0.04  # radians per frame at the most
+SOFT = 1.5  # width of an edge in pixels, so that motion by fractions of a pixel is visible
+TURN = 0.04  # largest rotation in radians per frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShapesMotion:
-    """Where each shape was: arrays of shape ``(n_frames, n_shapes)``.
+    """Position of each shape, as arrays ``(n_frames, n_shapes)``.
 
     Attributes
     ----------
     row, column : ndarray
-        Centres, pixels; the frame is a torus, so that who leaves it comes in on the other side.
+        Centres in pixels; the frame is a torus, so a shape that leaves it re-enters on the other side.
     angle : ndarray
-        Radians.
+        Rotation in radians.
     """
 
     row: Array
@@ -41,22 +41,22 @@ class ShapesMotion:
 
 @dataclass(frozen=True, kw_only=True)
 class MovingShapes(BuiltinFilm, IndexedFilm):
-    """Discs, squares and bars on a grey ground; each keeps its velocity and its turning for ever.
+    """Discs, squares and bars on a grey background, each with constant velocity and rotation.
 
-    Frame ``t`` depends on the seed and on ``t``, never on the length of the film.
+    Frame ``t`` depends on the seed and on ``t``, not on the length of the film.
 
     Parameters
     ----------
     n_frames : int
         Length of the film.
     seed : int
-        Chooses places, directions, shades and the noise.
+        Seed of places, directions, shades and noise.
     n_shapes : int
-        Shapes, in turn a disc, a square and a bar; later ones lie above earlier ones.
+        Number of shapes, in turn a disc, a square and a bar; later ones cover earlier ones.
     speed : float
-        Pixels per frame that each moves by, >= 0.
+        Speed of each shape in pixels per frame, >= 0.
     noise : float
-        Standard deviation of Gaussian noise in grey levels, >= 0. Frames are clipped to [0, 1] after it.
+        Standard deviation of Gaussian noise in grey levels, >= 0. Frames are clipped to [0, 1] afterwards.
     size : int
         Height and width of the frames, at least 8.
 
@@ -83,12 +83,12 @@ class MovingShapes(BuiltinFilm, IndexedFilm):
         super().__post_init__()
 
     def checksum(self) -> str:
-        """Return the sha256 of the film's parameters and of the version of its making."""
+        """Return the sha256 of the film's parameters and the version of the generator."""
         numbers = self.n_frames, self.seed, self.n_shapes, float(self.speed), float(self.noise), self.size
         return hashlib.sha256(f"shapes {VERSION} {numbers}".encode()).hexdigest()
 
     def motion(self) -> ShapesMotion:
-        """Return where each shape is in all frames: the truth."""
+        """Return the true position of each shape in all frames."""
         return self._places(np.arange(float(self.n_frames)))
 
     @property
@@ -98,7 +98,7 @@ class MovingShapes(BuiltinFilm, IndexedFilm):
         return self.speed * np.stack([np.sin(heading), np.cos(heading)], axis=1)
 
     def _drawn(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Centres ``(n_shapes, 2)`` at first; angles, headings, turns and shades ``(n_shapes,)``."""
+        """Initial centres ``(n_shapes, 2)``; angles, headings, rotations and shades ``(n_shapes,)``."""
         rng, n = np.random.default_rng((self.seed, 0)), self.n_shapes
         angle, heading = rng.uniform(0, 2 * np.pi, (2, n))
         return rng.uniform(0, self.size, (n, 2)), angle, heading, rng.uniform(-TURN, TURN, n), rng.uniform(*SHADES, n)
@@ -121,7 +121,7 @@ class MovingShapes(BuiltinFilm, IndexedFilm):
     def _cover(self, kind: int, row: float, column: float, angle: float) -> Array:
         """How much of each pixel ``(size, size)`` a shape covers."""
         half = self.size / 2
-        # The nearer way around the torus.
+        # The shorter distance on the torus.
         down, right = ((np.arange(self.size) - centre + half) % self.size - half for centre in (row, column))
         along = np.cos(angle) * down[:, None] + np.sin(angle) * right
         across = np.cos(angle) * right - np.sin(angle) * down[:, None]
