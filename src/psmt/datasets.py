@@ -1,19 +1,19 @@
-"""Data to try things on, with its truth where it is known; and how to bring one's own.
+"""Example data with known truth, and a loader for your own.
 
 =============  =============================================================  ========================
 `load_glide`   a camera gliding over fallen leaves: patches of natural looks  the camera's motion
 `load_shapes`  discs, squares and bars that move straight on and turn         centres and angles
 `load_bold`    a simulated scan of a resting brain, in scanner units          the state of each volume
-`load`         films, folders, arrays, tables: **your own**                   none
+`load`         your own films, folders, arrays and tables                     none
 =============  =============================================================  ========================
 
-Each gives a `Dataset`: ``X`` (time, features), what a model is fitted to. Nothing is downloaded.
+Each returns a `Dataset` whose ``X`` (time, features) is the input of a model. Nothing is downloaded.
 
-**Bring your own.** `load` takes the path of a film (mp4, mov, mkv, ..), of a folder of images or of a TIFF stack, and
-makes standardised patches of it; it takes a ``.csv`` or ``.tsv`` table (a line per moment, a column per feature), a
-``.mat`` file, a pandas data frame or an array ``(time, features)`` as a series, which is left as it is
-(`PSMT.for_series` scales it). Several subjects or sessions are joined by `psmt.series.join_series`. A kind of file that
-nobody here knows: read it into an array, or see "A source" in CONTRIBUTING.md.
+**Your own data.** `load` takes the path of a film (mp4, mov, mkv, ..), of a folder of images or of a TIFF stack, and
+cuts standardised patches. It also takes a series: a ``.csv`` or ``.tsv`` table (a line per time point, a column per
+feature), a ``.mat`` file, a pandas data frame or an array ``(time, features)``. A series is not scaled
+(`PSMT.for_series` does that). Join several subjects or sessions with `psmt.series.join_series`. For other kinds of
+files, read them into an array, or see "A source" in CONTRIBUTING.md.
 
 >>> import numpy as np
 >>> data = load(np.random.default_rng(0).standard_normal((300, 31)))
@@ -28,7 +28,7 @@ from typing import Any
 
 from psmt.data import BoldSimulation, FrameSource, GlideFilm, MovingShapes, SeriesSource, Spec, open_source
 from psmt.data.patches import read_values
-from psmt.data.synthetic.brain import is_bold, parse_bold
+from psmt.data.synthetic.brain import BOLD
 from psmt.errors import FrameSourceError
 from psmt.types import Array
 
@@ -37,23 +37,22 @@ __all__ = ["Dataset", "load", "load_bold", "load_glide", "load_shapes"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """A series to learn from, and what is known of it.
+    """A series to learn from, with what is known about it.
 
     Attributes
     ----------
     name : str
-        A short name for people.
+        Name in plots and reports.
     X : ndarray (time, features)
-        Standardised patches of a film, or a series as it is.
+        Standardised patches of a film, or a series that is not scaled.
     picture_shape : tuple of int, or None
-        Height and width of the picture that the features are the pixels of; None for a series, whose features have no
-        places. What `psmt.plot` takes as ``shape``.
+        Height and width of the patches, which `psmt.plot` takes as ``shape``; None for a series.
     feature_names : tuple of str, or None
-        What features are called, where the source says it.
+        Names of the features, if the source has them.
     truth : object
-        What the data was made from, None where nobody knows: `GlideMotion`, `ShapesMotion` or states ``(time,)``.
+        The truth: `GlideMotion`, `ShapesMotion` or states ``(time,)``; None if it is unknown.
     source : FrameSource or SeriesSource
-        What was read: films by index, ``data.source[7]``, where they can be.
+        The source; most films can be indexed, as in ``data.source[7]``.
     """
 
     name: str
@@ -75,21 +74,21 @@ def load(
     patch_size: int = 16,
     position: tuple[int, int] | None = None,
 ) -> Dataset:
-    """Return what a model learns from: patches of a film, or a series as it stands; see the module's "Bring your own".
+    """Load patches of a film, or a series; see "Your own data" above.
 
     Parameters
     ----------
     source : path, str, array, data frame, FrameSource or SeriesSource
-        Anything `psmt.data.open_source` takes, ``"builtin:glide?frames=2000&seed=1"`` among it.
+        Anything that `psmt.data.open_source` takes, for example ``"builtin:glide?frames=2000&seed=1"``.
     stop : int, optional
-        Read no frame from this index on.
+        Read at most this many frames.
     frame_size, patch_size, position
-        Where the patch of a film is cut, as for `psmt.data.patches.PatchCutter`; a series has no use for them.
+        Where the patch is cut, as for `psmt.data.patches.PatchCutter`; ignored for a series.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read, or is shorter than ``stop``.
+        If the source cannot be read, or is shorter than ``stop``.
 
     Examples
     --------
@@ -97,8 +96,8 @@ def load(
     >>> data.X.shape, data.picture_shape, data.truth.row.shape
     ((30, 144), (12, 12), (30, 3))
     """
-    if isinstance(source, str) and is_bold(source):
-        scans = parse_bold(source)
+    if isinstance(source, str) and BOLD.matches(source):
+        scans = BOLD.parse(source)
         return _of_scan(scans, scans.n_frames if stop is None else stop)
     opened = open_source(source, stop=stop)
     X = read_values(opened, frame_size=frame_size, patch_size=patch_size, position=position, stop=stop)
@@ -123,7 +122,7 @@ def load_glide(
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 
-    Parameters as for `psmt.data.GlideFilm`; its frames are as large as the patch, which is what makes it quick.
+    Parameters as for `psmt.data.GlideFilm`. Frames are as small as the patch, which makes it fast.
 
     >>> data = load_glide(50, speed=0.5, patch_size=8)
     >>> data.X.shape, float(data.truth.speed.mean().round(2))
@@ -142,7 +141,7 @@ def load_shapes(
     noise: float = 0.0,
     size: int = 16,
 ) -> Dataset:
-    """Return whole frames ``(n_frames, size**2)`` of moving shapes, standardised, and where each shape was.
+    """Return standardised frames ``(n_frames, size**2)`` of moving shapes, and the position of each shape.
 
     Parameters as for `psmt.data.MovingShapes`.
 
@@ -154,9 +153,9 @@ def load_shapes(
 
 
 def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Dataset:
-    """Return the simulated scan ``(n_frames, n_regions)`` of one person, and the state of each volume.
+    """Return the simulated scan ``(n_frames, n_regions)`` of one subject, and the state of each volume.
 
-    What else is simulated is as in `psmt.data.BoldSimulation`: ``n_regions``, ``noise``, ``tr``, ``seed``, ..
+    Further parameters are those of `psmt.data.BoldSimulation`: ``n_regions``, ``noise``, ``tr``, ``seed``, ..
 
     >>> data = load_bold(120, n_regions=20)
     >>> data.X.shape, data.truth.shape

@@ -73,7 +73,7 @@ def test_wrong_rank_names_the_shape(tmp_path, put, shape):
 @everywhere
 @pytest.mark.parametrize("shape", [(0, 4, 4), (5, 0, 4)])
 def test_empty_arrays_are_refused(tmp_path, put, shape):
-    with pytest.raises(FrameSourceError, match="not one pixel"):
+    with pytest.raises(FrameSourceError, match="no pixels"):
         open_frames(put(np.zeros(shape), tmp_path))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.data import BoldSimulation, open_series
-from psmt.data.synthetic.brain import haemodynamic_response, parse_bold
+from psmt.data.synthetic.brain import BOLD, haemodynamic_response
 from psmt.errors import FrameSourceError
 
 
@@ -58,11 +58,11 @@ def test_a_series_for_commands_that_take_one():
     [
         ("builtin:bold?subject=3", "unknown option 'subject'"),
         ("builtin:bold?noise=much", "'much' is not a number"),
-        ("builtin:bold?states=99", "n_states=99 are too many"),
+        ("builtin:bold?states=99", "n_states=99 is too many"),
         ("builtin:bold?tr=0", "tr=0.0 is out of range"),
         ("builtin:bold?dwell=1", "dwell=1.0 is shorter than tr=2.0"),
     ],
 )
 def test_mistakes_are_named(spec, told):
     with pytest.raises(FrameSourceError, match=told):
-        parse_bold(spec)
+        BOLD.parse(spec)

@@ -35,11 +35,7 @@ def test_films_can_be_read_again_and_streams_cannot():
 def test_a_film_is_what_is_required():
     film = open_frames("builtin:glide?frames=3")
     assert require_film(film, wanted_by="psmt sweep") is film
-    message = (
-        "camera:0 can be read only once; psmt sweep goes on after an interruption and needs a film that can be read "
-        "again: record it to a file first"
-    )
-    with pytest.raises(FrameSourceError, match=f"^{message}$"):
+    with pytest.raises(FrameSourceError, match="camera:0 can be read only once, but psmt sweep"):
         require_film(open_stream(FRAMES, name="camera:0"), wanted_by="psmt sweep")
 
 
@@ -48,7 +44,7 @@ def test_series_and_films_can_be_opened_for_reading_again():
     film = open_repeatable(FRAMES, wanted_by="psmt sweep", stop=2)
     assert isinstance(film, Film)
     assert film.n_frames == 2
-    with pytest.raises(FrameSourceError, match="stream can be read only once; psmt sweep goes on"):
+    with pytest.raises(FrameSourceError, match="stream can be read only once, but psmt sweep"):
         open_repeatable(iter(FRAMES), wanted_by="psmt sweep")
 
 
@@ -97,11 +93,11 @@ def test_a_colon_does_not_make_an_address(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv", "a.mat", "a.tif", "a.mp4"])
 def test_a_pipe_is_refused_where_reading_would_wait_for_ever(tmp_path, name):
     os.mkfifo(tmp_path / name)
-    with pytest.raises(FrameSourceError, match=f"{name} is a pipe or a device, and no file"):
+    with pytest.raises(FrameSourceError, match=f"{name} is a pipe or a device"):
         open_source(tmp_path / name)
 
 
 def test_a_pipe_among_images_is_named(tmp_path):
     os.mkfifo(tmp_path / "1.png")
-    with pytest.raises(FrameSourceError, match=r"1.png is a pipe or a device, and no image; remove it"):
+    with pytest.raises(FrameSourceError, match=r"1.png is a pipe or a device, not an image; remove it"):
         list(open_source(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 
 from psmt.data import LiveVideo, open_frames, open_stream
 from psmt.data.patches import read_patches
-from psmt.data.readers import decoding, streams
+from psmt.data.readers import streams, video
 from psmt.errors import FrameSourceError
 
 
@@ -103,11 +103,11 @@ def test_a_stream_that_breaks_says_how_far_it_came(serve, recording):
 
 
 def test_a_stream_that_falls_silent_is_given_up(serve, recording, monkeypatch):
-    monkeypatch.setattr(decoding, "PATIENCE", 1.0)
+    monkeypatch.setattr(video, "PATIENCE", 1.0)
     over = threading.Event()
     stream = open_frames(serve(recording[: len(recording) // 2], promise=len(recording), then=over.wait))
     try:
-        with pytest.raises(FrameSourceError, match=r"broke off \(nothing came for 1 seconds\): \d+ frames"):
+        with pytest.raises(FrameSourceError, match=r"broke off \(no data for 1 seconds\): \d+ frames"):
             list(stream)
     finally:
         over.set()
@@ -203,14 +203,14 @@ def test_cameras_that_no_system_knows_are_refused(device, monkeypatch):
 
 
 def test_a_camera_that_never_has_a_picture_is_given_up(device, monkeypatch):
-    monkeypatch.setattr(decoding, "PATIENCE", 0.05)
+    monkeypatch.setattr(video, "PATIENCE", 0.05)
 
     def never(stream):
         raise BlockingIOError
         yield
 
     monkeypatch.setattr(device, "demux", never)
-    with pytest.raises(FrameSourceError, match=r"not one frame could be decoded \(nothing came for 0\.05 seconds\)"):
+    with pytest.raises(FrameSourceError, match=r"no frame could be decoded \(no data for 0\.05 seconds\)"):
         open_frames("camera:0")
 
 

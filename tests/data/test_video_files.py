@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from psmt.data import open_frames
-from psmt.data.readers.container_size import declared_size
+from psmt.data.readers.video import declared_size
 from psmt.errors import FrameSourceError, MissingSourceError
 
 CONTAINERS = {
@@ -303,7 +303,7 @@ def test_a_damaged_first_frame_is_not_skipped(tmp_path, moving, write_film):
     at = data.index(b"\x89PNG")
     data[at : at + 200] = bytes(200)
     path.write_bytes(data)
-    with pytest.raises(FrameSourceError, match="not one frame could be decoded"):
+    with pytest.raises(FrameSourceError, match="no frame could be decoded"):
         open_frames(path)
 
 

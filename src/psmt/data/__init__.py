@@ -1,7 +1,6 @@
-"""Where data comes from: frames of films, images, arrays, cameras and streams, and series that are no films.
+"""Data sources: frames of films, images, arrays, cameras and streams, and series ``(time, features)``.
 
-A source is one file of this package and one line of ``_OPENERS``. Which command takes which kind of source is said in
-`psmt.data.contract`.
+To add a source, write one file and add its `Opener` to ``_OPENERS``. `psmt.data.contract` has the classes.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.data.contract import (
     Film,
     FilmSlice,
+    Frame,
     FrameSource,
     FrameStream,
     IndexedFilm,
@@ -23,16 +23,15 @@ from psmt.data.contract import (
     check_stop,
     require_film,
 )
-from psmt.data.pixels import Frame
 from psmt.data.readers.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
 from psmt.data.readers.images import IMAGES, TIFF, ImageFolder, TiffStack
-from psmt.data.readers.matlab import MAT
-from psmt.data.readers.series import DATA_FRAME, TEXT, SeriesSource
 from psmt.data.readers.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
-from psmt.data.readers.video_files import VIDEO, VideoFilm
+from psmt.data.readers.tables import DATA_FRAME, MAT, TEXT, SeriesSource
+from psmt.data.readers.video import VIDEO, VideoFilm
 from psmt.data.synthetic.brain import BOLD, BoldSimulation
+from psmt.data.synthetic.builtin import film_opener
 from psmt.data.synthetic.cuts import CUTS, CutsFilm
-from psmt.data.synthetic.glide import BUILTIN, GlideFilm, GlideMotion
+from psmt.data.synthetic.glide import GLIDE, GlideFilm, GlideMotion
 from psmt.data.synthetic.shapes import SHAPES, MovingShapes, ShapesMotion
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.utils.files import never_ends
@@ -68,21 +67,31 @@ __all__ = [
 ]
 
 Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
-"""What a source is opened from."""
+"""Anything that a source can be opened from."""
 
 _OPENED: Opener[FrameSource | SeriesSource] = Opener(
     lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
 )
 
-# The first that matches opens: any file that nobody else knows may be a video.
+_BUILTIN = tuple(film_opener(name) for name in (GLIDE, CUTS, SHAPES))
+
+
+def _unknown_builtin(spec: str, _stop: int | None) -> FrameSource:
+    raise FrameSourceError(
+        f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use builtin:glide, "
+        "builtin:cuts, builtin:shapes or builtin:bold"
+    )
+
+
+# The first opener that matches is used. Any file that no other opener knows may be a video.
 _OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
     _OPENED,
     ARRAY,
-    BOLD,
-    CUTS,
+    # The simulation has several people; a command that takes one series gets the first.
+    Opener(BOLD.matches, lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)),
+    *_BUILTIN,
+    Opener(lambda spec: isinstance(spec, str) and spec.startswith("builtin:"), _unknown_builtin),
     DATA_FRAME,
-    SHAPES,
-    BUILTIN,
     CAMERA,
     URL,
     ITERATOR,
@@ -113,14 +122,14 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
         - an iterator over frames: a `FrameStream`, see `open_stream`;
-        - an opened source, which only ``stop`` is applied to.
+        - an opened source, to which only ``stop`` is applied.
     stop : int, optional
-        Read no frame from this index on.
+        Read at most this many frames.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read. Damage that shows only later is raised while iterating.
+        If the source cannot be read. Damage that is found later is raised while iterating.
 
     Examples
     --------
@@ -132,14 +141,14 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     """
     check_stop(stop)
     spec: object = source
-    # A text that is no address is a path.
+    # A string that no opener recognises is a path.
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _opener(source) is None):
         spec = Path(source)
         if not spec.exists():
             raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
         if never_ends(spec):
             raise FrameSourceError(
-                f"{spec} is a pipe or a device, and no file: nobody can read it twice; copy what comes into a file, or "
+                f"{spec} is a pipe or a device, not a file, and cannot be read twice; copy its content into a file, or "
                 "give camera:0 or an address"
             )
     opener = _opener(spec)
@@ -158,7 +167,7 @@ def _opener(spec: object) -> Opener[FrameSource | SeriesSource] | None:
 
 
 def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file, array, camera or stream; as `open_source`, which a series is left to.
+    """Return the frames of a film, folder, file, array, camera or stream. A series raises; see `open_source`.
 
     Parameters
     ----------
@@ -168,12 +177,12 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
     Returns
     -------
     FrameSource
-        Iterating gives grey frames (height, width), float32: a `Film`, which can be read again, or a `FrameStream`.
+        A `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width), float32.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read or is a series.
+        If the source cannot be read or is a series.
 
     Examples
     --------

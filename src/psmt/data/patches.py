@@ -33,24 +33,23 @@ __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patc
 
 
 _PART = 1 << 12
-"""Patches that are standardised at a time where they are not held."""
+"""Patches that are standardised at a time when they are written to disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchCutter:
-    """Cuts one patch out of each frame: largest centred square, shrunk, then the patch at a position.
+    """Cuts one patch out of each frame: crop the largest centred square, resize it, cut the patch.
 
-    The square is shrunk by averaging areas with exact fractional weights. A square smaller than
-    ``frame_size`` is enlarged by linear interpolation instead.
+    Shrinking averages areas with exact fractional weights; enlarging interpolates linearly.
 
     Parameters
     ----------
     frame_size : int or None
-        Height and width of the reduced frame; None keeps the size of the square.
+        Height and width of the resized square; None keeps its size.
     patch_size : int
         Height and width of the patch.
     position : (int, int) or None
-        Row and column of the patch's top-left corner in the reduced frame; None is the centre.
+        Row and column of the patch's top-left corner in the resized square; None is the centre.
 
     Examples
     --------
@@ -83,7 +82,7 @@ class PatchCutter:
             self.corner(self.frame_size)
 
     def reduce(self, frame: ArrayLike) -> Array:
-        """Return the largest centred square of a frame as ``(size, size)``."""
+        """Return the largest centred square of a frame, resized to ``(size, size)``."""
         square = _centred_square(frame)
         side = len(square)
         size = self.frame_size or side
@@ -94,7 +93,7 @@ class PatchCutter:
         return reduced
 
     def cut(self, frame: ArrayLike) -> Array:
-        """Return the patch as a vector ``(patch_size**2,)``, reading only the pixels it needs."""
+        """Return the patch as a vector ``(patch_size**2,)``; only the pixels it needs are resized."""
         square = _centred_square(frame)
         side = len(square)
         size = self.frame_size or side
@@ -107,7 +106,7 @@ class PatchCutter:
         return (left @ square[rows, columns].astype(np.float64) @ right.T).ravel()
 
     def corner(self, size: int) -> tuple[int, int]:
-        """Return row and column of the patch's top-left pixel in a reduced frame of ``size``."""
+        """Return row and column of the patch's top-left pixel in a square of ``size`` pixels."""
         room = size - self.patch_size
         if room < 0:
             raise ValueError(
@@ -126,16 +125,16 @@ class PatchCutter:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Standardised patches with what it takes to turn them back into grey levels. Made by `standardise`.
+    """Standardised patches with their mean and contrast, so that grey levels can be restored. Made by `standardise`.
 
     Attributes
     ----------
     values : ndarray (n, features)
-        Zero mean and unit variance per patch; all zeros for a flat patch.
+        Patches of zero mean and unit variance; zeros for a flat patch.
     mean : ndarray (n,)
         Mean grey level of each patch.
     contrast : ndarray (n,)
-        Standard deviation of each patch; 0 for a flat patch, which so comes back as its mean.
+        Standard deviation of each patch; 0 for a flat patch, which is restored as its mean.
     """
 
     values: Array
@@ -163,10 +162,10 @@ class Patches:
 
 
 def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
-    """Return patches ``(n, features)`` of zero mean and unit variance each, with mean and contrast kept.
+    """Scale each patch ``(n, features)`` to zero mean and unit variance; mean and contrast are kept.
 
-    A flat patch, of standard deviation below ``flat``, has nothing but noise to enlarge: it becomes zeros
-    with contrast 0, and comes back as its mean.
+    A patch whose standard deviation is below ``flat`` holds little but noise. It becomes zeros with contrast 0, and is
+    restored as its mean.
 
     Parameters
     ----------
@@ -195,7 +194,7 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     centred = grey - mean[:, None]
     contrast = np.sqrt(np.einsum("ij,ij->i", centred, centred) / grey.shape[1])
     contrast[contrast < flat] = 0.0
-    # A patch of one and the same value has contrast 0 even with flat=0.
+    # A constant patch has contrast 0 even with flat=0.
     scale = np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)
     centred *= scale[:, None]
     return Patches(values=centred, mean=mean, contrast=contrast)
@@ -213,7 +212,7 @@ def destandardise(values: ArrayLike, mean: ArrayLike, contrast: ArrayLike) -> Ar
 
 
 def iter_patches(frames: Iterable[ArrayLike], cutter: PatchCutter) -> Iterator[Array]:
-    """Yield the raw grey patch of each frame, ``(patch_size**2,)``, one frame in memory at a time.
+    """Yield the grey patch ``(patch_size**2,)`` of each frame, not standardised; one frame is in memory at a time.
 
     >>> frames = np.zeros((3, 8, 8))
     >>> sum(1 for patch in iter_patches(frames, PatchCutter(frame_size=None, patch_size=4)))
@@ -236,30 +235,30 @@ def read_patches(
 ) -> Patches:
     """Return the standardised patches ``(n, patch_size**2)`` of the frames ``start`` to ``stop``.
 
-    Only the patches are held, never the film.
+    Only the patches are kept in memory.
 
     Parameters
     ----------
     source : path, str, array, iterator or FrameSource
-        Anything `psmt.data.open_frames` takes; it is read once.
+        Anything that `psmt.data.open_frames` takes; it is read once.
     frame_size, patch_size, position
         As for `PatchCutter`.
     start, stop : int
-        Frames from ``start`` up to but without ``stop``; None is the end of the film.
+        First frame, and the frame after the last; None reads to the end of the film.
     flat : float
         As for `standardise`.
     progress : callable, optional
-        Called as ``progress(done, total)`` after each frame; ``total`` is None while it is not known.
+        Called as ``progress(done, total)`` after each frame; ``total`` is None if it is unknown.
 
     Returns
     -------
     Patches
-        `values` ``(n, patch_size**2)``, and the mean and contrast that turn them back into grey levels.
+        `values` ``(n, patch_size**2)`` with the mean and contrast of each patch.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read, or ends before ``stop`` or ``start``.
+        If the source cannot be read, or ends before ``stop`` or ``start``.
 
     Examples
     --------
@@ -281,18 +280,18 @@ def read_values(
     progress: Callable[[int, int | None], object] | None = None,
     store: Path | None = None,
 ) -> Array:
-    """Return what a model learns from, ``(time, features)``: standardised patches of frames, or a series as it stands.
+    """Return the input of a model, ``(time, features)``: standardised patches of frames, or a series as it is.
 
     Parameters
     ----------
     source : path, str, array, iterator, FrameSource or SeriesSource
-        Anything `psmt.data.open_source` takes; it is read once.
+        Anything that `psmt.data.open_source` takes; it is read once.
     frame_size, patch_size, position
-        As for `PatchCutter`; a series has no use for them.
+        As for `PatchCutter`; ignored for a series.
     stop : int
-        Frames up to but without this one; None is the end of the source.
+        Read at most this many frames.
     progress : callable, optional
-        As for `read_patches`; a series is read in one step.
+        As for `read_patches`; called once for a series.
     store : path, optional
         A file for patches that memory should not hold (see `psmt.utils.disk_series`): they are then a `StoredSeries`,
         which is sliced as an array is. The file goes when nobody holds it.
@@ -300,7 +299,7 @@ def read_values(
     Raises
     ------
     FrameSourceError
-        When the source cannot be read, or ends before ``stop``.
+        If the source cannot be read, or ends before ``stop``.
 
     Examples
     --------
@@ -333,7 +332,7 @@ def _cut_all(
     stop: int | None,
     progress: Callable[[int, int | None], object] | None,
 ) -> Iterator[Array]:
-    """Yield the patch (patch_size**2,) of each of the frames ``start`` to ``stop``; see `read_patches`."""
+    """Yield the patch (patch_size**2,) of each frame from ``start`` to ``stop``; see `read_patches`."""
     check_count("start", start, minimum=0)
     check_stop(stop)
     if stop is not None and stop <= start:
@@ -365,14 +364,12 @@ def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Arra
 
 
 def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:
-    """Return the patch of a frame, or name the frame that has no finite one."""
     patch = cutter.cut(frame)
     check_finite(patch, name=f"frame {index}", error=FrameSourceError)
     return patch
 
 
 def _centred_square(frame: ArrayLike) -> NDArray[Any]:
-    """Return the largest centred square of a frame, as a view."""
     pixels = np.asarray(frame)
     if pixels.ndim != 2 or 0 in pixels.shape:
         raise ValueError(f"a frame of shape {pixels.shape} cannot be cut; give one grey frame (height, width)")
@@ -384,7 +381,7 @@ def _centred_square(frame: ArrayLike) -> NDArray[Any]:
 
 @lru_cache(maxsize=32)
 def _weights(side: int, size: int) -> csr_array:
-    """Return weights ``(size, side)`` that bring one axis from ``side`` to ``size`` pixels; rows sum to 1."""
+    """Weights ``(size, side)`` that resize one axis from ``side`` to ``size`` pixels; rows sum to 1."""
     edges = np.arange(size + 1) * side / size
     if size > side:
         centre = np.clip((edges[:-1] + edges[1:]) / 2 - 0.5, 0, side - 1)
@@ -394,7 +391,7 @@ def _weights(side: int, size: int) -> csr_array:
         rows = np.repeat(np.arange(size), 2)
         return csr_array((share.ravel(), (rows, pairs.ravel())), shape=(size, side))
     pixel = np.arange(side)
-    # What each output pixel covers of each input pixel, as a share of what it covers in all.
+    # The share of each output pixel that overlaps each input pixel.
     low = np.maximum(edges[:-1, None], pixel)
     high = np.minimum(edges[1:, None], pixel + 1)
     return csr_array(np.maximum(high - low, 0.0) * size / side)
@@ -402,7 +399,7 @@ def _weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Return which input pixels the outputs ``first .. first + count`` need, and their weights."""
+    """Input pixels that the outputs ``first .. first + count`` depend on, and their weights."""
     weights = _weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)

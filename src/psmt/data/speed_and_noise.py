@@ -1,9 +1,9 @@
-"""How fast a film moves and how noisy it is, measured on its patches alone.
+"""Speed and noise of a film, measured on its patches.
 
-Speed is by registration: the whole-pixel shift that maps a patch best onto a later one, then Gauss-Newton steps of
-least squares on their difference (Lucas and Kanade, 1981). Slow motion is measured over several frames, where it is
-larger than the error of the measurement. Noise is what registration leaves: the part that does not come again in the
-next frame. It is told from content by its being new in every frame, so it need not be white in space.
+Speed is found by registration: the whole-pixel shift that maps a patch best onto a later one, refined by Gauss-Newton
+steps on the squared difference (Lucas and Kanade, 1981). Slow motion is measured over several frames, so that it
+exceeds the measurement error. Noise is the residual of registration: what is new in every frame. It need not be white
+in space.
 """
 
 from __future__ import annotations
@@ -21,65 +21,65 @@ from psmt.utils.validation import check_count, check_series
 __all__ = ["Regime", "measure_regime"]
 
 SMALLEST_SIDE = 8
-"""Pixels: a smaller patch has too little left after registration."""
+"""Smallest side of a patch in pixels; registration needs some overlap."""
 
 SHORTEST = 32
-"""Frames."""
+"""Smallest number of frames."""
 
 LONGEST_LAG = 16
-"""Frames that slow motion is measured over, at the most."""
+"""Largest number of frames over which slow motion is measured."""
 
 LARGEST_SHIFT = 2.5
-"""Pixels that are covered in a lag at the most, where the lag is more than one frame."""
+"""Largest shift in pixels over a lag of more than one frame."""
 
 SMOOTHING = 1.0
-"""Pixels by which patches are blurred before registration: noise in gradients would make motion look slower."""
+"""Blur in pixels before registration; noise in the gradients would bias speeds towards zero."""
 
 POOLED = 4
-"""Successive frames that are taken to move alike."""
+"""Successive frames that are assumed to move alike."""
 
 GAUSS_NEWTON_STEPS = 4
 
 NOISE_ALONE = 0.9
-"""Part of a patch's variance beyond which it is called noise altogether: three times its contrast."""
+"""Upper bound on the share of noise in a patch's variance: three times its contrast."""
 
 ALIKE = 0.2
-"""Correlation of neighbouring pixels below which values are no picture."""
+"""Smallest correlation of neighbouring pixels in a picture."""
 
 
 @dataclass(frozen=True)
 class Regime:
-    """Where a film lies among films: on the plane of speed and noise."""
+    """Speed and noise of a film."""
 
     speed: float
-    """Median of the pixels per frame."""
+    """Median speed, pixels per frame."""
     noise: float
-    """Standard deviation of what is new in every frame, as a fraction of the contrast of the patch."""
+    """Standard deviation of the noise, as a fraction of the patch's contrast."""
     slow: float
     """First quartile of the speeds."""
     fast: float
-    """Third quartile."""
+    """Third quartile of the speeds."""
 
 
 def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
-    """Speed and noise of a film's patches ``(time, side * side)``, or None where there is nothing to measure.
+    """Speed and noise of a film's patches ``(time, side * side)``, or None if they cannot be measured.
 
-    That is so for a series: where the features fill no square of at least 8 x 8, or where neighbours on it are not
-    alike, as they are in pictures; and for fewer than 32 frames.
+    They cannot be measured if there are fewer than 32 frames, if the features do not form a square of at least 8 x 8,
+    or if neighbouring features are not correlated, as they are in pictures.
 
     Parameters
     ----------
     values : (time, n_features) array-like
-        Standardised patches, in their order in time.
+        Standardised patches in order of time.
     n_samples : int
-        Places in the film that are looked at, at the most.
+        Largest number of places in the film that are measured.
 
     Notes
     -----
-    On 16 x 16 patches of the built-in film, speeds of 0.05 to 4 pixels per frame are found within 10% where noise is
-    at most 0.1 of the contrast, and within 50% at 0.3; that noise within 0.03 and 0.06. Faster motion is not followed:
-    a third of the patch is the farthest that is looked for. A patch with one straight edge shows motion across the edge
-    only, so places count by what else is in them.
+    On 16 x 16 patches of the built-in film, speeds of 0.05 to 4 pixels per frame are found within 10% if noise is at
+    most 0.1 of the contrast, and within 50% at 0.3; the noise itself within 0.03 and 0.06. Shifts of more than a third
+    of the patch are not found. A patch with one straight edge shows only motion across that edge, so places are
+    weighted by the smaller eigenvalue of their structure tensor.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
         return None
     last = len(series) - LONGEST_LAG - POOLED
     times = np.unique(np.linspace(0, last, n_samples).astype(int))
-    # All that is looked at, and no more: a film may be long.
+    # Read only what is needed: a film may be long.
     needed = np.unique(times[:, None] + np.arange(LONGEST_LAG + POOLED))
     patches = np.asarray(series[needed]).reshape(-1, side, side)
     times = np.searchsorted(needed, times)
@@ -108,18 +108,18 @@ def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
 
 
 def looks_like_pictures(patches: Array) -> bool:
-    """Whether neighbours in patches (n, side, side) are alike, both along rows and along columns."""
+    """Whether neighbouring pixels of patches (n, side, side) correlate, along rows and along columns."""
     energy = np.mean(patches**2)
     along = [np.mean(patches[:, 1:] * patches[:, :-1]), np.mean(patches[:, :, 1:] * patches[:, :, :-1])]
     return bool(min(along) > ALIKE * energy)
 
 
 def _motion(patches: Array, times: Ints) -> tuple[Array, Array, Array]:
-    """Speeds (n,), steps (n, 2) to the next frame in pixels, and how much each place has to say (n,)."""
+    """Speeds (n,), shifts (n, 2) to the next frame in pixels, and weights (n,)."""
     smooth = gaussian_filter(patches, (0, SMOOTHING, SMOOTHING))
     stretch = times[:, None] + np.arange(POOLED)
     first, _ = _register(smooth[stretch], smooth[stretch + 1])
-    # The largest power of two over which the patch still shows much the same.
+    # The largest power of two over which the patch still overlaps with itself.
     room = np.clip(LARGEST_SHIFT / np.maximum(np.hypot(*first.T), 1e-9), 1, LONGEST_LAG)
     lags = 2 ** np.floor(np.log2(room)).astype(int)
     shifts, weights = _register(smooth[stretch], smooth[stretch + lags[:, None]])
@@ -128,9 +128,9 @@ def _motion(patches: Array, times: Ints) -> tuple[Array, Array, Array]:
 
 
 def _register(before: Array, after: Array) -> tuple[Array, Array]:
-    """Shifts (n, 2) in rows and columns by which n stretches of patches (n, POOLED, side, side) have moved.
+    """Shifts (n, 2) in rows and columns between n stretches of patches (n, POOLED, side, side).
 
-    With them comes the smaller eigenvalue of the structure tensor (n,): near zero where all edges run one way.
+    Also returns the smaller eigenvalue of the structure tensor (n,), which is near zero if all edges are parallel.
     """
     side = before.shape[-1]
     reach = side // 3
@@ -152,7 +152,7 @@ def _register(before: Array, after: Array) -> tuple[Array, Array]:
             np.mean(x * y, axis=(1, 2, 3))
             for x, y in ((down, down), (down, right), (right, right), (down, still - moved), (right, still - moved))
         )
-        # Along an edge nothing is known: the step is the shortest of all that explain the difference.
+        # Motion along an edge is undetermined: take the shortest step that explains the difference.
         lift = 1e-3 * (a + c) + 1e-12
         step = np.stack([(c + lift) * u - b * v, (a + lift) * v - b * u], axis=1)
         shifts += np.clip(step / ((a + lift) * (c + lift) - b**2)[:, None], -1, 1)
@@ -161,12 +161,12 @@ def _register(before: Array, after: Array) -> tuple[Array, Array]:
 
 
 def _overlap(patches: Array, row: int, column: int) -> Array:
-    """The part of patches (.., side, side) that is also in those moved by so many whole pixels."""
+    """The part of patches (.., side, side) that overlaps with those shifted by whole pixels."""
     return patches[..., max(row, 0) : min(row, 0) or None, max(column, 0) : min(column, 0) or None]
 
 
 def _standardised(patches: Array) -> Array:
-    """Patches (.., side, side) of zero mean and unit variance: what is left of one is not what all of it was."""
+    """Patches (.., side, side), each scaled to zero mean and unit variance."""
     centred = _centred(patches)
     standardised: Array = centred / np.maximum(centred.std(axis=(-2, -1), keepdims=True), 1e-12)
     return standardised
@@ -178,14 +178,14 @@ def _centred(patches: Array) -> Array:
 
 
 def _shifted(patches: Array, shifts: Array, cut: int) -> Array:
-    """Patches (n, .., side, side) at places moved by the shifts (n, 2), without `cut` pixels at each border."""
+    """Patches (n, .., side, side) interpolated at shifts (n, 2), without `cut` pixels at each border."""
     down, right = (_cubic(patches.shape[-1], shift, cut) for shift in shifts.T)
     moved: Array = np.einsum("nij,n...jk,nlk->n...il", down, patches, right, optimize=True)
     return moved
 
 
 def _cubic(side: int, shift: Array, cut: int) -> Array:
-    """Weights (n, side - 2 cut, side) that interpolate at places moved by the shifts (n,); the border is repeated."""
+    """Interpolation weights (n, side - 2 cut, side) for shifts (n,) along one axis; the border is repeated."""
     at = np.arange(cut, side - cut) + shift[:, None]
     left = np.floor(at).astype(int)
     u = at - left
@@ -204,17 +204,17 @@ def _cubic(side: int, shift: Array, cut: int) -> Array:
 
 
 def _noise(before: Array, after: Array, steps: Array) -> float:
-    """Median noise of patches (n, side, side) that move by steps (n, 2), as a fraction of their contrast."""
+    """Median noise of patches (n, side, side) that move by steps (n, 2), relative to their contrast."""
     side = before.shape[-1]
     cut = min(side // 3, 1 + int(np.ceil(np.quantile(np.abs(steps), 0.75))))
     moved, still = _shifted(after, steps, cut), before[:, cut:-cut, cut:-cut]
-    # What two frames share is content, at the scale that each patch was standardised to; noise is what they do not.
+    # What two registered frames share is content; the rest is noise.
     shared = np.mean(_centred(moved) * _centred(still), axis=(1, 2))
     energy = np.sqrt(np.mean(_centred(moved) ** 2, axis=(1, 2)) * np.mean(_centred(still) ** 2, axis=(1, 2)))
-    # Interpolation averages noise: of a variance of 1 it leaves this much.
+    # Interpolation averages noise: it keeps this share of its variance.
     down, right = (np.mean(np.sum(_cubic(side, shift, cut) ** 2, axis=2), axis=1) for shift in steps.T)
     noise = np.clip(2 * (energy - shared) / (1 + down * right), 0, NOISE_ALONE)
-    # The variance of a whole standardised patch is 1, its noise included.
+    # The variance of a standardised patch is 1, including its noise.
     return float(np.median(np.sqrt(noise / (1 - noise))))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.data import Frame, FrameSource
+from psmt.data.contract import grey
 from psmt.data.patches import PatchCutter
-from psmt.data.pixels import grey
 from psmt.utils.validation import Constraint, allowing, check_parameters, count
 
 SMALLEST = 16

@@ -10,21 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import Film, IndexedFilm, Opener, array_checksum, file_checksum, has_suffix
-from psmt.data.pixels import Frame, channels, check_kind, scaled
-from psmt.data.readers.series import SeriesSource
+from psmt.data.contract import (
+    Film,
+    Frame,
+    IndexedFilm,
+    Opener,
+    array_checksum,
+    channels,
+    check_kind,
+    file_checksum,
+    has_suffix,
+    scaled,
+)
+from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
 
-__all__ = ["ARRAY", "NPY", "NPZ", "ArrayFrames", "NpzFrames", "open_array", "open_npy", "open_npz"]
-
 _NAMES = ("frames", "series")
-"""What the array to read is called in an archive of several."""
+"""Names of the array to read in an archive with several arrays."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayFrames(IndexedFilm):
-    """The frames of an array, in memory or in a mapped ``.npy`` file. Made by `open_array` and `open_npy`."""
+    """Frames of an array in memory or in a memory-mapped ``.npy`` file. Made by `open_array` and `open_npy`."""
 
     array: NDArray[Any] = field(repr=False)
     path: Path | None = None
@@ -33,17 +41,13 @@ class ArrayFrames(IndexedFilm):
         """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        for index in range(len(self.array)):
-            yield self._frame(index, colour=colour)
-
     def _frame(self, index: int, *, colour: bool) -> Frame:
         return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NpzFrames(Film):
-    """The frames of one array in a ``.npz`` file, unpacked one at a time. Made by `open_npz`."""
+    """Frames of one array in a ``.npz`` file, decompressed one at a time. Made by `open_npz`."""
 
     path: Path
     member: str
@@ -61,7 +65,7 @@ class NpzFrames(Film):
             with Archive.open(self.path) as archive, archive.stream(self.member) as (layout, file):
                 n_bytes = int(np.prod(layout.shape[1:])) * layout.dtype.itemsize
                 for index in range(layout.shape[0]):
-                    with trouble_named(f"frame {index} cannot be unpacked"):
+                    with trouble_named(f"frame {index} cannot be decompressed"):
                         block = file.read(n_bytes)
                     if len(block) < n_bytes:
                         raise ArchiveError(f"the array ends in frame {index} of {layout.shape[0]}")
@@ -74,9 +78,9 @@ class NpzFrames(Film):
 def open_array(
     array: NDArray[Any], stop: int | None = None, *, name: str = "array", path: Path | None = None
 ) -> ArrayFrames | SeriesSource:
-    """Return the frames of a ``(time, height, width)`` or ``(time, height, width, 3)`` array, not copied.
+    """Return the frames of a ``(time, height, width)`` or ``(time, height, width, 3)`` array without copying.
 
-    An array ``(time, features)`` is a series.
+    A ``(time, features)`` array is a series.
 
     >>> source = open_array(np.zeros((5, 4, 6), dtype=np.uint8))
     >>> source.n_frames, source.shape
@@ -92,19 +96,19 @@ def open_array(
 
 
 def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
-    """Return the frames or the series of a ``.npy`` file, mapped into memory rather than read."""
+    """Return the frames or the series of a ``.npy`` file, memory-mapped."""
     try:
-        # Not np.load, which also opens archives and pickles: this maps plain numbers and nothing else.
+        # np.load would also open archives and pickles. This maps plain numbers only.
         with trouble_named("it does not open"), path.open("rb") as file:
             layout, start = read_layout(file), file.tell()
         held = path.stat().st_size - start
         if layout.n_bytes > held:
-            told = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
-            raise ArchiveError(f"the array says that it is {told}, but the file has {held:,}")
+            declared = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
+            raise ArchiveError(f"the header declares {declared}, but the file has {held:,}")
     except ArchiveError as error:
         raise FrameSourceError(f"{path} cannot be read as an array of numbers: {error}; save it again") from error
     order: Any = "F" if layout.fortran_order else "C"
-    # Nothing cannot be mapped; it is refused below, where its shape is told.
+    # An empty array cannot be mapped; `open_array` refuses it and names its shape.
     array: NDArray[Any] = (
         np.memmap(path, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
         if layout.n_bytes
@@ -114,7 +118,7 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
 
 
 def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
-    """Return the frames or the series of a ``.npz`` file: its only array, or that called ``frames`` or ``series``."""
+    """Return the frames or series of a ``.npz`` file: its only array, or the one called ``frames`` or ``series``."""
     try:
         with Archive.open(path) as archive:
             member = _member(archive, path)
@@ -127,7 +131,7 @@ def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
     _check_frames(shape, dtype, where=str(path))
     if fortran_order:
         raise FrameSourceError(
-            f"{path}: the array is stored in Fortran order, so no frame lies in one piece; "
+            f"{path}: the array is stored in Fortran order, so frames are not contiguous; "
             "save it again with np.ascontiguousarray(frames)"
         )
     source = NpzFrames(path=path, member=member, name=path.name, shape=(shape[1], shape[2]), n_frames=shape[0])
@@ -135,7 +139,6 @@ def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
 
 
 def _member(archive: Archive, path: Path) -> str:
-    """Return the name of the one array in an archive that is to be read."""
     names = archive.names
     called = names if len(names) == 1 else [name for name in names if name in _NAMES]
     if len(called) != 1:
@@ -149,14 +152,13 @@ def _member(archive: Archive, path: Path) -> str:
 
 
 def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:
-    """Raise unless an array of this shape and dtype holds frames."""
     if not (len(shape) == 3 or (len(shape) == 4 and shape[3] == 3)):
         raise FrameSourceError(
             f"{where} has shape {shape}; frames are (time, height, width) or (time, height, width, 3), "
             "a series is (time, features)"
         )
     if 0 in shape:
-        raise FrameSourceError(f"{where} has shape {shape}: there is not one pixel in it")
+        raise FrameSourceError(f"{where} has shape {shape}, which holds no pixels")
     check_kind(dtype, where=where)
 
 

@@ -1,4 +1,4 @@
-"""A folder of images, one per frame, and a file of many pages (TIFF), whose pages are the frames."""
+"""Folders of images, one per frame, and multi-page TIFF files, one page per frame."""
 
 from __future__ import annotations
 
@@ -15,32 +15,29 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from psmt.data.contract import IndexedFilm, Opener, file_checksum, has_suffix
-from psmt.data.pixels import Frame, channels, scaled
+from psmt.data.contract import Frame, IndexedFilm, Opener, channels, file_checksum, has_suffix, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.utils.files import never_ends
 
-__all__ = ["IMAGES", "TIFF", "ImageFolder", "TiffStack", "open_images", "open_tiff"]
-
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm"})
 
 _MOST_PIXELS = 1 << 26
-"""Pixels of an image at the most, twice those of a film of 8K: some bytes can say that they are any number of them."""
+"""Largest number of pixels of an image, twice those of an 8K film; a damaged header can declare any number."""
 
 _IMAGEJ = re.compile(r"ImageJ=.*?\bimages=([0-9]{1,9})\b", re.DOTALL)
-"""What ImageJ writes into its files: how many images there are."""
+"""The number of images in ImageJ's description tag."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(IndexedFilm):
-    """The images of a folder in natural order of their names. Made by `open_images`."""
+    """Images of a folder, sorted by name with numbers in order of size. Made by `open_images`."""
 
     path: Path
     files: tuple[Path, ...] = field(repr=False)
 
     def checksum(self) -> str:
-        """Return the sha256 over names and bytes of all images, in order."""
+        """Return the sha256 of names and bytes of all images, in order."""
         return file_checksum(*self.files, names=True)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:
@@ -56,7 +53,7 @@ class ImageFolder(IndexedFilm):
 
 
 def open_images(path: Path, stop: int | None = None) -> ImageFolder:
-    """Return the images in the folder ``path``; hidden and other files are passed over, and so are folders in it."""
+    """Return the images in the folder ``path``. Hidden files, other files and subfolders are skipped."""
     files = sorted(
         (
             file
@@ -77,7 +74,7 @@ def open_images(path: Path, stop: int | None = None) -> ImageFolder:
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
-    """Return a sorting key that puts numbers in names in order of size.
+    """Sorting key that orders numbers in names by size.
 
     >>> sorted(map(Path, ["img10.png", "img2.png"]), key=natural_key)[0].name
     'img2.png'
@@ -88,7 +85,7 @@ def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TiffStack(IndexedFilm):
-    """The pages of a TIFF file, read one at a time. Made by `open_tiff`."""
+    """Pages of a TIFF file, read one at a time. Made by `open_tiff`."""
 
     path: Path
 
@@ -97,7 +94,7 @@ class TiffStack(IndexedFilm):
         return file_checksum(self.path)
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        # In one opening: whoever reads all pages need not look for each of them from the front.
+        # The file is opened once, so that each page need not be searched for from the beginning.
         with opened(self.path) as image:
             for page in count():
                 pixels = self._page(image, page)
@@ -109,11 +106,11 @@ class TiffStack(IndexedFilm):
         with opened(self.path) as image:
             pixels = self._page(image, index)
         if pixels is None:
-            raise FrameSourceError(f"{self.path} has no page {index} any more; open it again")
+            raise FrameSourceError(f"{self.path} no longer has page {index}; open it again")
         return channels(pixels, colour=colour)
 
     def _page(self, image: Image.Image, page: int) -> Frame | None:
-        """Return the pixels of a page; None where the file has ended."""
+        """Return the pixels of a page; None after the last page."""
         with _trouble_named(f"{self.path}: page {page}"):
             try:
                 image.seek(page)
@@ -130,14 +127,14 @@ class TiffStack(IndexedFilm):
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
-    """Return the pages of the TIFF file ``path`` as frames, after counting them; none but the first is decoded."""
+    """Return the pages of the TIFF file ``path`` as frames. Pages are counted; only the first is decoded."""
     with opened(path) as image:
         height, width = _pixels(image, str(path)).shape[:2]
-        n_pages, told = _count_pages(image, path), _IMAGEJ.match(str(getattr(image, "tag_v2", {}).get(270, "")))
-    if told and int(told[1]) > n_pages:
-        # ImageJ writes what is larger than 4 GB behind the first page, without a directory.
+        n_pages, declared = _count_pages(image, path), _IMAGEJ.match(str(getattr(image, "tag_v2", {}).get(270, "")))
+    if declared and int(declared[1]) > n_pages:
+        # ImageJ writes files over 4 GB without directories after the first page.
         raise FrameSourceError(
-            f"{path} says that it holds {int(told[1]):,} images, but has {n_pages:,} pages to read; save it again from "
+            f"{path} declares {int(declared[1]):,} images, but has {n_pages:,} readable pages; save it again from "
             "ImageJ as an image sequence, and give that folder"
         )
     return TiffStack(path=path, name=path.name, shape=(height, width), n_frames=n_pages).head(stop)
@@ -145,9 +142,9 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
-    """Give the image in a file, not yet decoded."""
+    """Yield the image in a file, not yet decoded."""
     if never_ends(file):
-        raise FrameSourceError(f"{file} is a pipe or a device, and no image; remove it")
+        raise FrameSourceError(f"{file} is a pipe or a device, not an image; remove it")
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:
@@ -158,9 +155,9 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
 @cache
 def _silence_libtiff() -> None:
-    """Keep libtiff from writing to standard error, past Python: what is wrong with a file is in the error.
+    """Keep libtiff from printing to standard error; the exception already says what is wrong with a file.
 
-    Pillow's own library is asked through its extension module; where it does not show libtiff, nothing happens.
+    The function is looked up in Pillow's extension module; if it is not exported, nothing happens.
     """
     with suppress(OSError, AttributeError):
         set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
@@ -169,7 +166,7 @@ def _silence_libtiff() -> None:
 
 
 def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
-    """Pillow has a plugin, and errors of its own, for each kind of file; here they are one."""
+    """Raise any error of Pillow's plugins as a `FrameSourceError`."""
     return trouble_named(f"{where} cannot be read as an image; replace or remove it", FrameSourceError)
 
 
@@ -179,7 +176,7 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 
 
 def _single(image: Image.Image, file: Path) -> Frame:
-    """Return the image of a file that must hold no more than this one."""
+    """Return the only image of a file; raise if it has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
         raise FrameSourceError(
             f"{file} has {n_pages:,} pages, but in a folder each file is one frame; "
@@ -189,7 +186,7 @@ def _single(image: Image.Image, file: Path) -> Frame:
 
 
 def _pixels(image: Image.Image, where: str) -> Frame:
-    """Return an image as float32, ``(height, width)`` when it is grey, else ``(height, width, 3)``."""
+    """Return an image as float32, ``(height, width)`` if it is grey, else ``(height, width, 3)``."""
     width, height = image.size
     if width * height > _MOST_PIXELS:
         raise FrameSourceError(
@@ -199,7 +196,7 @@ def _pixels(image: Image.Image, where: str) -> Frame:
         if image.mode == "F" or image.mode.startswith("I"):
             pixels = np.asarray(image)
             if image.mode == "I" and (pixels.min() >= 0 and pixels.max() <= 65535):
-                # Pillow hands some 16-bit files over in 32-bit integers.
+                # Pillow returns some 16-bit files as 32-bit integers.
                 pixels = pixels.astype(np.uint16)
         else:
             pixels = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))

@@ -1,4 +1,4 @@
-"""Scans: 4-D NIfTI files, and BIDS derivatives, to series of regions. All through nilearn's maskers (`psmt[brain]`)."""
+"""Brain scans: 4-D NIfTI files and BIDS derivatives as series of regions, by nilearn's maskers (`psmt[brain]`)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
 from psmt.utils.files import never_ends
 
-__all__ = ["STRATEGIES", "Parcels", "Scan", "find_scans", "is_scan", "read_scan"]
-
 STRATEGIES = ("simple", "compcor", "ica_aroma", "scrubbing")
-"""Confounds of fMRIPrep by name, see `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
+"""Confound strategies of `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
 
 _STRETCH = 1_032
-"""Bytes that one byte of a packed file can become at the most: deflate goes no further."""
+"""Largest expansion of one byte by deflate."""
 
 MOST_FEATURES = 2_000
-"""Regions or voxels that a person may have: what is compared solves for matrices of this size."""
+"""Largest number of regions or voxels; the methods solve for matrices of this size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +34,17 @@ class Parcels:
     Parameters
     ----------
     atlas : path, optional
-        3-D image of labels, or 4-D image of maps.
+        3-D label image or 4-D image of maps.
     mask : path, optional
-        Where there is no atlas: the voxels that are taken one by one. Without either, nilearn finds the brain.
+        Voxels to use if there is no atlas. Without atlas and mask, nilearn finds the brain.
     confounds : str, optional
-        A strategy of `STRATEGIES`, for scans that fMRIPrep made, or a table (.tsv or .csv) of regressors.
+        A strategy of `STRATEGIES` for scans preprocessed by fMRIPrep, or a table (.tsv or .csv) of regressors.
     tr : float, optional
-        Seconds from volume to volume; None reads it from the file.
+        Repetition time in seconds; None reads it from the file.
     high_pass, low_pass : float, optional
-        Hz.
+        Cut-off frequencies in Hz.
     smoothing : float, optional
-        Width at half maximum, mm.
+        Full width at half maximum in mm.
     """
 
     atlas: Path | None = None
@@ -60,7 +58,7 @@ class Parcels:
 
 @dataclass(frozen=True)
 class Scan:
-    """What came out of a file."""
+    """The series of one scan."""
 
     values: Array
     """(time, n_regions)"""
@@ -70,14 +68,14 @@ class Scan:
 
 
 def is_scan(path: Path) -> bool:
-    """Whether this is a NIfTI file, by its name."""
+    """Whether the file name is that of a NIfTI file."""
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
 def find_scans(folder: Path) -> dict[str, Path]:
-    """Preprocessed scans in a BIDS derivatives folder by the name of subject, session, task and run.
+    """Preprocessed scans in a BIDS derivatives folder, by subject, session, task and run.
 
-    Where a scan is there in several spaces, MNI is taken.
+    If a scan exists in several spaces, MNI space is used.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*")):
@@ -92,12 +90,12 @@ def find_scans(folder: Path) -> dict[str, Path]:
 
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
-    """The series of one scan: regions of an atlas, or voxels of a mask."""
+    """Read one scan: regions of an atlas, or voxels of a mask."""
     if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
             f"{path} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
         )
-    # Damage shows wherever nibabel and nilearn come upon it, in errors of all kinds.
+    # nibabel and nilearn raise many kinds of errors for damaged files.
     with trouble_named(f"{path} cannot be read as a scan", FrameSourceError):
         return _read(path, parcels)
 
@@ -110,7 +108,7 @@ def _read(path: Path, parcels: Parcels) -> Scan:
         raise FrameSourceError(f"{path} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
     tr = parcels.tr or _repetition_time(image)
     if tr is None and (parcels.high_pass or parcels.low_pass):
-        raise FrameSourceError(f"{path} says no TR, and a filter in Hz needs one; give --tr SECONDS")
+        raise FrameSourceError(f"{path} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
     finite, remarks = _finite_voxels(image, path)
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
@@ -122,7 +120,7 @@ def _read(path: Path, parcels: Parcels) -> Scan:
         "standardize_confounds": True,
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of regions that are lost, we tell ourselves
+        warnings.simplefilter("ignore")  # lost regions are reported in `remarks`
         image = nilearn.image.new_img_like(image, _without_nan(image), copy_header=True) if remarks else image
         masker, names = _masker(parcels, finite if remarks else None, how)
         values = masker.fit_transform(image, confounds=confounds, sample_mask=kept)
@@ -138,27 +136,27 @@ def _read(path: Path, parcels: Parcels) -> Scan:
 
 
 def load_image(path: Path) -> Any:
-    """The NIfTI image in a file, not yet read, which can hold as much as its header says."""
+    """Open a NIfTI image without reading its data; raise if the file is smaller than its header declares."""
     import nibabel
 
     if not path.exists():
         raise FrameSourceError(f"{path} does not exist; give a NIfTI image")
     if never_ends(path):
-        raise FrameSourceError(f"{path} is a pipe or a device, and no NIfTI file")
+        raise FrameSourceError(f"{path} is a pipe or a device, not a NIfTI file")
     with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
         image: Any = nibabel.load(path)
         said = prod(image.shape) * image.header.get_data_dtype().itemsize
     most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
     if said > most:
         raise FrameSourceError(
-            f"{path} says that it is {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
-            f"{most:,} of it; copy it again"
+            f"{path} declares the shape {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
+            f"{most:,}; copy it again"
         )
     return image
 
 
 def _repetition_time(image: Any) -> float | None:
-    """Seconds from volume to volume, as the header says; None where it does not."""
+    """Repetition time in seconds from the header; None if it has none."""
     tr = float(image.header.get_zooms()[3])
     unit = image.header.get_xyzt_units()[1]
     tr *= {"msec": 1e-3, "usec": 1e-6}.get(unit, 1.0)
@@ -166,14 +164,14 @@ def _repetition_time(image: Any) -> float | None:
 
 
 def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
-    """Image (x, y, z) of the voxels that are numbers at all times, and a remark where some are not."""
+    """Image (x, y, z) of the voxels that are finite at all times, and a remark if some are not."""
     import nilearn.image
 
     finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
-    for t in range(image.shape[3]):  # a volume at a time: a scan may not fit into memory
+    for t in range(image.shape[3]):  # one volume at a time, as a scan may not fit into memory
         finite &= np.isfinite(np.asanyarray(image.dataobj[..., t]))
     bad = int((~finite).sum())
-    remarks = [f"{path.name}: {bad:,} voxels are not numbers (NaN) and are left out"] if bad else []
+    remarks = [f"{path.name}: {bad:,} voxels are not finite and are left out"] if bad else []
     return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
 
 
@@ -182,7 +180,7 @@ def _without_nan(image: Any) -> NDArray[np.float32]:
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """The masker of nilearn that is asked for, and the names of an atlas's regions."""
+    """The masker of nilearn, and the names of the atlas's regions."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -194,12 +192,12 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
     labels = np.unique(np.asanyarray(atlas.dataobj))
     labels = labels[(labels != 0) & np.isfinite(labels)].astype(int)
     if not len(labels):
-        raise FrameSourceError(f"atlas {parcels.atlas} has no label but 0; give an image of whole numbers above 0")
+        raise FrameSourceError(f"atlas {parcels.atlas} has no label above 0; give an image of positive integers")
     return NiftiLabelsMasker(atlas, mask_img=finite, **how), [f"region {label}" for label in labels]
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Names of the columns: of the labels that the masker found voxels for, of all maps, or of voxels."""
+    """Names of the columns: labels for which the masker found voxels, maps, or voxels."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)
@@ -207,7 +205,7 @@ def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
 
 
 def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
-    """Regressors (time, n) and volumes that are kept, or None."""
+    """Regressors (time, n) and the volumes that are kept; None for all."""
     asked = parcels.confounds
     if asked is None:
         return None, None
@@ -223,28 +221,28 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
         ) from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
-            f"{path}: strategy {asked!r} takes volumes out of the middle, but what comes next is learned from volumes "
-            "that follow each other; use another strategy, such as simple"
+            f"{path}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned from "
+            "consecutive volumes; use another strategy, such as simple"
         )
     return confounds, kept
 
 
 def _table(path: Path) -> Array:
-    """Regressors (time, n) of a table; derivatives have no first value, which is then the second."""
+    """Regressors (time, n) of a table; a missing first value of a derivative is replaced by the second."""
     if not path.exists():
         raise FrameSourceError(
             f"confounds {str(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"
         )
     if never_ends(path):
-        raise FrameSourceError(f"confounds {path} is a pipe or a device, and no table")
+        raise FrameSourceError(f"confounds {path} is a pipe or a device, not a table")
     with trouble_named(f"confounds {path} cannot be read as a table", FrameSourceError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty one is told below
+        warnings.simplefilter("ignore")  # an empty table is reported below
         table = np.genfromtxt(path, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
     if len(table) < 2:
-        raise FrameSourceError(f"confounds {path} has {len(table)} lines of numbers; there is one for each volume")
+        raise FrameSourceError(f"confounds {path} has {len(table)} lines of numbers; it needs one per volume")
     table[0] = np.where(np.isnan(table[0]), table[1], table[0])
     if np.isnan(table).any():
-        raise FrameSourceError(f"{path} has values that are no numbers beyond the first line; fill or remove them")
+        raise FrameSourceError(f"{path} has missing values after the first line; fill or remove them")
     return np.asarray(table, dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Frames that come by only once: from a camera, over the network, or out of a Python iterator."""
+"""Frames that can be read only once: cameras, network streams and Python iterators."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import FrameStream, Opener
-from psmt.data.pixels import Frame, channels, check_kind, scaled
-from psmt.data.readers.decoding import Medium, decode, frames_of
+from psmt.data.contract import Frame, FrameStream, Opener, channels, check_kind, scaled
+from psmt.data.readers.video import Medium, decode, frames_of
 from psmt.errors import FrameSourceError
-
-__all__ = ["CAMERA", "ITERATOR", "URL", "IteratedFrames", "LiveVideo", "open_camera", "open_stream", "open_url"]
 
 T = TypeVar("T")
 
@@ -29,7 +26,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LiveVideo(FrameStream):
-    """The pictures of a camera or a network stream. Made by `open_camera` and `open_url`."""
+    """Frames of a camera or a network stream. Made by `open_camera` and `open_url`."""
 
     pictures: Generator[VideoFrame, None, None] = field(repr=False)
 
@@ -40,7 +37,7 @@ class LiveVideo(FrameStream):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IteratedFrames(FrameStream):
-    """The frames that a Python iterator gives. Made by `open_stream`."""
+    """Frames of a Python iterator. Made by `open_stream`."""
 
     arrays: Iterator[ArrayLike] = field(repr=False)
 
@@ -58,17 +55,17 @@ class IteratedFrames(FrameStream):
 def open_stream(
     frames: Iterable[ArrayLike], stop: int | None = None, *, name: str = "stream", fps: float | None = None
 ) -> IteratedFrames:
-    """Return the frames of any iterable, such as a generator that asks a camera of your own.
+    """Return the frames of any iterable, for example a generator that reads your own camera.
 
     Parameters
     ----------
     frames : iterable of array_like
-        ``(height, width)`` or ``(height, width, 3)`` each, all of one size: bool, uint8, uint16, or floating point with
-        white at 1. The first of them is read at once, for its size.
+        Arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point with
+        white at 1. The first frame is read immediately to find the size.
     stop : int, optional
-        Read no frame from this index on.
+        Read at most this many frames.
     name : str
-        What errors and reports call it.
+        Name in messages and reports.
     fps : float, optional
         Frames per second.
 
@@ -90,7 +87,7 @@ def open_stream(
 
 
 def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
-    """Return the pictures of a camera of this computer: ``camera:0`` is the first one."""
+    """Return the frames of a camera of this computer; ``camera:0`` is the first one."""
     number = spec.removeprefix("camera:")
     if not number.isdecimal():
         raise FrameSourceError(f"{spec}: {number!r} is not the number of a camera; the first one is camera:0")
@@ -98,11 +95,11 @@ def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
 
 
 def open_url(spec: str, stop: int | None = None) -> LiveVideo:
-    """Return the pictures that come from an address that libav opens: ``rtsp://``, ``http://``, ``udp://``, ..."""
+    """Return the frames of a network stream that libav can open: ``rtsp://``, ``http://``, ``udp://``, ..."""
     parts = urlsplit(spec)
-    # Passwords and keys stand before the host and after the question mark: neither belongs into a report.
+    # Passwords and keys before the host and after the question mark must not appear in reports.
     label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    hint = "is the address right, and is something sent there?"
+    hint = "is the address right, and is the stream running?"
     return _open_live(Medium(label=label, address=spec, hint=hint), stop)
 
 
@@ -119,13 +116,13 @@ def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
 
 
 def _camera(number: int, *, platform: str) -> Medium:
-    """Return how libav opens a camera on an operating system."""
+    """How libav opens a camera on an operating system."""
     label = f"camera:{number}"
-    hint = "is it plugged in, may you use it, and does no other program do so?"
+    hint = "is it plugged in, do you have permission, and is no other program using it?"
     if platform == "linux":
         return Medium(label=label, hint=hint, address=f"/dev/video{number}", format="v4l2")
     if platform == "darwin":
-        # libav would ask for 29.97 frames per second, which the cameras of Macs refuse.
+        # libav asks for 29.97 frames per second by default, which cameras of Macs refuse.
         return Medium(label=label, hint=hint, address=str(number), format="avfoundation", options={"framerate": "30"})
     if platform == "win32":
         devices = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
@@ -133,13 +130,13 @@ def _camera(number: int, *, platform: str) -> Medium:
             raise FrameSourceError(f"{label} is not there ({len(devices)} cameras were found); {hint}")
         return Medium(label=label, hint=hint, address=f"video={devices[number]}", format="dshow")
     raise FrameSourceError(
-        f"{label}: cameras are known on Linux, macOS and Windows, not on {platform}; "
+        f"{label}: cameras are supported on Linux, macOS and Windows, not on {platform}; "
         "read frames in a generator of your own and give it to open_stream"
     )
 
 
 def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
-    """Return one frame ``(height, width)`` or ``(height, width, 3)`` as an array."""
+    """Return one frame as an array; raise if it cannot be a frame."""
     pixels = np.asarray(array)
     if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)) or 0 in pixels.shape:
         raise FrameSourceError(f"{where} has shape {pixels.shape}; a frame is (height, width) or (height, width, 3)")
@@ -148,7 +145,6 @@ def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
 
 
 def _with_first(first: T, rest: Iterator[T]) -> Generator[T, None, None]:
-    """Yield what was read already for its size, then the rest."""
     yield first
     yield from rest
 

@@ -1,7 +1,7 @@
-"""Simulated scans of resting brains with known truth: ``builtin:bold``, networks that a Markov chain switches.
+"""Simulated resting-state fMRI with known states, ``builtin:bold``: networks switched by a Markov chain.
 
-What is drawn, in turn: a chain of hidden states; networks of regions, each on or off in a state; fluctuations of their
-activity; the blood's response, which comes seconds late and blurs; noise, drifts, and the scanner's units.
+The simulation has a chain of hidden states, networks of regions that are on or off in each state, fluctuations of their
+activity, the haemodynamic response, noise, drifts, and scanner units.
 """
 
 from __future__ import annotations
@@ -11,45 +11,42 @@ from functools import cached_property
 
 import numpy as np
 
-from psmt.data.contract import Opener, parse_options
-from psmt.data.readers.series import SeriesSource
-from psmt.errors import FrameSourceError
+from psmt.data.readers.tables import SeriesSource
+from psmt.data.synthetic.builtin import BuiltinName
 from psmt.types import Array, Ints
 
-__all__ = ["BOLD", "BoldSimulation", "haemodynamic_response", "is_bold", "parse_bold"]
-
-BASELINE = (8_000.0, 12_000.0)  # scanner units: the mean of a region
-SCALE = 50.0  # scanner units: the standard deviation of what networks do, about half a percent
-LIVELINESS = 0.3  # of a network that is on, relative to its mean activity: nobody does the same thing all the time
-VARIETY = 0.2  # logarithm of a region's weight in a network, from person to person
-COLOURED = 0.5  # share of the noise's variance that is autocorrelated, as breath and pulse are
-MEMORY = 6.0  # seconds after which the coloured noise has faded to 1/e
-_DRAWN = 1_024  # combinations of networks that states are chosen from
-SETTLING = 32.0  # seconds of the response's tail, which are simulated before the scan begins
+BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
+SCALE = 50.0  # standard deviation of the networks' signal in scanner units, about half a percent
+LIVELINESS = 0.3  # fluctuation of an active network, relative to its mean activity
+VARIETY = 0.2  # standard deviation between subjects of the logarithm of a region's weight
+COLOURED = 0.5  # share of autocorrelated noise, as from breathing and pulse
+MEMORY = 6.0  # time constant of the autocorrelated noise in seconds
+_DRAWN = 1_024  # candidate combinations of networks
+SETTLING = 32.0  # length of the haemodynamic response in seconds, simulated before the scan begins
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoldSimulation:
-    """Scans of some people, the same for the same seed; person k does not depend on how many there are.
+    """Simulated scans of several subjects. Subject k does not depend on the number of subjects.
 
     Parameters
     ----------
     n_subjects : int
-        People.
+        Number of subjects.
     n_frames : int
-        Volumes of each scan.
+        Number of volumes per scan.
     n_regions, n_networks, n_states : int
-        Regions, networks that they form, and states, each of which has some networks on.
+        Number of regions, of networks that they form, and of states, in each of which some networks are active.
     tr : float
-        Seconds from volume to volume.
+        Repetition time in seconds.
     dwell : float
-        Mean seconds in a state.
+        Mean dwell time of a state in seconds.
     noise : float
         Standard deviation of the noise, relative to that of the networks' signal.
     drift : float
         Standard deviation of slow drifts, in the same units.
     seed : int
-        Chooses networks, states and all people.
+        Seed of networks, states and all subjects.
 
     Examples
     --------
@@ -77,7 +74,7 @@ class BoldSimulation:
                 raise ValueError(f"{key}={value!r} is out of range; use an integer of at least {low}")
         if self.n_states > 3 * self.n_networks:
             raise ValueError(
-                f"n_states={self.n_states} are too many to tell apart by {self.n_networks} networks; "
+                f"n_states={self.n_states} is too many for {self.n_networks} networks to distinguish; "
                 f"use at most {3 * self.n_networks}"
             )
         for key, open_bound in (("tr", True), ("dwell", True), ("noise", False), ("drift", False)):
@@ -85,13 +82,13 @@ class BoldSimulation:
             if not np.isfinite(value) or value < 0 or (open_bound and value == 0):
                 raise ValueError(f"{key}={value!r} is out of range; use a number {'above' if open_bound else 'from'} 0")
         if self.dwell < self.tr:
-            raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts a volume at least")
+            raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts at least one volume")
 
-    # What all people share
+    # Shared by all subjects
 
     @cached_property
     def networks(self) -> Array:
-        """Weights (n_networks, n_regions) of the regions: of its own network's near 1, of a few others' a part."""
+        """Weights (n_networks, n_regions): large for a region's own network, smaller for a few others."""
         rng = np.random.default_rng((self.seed, 0))
         own = np.sort(np.concatenate([np.arange(self.n_networks), self._drawn(rng, self.n_regions - self.n_networks)]))
         weights = np.where(own == np.arange(self.n_networks)[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
@@ -103,23 +100,23 @@ class BoldSimulation:
 
     @cached_property
     def patterns(self) -> Array:
-        """Which networks are on (1) and off (0) in each state, (n_states, n_networks); no two states are alike."""
+        """Networks that are on (1) or off (0) in each state, (n_states, n_networks); all states differ."""
         rng = np.random.default_rng((self.seed, 1))
         drawn = rng.random((_DRAWN, self.n_networks))
-        # Half of the networks, where there are combinations enough; then any number of them.
+        # The first half of the candidates has half of the networks on, the others any number.
         ranks = np.argsort(np.argsort(drawn, axis=1), axis=1)
         sizes = np.where(np.arange(_DRAWN) < _DRAWN // 2, self.n_networks // 2, 1 + np.arange(_DRAWN) % self.n_networks)
         candidates = (ranks < sizes[:, None]).astype(np.float64)
         chosen = candidates[:1]
         while len(chosen) < self.n_states:
-            # Each next one as far from all before as there is, so that states can be told apart.
+            # The candidate that differs most from all states so far.
             apart = np.abs(candidates[:, None] - chosen).sum(axis=2).min(axis=1)
             chosen = np.vstack([chosen, candidates[np.argmax(apart)]])
         return chosen
 
     @cached_property
     def transitions(self) -> Array:
-        """Probabilities (n_states, n_states) of the next volume's state, given this one's."""
+        """Transition probabilities (n_states, n_states) from volume to volume."""
         rng = np.random.default_rng((self.seed, 2))
         leaving = self.tr / self.dwell
         moves = rng.dirichlet(np.full(self.n_states, 2.0), size=self.n_states)
@@ -127,10 +124,10 @@ class BoldSimulation:
         moves /= moves.sum(axis=1, keepdims=True)
         return (1 - leaving) * np.eye(self.n_states) + leaving * moves
 
-    # One person
+    # One subject
 
     def subject(self, index: int) -> SeriesSource:
-        """The scan of one person: a series (n_frames, n_regions) in scanner units."""
+        """The scan of one subject: a series (n_frames, n_regions) in scanner units."""
         rng = np.random.default_rng((self.seed, 3, self._checked(index)))
         states = self._chain(index)
         weights = self.networks * np.exp(VARIETY * rng.standard_normal(self.networks.shape))
@@ -153,7 +150,7 @@ class BoldSimulation:
         return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
-        """Hidden states of one person (settling + n_frames,)."""
+        """Hidden states of one subject (settling + n_frames,)."""
         draws = np.random.default_rng((self.seed, 4, index)).random(self._settling + self.n_frames)
         later = np.cumsum(self.transitions, axis=1)
         states = np.empty(len(draws), dtype=np.int64)
@@ -168,14 +165,14 @@ class BoldSimulation:
         return int(np.ceil(SETTLING / self.tr))
 
     def _responded(self, activity: Array) -> Array:
-        """What the blood shows (n_frames, n) of activity (settling + n_frames, n)."""
-        from scipy.signal import lfilter  # it takes long to import, and all commands import this file
+        """Haemodynamic response (n_frames, n) to activity (settling + n_frames, n)."""
+        from scipy.signal import lfilter  # slow to import, and all commands import this file
 
         seen: Array = lfilter(haemodynamic_response(self.tr), [1.0], activity, axis=0)
         return seen[self._settling :]
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Noise of variance one: white, and with a memory of some seconds."""
+        """Noise of unit variance, partly white and partly autocorrelated."""
         from scipy.signal import lfilter
 
         kept = float(np.exp(-self.tr / MEMORY))
@@ -184,7 +181,7 @@ class BoldSimulation:
         return noise
 
     def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Drifts of variance about one: a line, and slow cosines, each region's own."""
+        """Slow cosine drifts of about unit variance, independent between regions."""
         time = (np.arange(shape[0]) + 0.5) / shape[0]
         waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
         return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
@@ -196,7 +193,7 @@ class BoldSimulation:
 
 
 def haemodynamic_response(tr: float) -> Array:
-    """The blood's response (n,) to a volume of activity, one value per volume, of sum one: the usual double gamma.
+    """Haemodynamic response (n,), one value per volume, with sum one: the canonical double gamma.
 
     >>> response = haemodynamic_response(1.0)
     >>> int(response.argmax()), round(float(response.sum()), 6)
@@ -207,42 +204,23 @@ def haemodynamic_response(tr: float) -> Array:
     seconds = np.arange(0.0, SETTLING, tr)
     response = gamma.pdf(seconds, 6) - gamma.pdf(seconds, 16) / 6
     total = float(response.sum())
-    # A scanner that is slower than the response sees all of it in the next volume.
+    # If the TR is longer than the response, all of it falls into the next volume.
     return response / total if total > 0.1 / tr else np.array([0.0, 1.0])
 
 
-_KINDS: dict[str, tuple[str, type]] = {
-    "subjects": ("n_subjects", int),
-    "frames": ("n_frames", int),
-    "regions": ("n_regions", int),
-    "networks": ("n_networks", int),
-    "states": ("n_states", int),
-    "tr": ("tr", float),
-    "dwell": ("dwell", float),
-    "noise": ("noise", float),
-    "drift": ("drift", float),
-    "seed": ("seed", int),
-}
-
-
-def parse_bold(source: str) -> BoldSimulation:
-    """Return the simulation that ``builtin:bold?subjects=...&frames=...&noise=...&seed=...`` names.
-
-    >>> parse_bold("builtin:bold?subjects=4&noise=2").noise
-    2.0
-    """
-    _, _, query = source.partition("?")
-    options = parse_options(source, query, _KINDS)
-    try:
-        return BoldSimulation(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-def is_bold(spec: object) -> bool:
-    """Whether this names a simulation."""
-    return isinstance(spec, str) and spec.partition("?")[0] == "builtin:bold"
-
-
-BOLD: Opener[SeriesSource] = Opener(is_bold, lambda spec, stop: parse_bold(spec).subject(0).head(stop))
-"""To a command that takes one series, the simulation is its first person."""
+BOLD = BuiltinName(
+    "bold",
+    BoldSimulation,
+    {
+        "subjects": ("n_subjects", int),
+        "frames": ("n_frames", int),
+        "regions": ("n_regions", int),
+        "networks": ("n_networks", int),
+        "states": ("n_states", int),
+        "tr": ("tr", float),
+        "dwell": ("dwell", float),
+        "noise": ("noise", float),
+        "drift": ("drift", float),
+        "seed": ("seed", int),
+    },
+)

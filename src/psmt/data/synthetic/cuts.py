@@ -1,37 +1,34 @@
-"""A built-in film of cuts and fast pans, whose frames are known: what must be told apart."""
+"""A built-in film with cuts and fast pans at known frames."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from psmt.data.contract import Film, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
+from psmt.data.contract import Frame, channels, check_stop
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.data.synthetic.glide import LARGEST, NOISIEST, WORLD, GlideMotion, view
-from psmt.errors import FrameSourceError
 from psmt.types import Ints
 
-__all__ = ["CUTS", "CutsFilm"]
-
-VERSION = 1  # a change of any frame needs a new number, because checksums name it
-WORLDS = 3  # of different leaves; a cut goes to another one, or to another place of the same
+VERSION = 1  # part of the checksum; increase it when any frame changes
+WORLDS = 3  # a cut shows another world, or another place of the same world
 LEAD = 60  # frames before the first event
 PAUSE = (24, 48)  # frames from one event to the next
 CALM = (0.1, 1.0)  # frame pixels per frame between events
 PAN = (0.04, 0.15)  # of the width of the frame, per frame
 PAN_LENGTH = (6, 16)  # frames
-PAN_RAMP = 3  # frames in which a pan gathers speed, and loses it; every other pan starts and stops at once
+PAN_RAMP = 3  # frames in which a pan accelerates and brakes; every other pan starts and stops abruptly
 ZOOM = (1.05, 1.5)
 ANGLE = 0.3  # radians either way
 
 
 class _Plan(NamedTuple):
-    """Where the camera is in each frame, and what happens."""
+    """Position of the camera in each frame, and the events."""
 
     motion: GlideMotion
     worlds: Ints
@@ -40,24 +37,24 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutsFilm(Film):
+class CutsFilm(BuiltinFilm):
     """Calm views of fallen leaves, with cuts and fast pans between them in random order.
 
-    A cut shows another place at once. A pan moves on to it, so fast that between a twenty-fifth and a seventh of the
-    picture is new in each frame; half of the pans begin and end at once.
+    A cut jumps to another place. A pan moves there so fast that 4 to 15% of the picture is new in each frame; half of
+    the pans start and stop abruptly.
 
     Parameters
     ----------
     n_cuts, n_pans : int
-        How many of each.
+        Number of cuts and pans.
     seed : int
-        Chooses leaves, places, order and noise.
+        Seed of leaves, places, order and noise.
     noise : float
-        Standard deviation of Gaussian sensor noise, as a fraction of the contrast of patches, 0 to 2.
+        Standard deviation of Gaussian noise relative to the contrast of patches, 0 to 2.
     size : int
         Height and width of the frames, 8 to 400.
     n_frames : int, optional
-        Frames from this one on are left out; None is the whole film.
+        Length of the film; None is the whole film.
 
     Examples
     --------
@@ -73,9 +70,6 @@ class CutsFilm(Film):
     size: int = 100
     n_frames: int | None = None
     name: str = field(default="cuts", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low, high in (("n_cuts", 0, 10_000), ("n_pans", 0, 10_000), ("seed", 0, None), ("size", 8, LARGEST)):
@@ -88,11 +82,11 @@ class CutsFilm(Film):
         check_stop(self.n_frames)
         length = len(self._plan.motion)
         object.__setattr__(self, "n_frames", length if self.n_frames is None else min(self.n_frames, length))
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     @property
     def cuts(self) -> Ints:
-        """Frames (n,) that are the first of another scene."""
+        """First frame (n,) of each new scene."""
         return self._plan.cuts[self._plan.cuts < (self.n_frames or 0)]
 
     @property
@@ -101,14 +95,9 @@ class CutsFilm(Film):
         return self._plan.pans[self._plan.pans[:, 0] < (self.n_frames or 0)]
 
     def checksum(self) -> str:
-        """Return the sha256 of the film's parameters and of the version of its making."""
+        """Return the sha256 of the film's parameters and the version of the generator."""
         given = (self.n_cuts, self.n_pans, self.seed, float(self.noise), self.size, self.n_frames)
         return hashlib.sha256(f"cuts {VERSION} {given!r}".encode()).hexdigest()
-
-    def head(self, stop: int | None) -> CutsFilm:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames or stop, stop))
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         plan = self._plan
@@ -124,7 +113,7 @@ class CutsFilm(Film):
 
 @lru_cache(maxsize=4)
 def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
-    """Draw what happens when, and follow the camera."""
+    """Draw the events and the path of the camera."""
     rng = np.random.default_rng((seed, 4))
     kinds = rng.permutation(np.repeat([True, False], [n_cuts, n_pans]))
     world, place = seed, rng.uniform(0, WORLD, 2)
@@ -143,7 +132,7 @@ def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
     move([speed] * LEAD)
     for k, is_cut in enumerate(kinds):
         if is_cut:
-            # Another world, or the other side of this one: the torus is ten pictures wide at the least.
+            # Another world, or the other side of this one.
             world = seed + int(rng.integers(WORLDS))
             place = place + rng.uniform(0.3, 0.7, 2) * WORLD
             zoom, angle = rng.uniform(*ZOOM), rng.uniform(-ANGLE, ANGLE)
@@ -164,28 +153,15 @@ def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
     return _Plan(motion, worlds.astype(np.int64), np.array(cuts, np.int64), np.array(pans, np.int64).reshape(-1, 2))
 
 
-def parse_cuts(source: str) -> CutsFilm:
-    """Return the film that ``builtin:cuts?cuts=...&pans=...&seed=...&noise=...&size=...&frames=...`` names.
-
-    >>> parse_cuts("builtin:cuts?cuts=3&pans=1&size=64").n_cuts
-    3
-    """
-    kinds: dict[str, tuple[str, type]] = {
+CUTS = BuiltinName(
+    "cuts",
+    CutsFilm,
+    {
         "cuts": ("n_cuts", int),
         "pans": ("n_pans", int),
         "seed": ("seed", int),
         "noise": ("noise", float),
         "size": ("size", int),
         "frames": ("n_frames", int),
-    }
-    options = parse_options(source, source.partition("?")[2], kinds)
-    try:
-        return CutsFilm(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-CUTS: Opener[CutsFilm] = Opener(
-    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:cuts",
-    lambda spec, stop: parse_cuts(spec).head(stop),
+    },
 )

@@ -1,10 +1,10 @@
-"""The built-in film: one take of a camera gliding over fallen leaves, with its motion and its noise known."""
+"""The built-in film: a camera glides over fallen leaves in one take, with known motion and noise."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,38 +14,37 @@ from scipy.fft import irfft2
 from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
-from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
-from psmt.errors import FrameSourceError
+from psmt.data.contract import Frame, IndexedFilm, channels
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.types import Array, Levels
 from psmt.utils.jit import njit
 
-__all__ = ["BUILTIN", "GlideFilm", "GlideMotion", "parse_glide"]
-
-VERSION = 2  # a change of any frame needs a new number, because checksums name it
+VERSION = 2  # part of the checksum; increase it when any frame changes
 LARGEST = 400
-NOISIEST = 2.0  # of the contrast; beyond that most grey levels would be clipped
-PATCH = 16  # side of the paper's patch, which contrast is measured in
-FASTEST = 16.0  # frame pixels per frame: a patch then holds nothing that it held before
+NOISIEST = 2.0  # relative to the contrast; more noise would clip most grey levels
+PATCH = 16  # side of the patch in which contrast is measured, as in the paper
+FASTEST = 16.0  # frame pixels per frame: successive patches of 16 pixels then do not overlap
 
-# The world is a dead-leaves model (Lee, Mumford and Huang, 2001), the simplest that has the statistics of natural
-# scenes: opaque, textured leaves of all sizes lie on one another, so that there are edges, and edges end at edges.
-# Sizes follow r^-3, which makes the picture look the same from any distance. Each seed has a world of its own.
-WORLD = 1024  # rows and columns; the world is a torus, so that the camera never comes to its end
+# The world is a dead-leaves model (Lee, Mumford and Huang, 2001), the simplest model with the statistics of natural
+# scenes: opaque, textured leaves of all sizes cover one another. Sizes are distributed as r^-3, which makes the picture
+# scale-invariant. Each seed has its own world.
+WORLD = 1024  # rows and columns; the world is a torus, so that the camera never reaches its end
 N_LEAVES = 9000
-RADIUS = (12.0, 56.0)  # half the length of a leaf, world pixels: most patches of 16 pixels see an edge, few see many
+RADIUS = (
+    12.0,
+    56.0,
+)  # half the length of a leaf, world pixels: most patches of 16 pixels contain an edge, few contain many
 ASPECT = (0.3, 0.9)  # width of a leaf by its length
 SHADE = (0.08, 0.92)  # grey levels
 SHADING = 0.12  # from the middle of a leaf to its tip
-FOLD = (0.06, 0.16)  # between the halves of a leaf on either side of its midrib, which catch the light differently
-VEIN = (0.05, 0.12)  # between a vein and what lies between veins
-VEIN_GAP = (9.0, 15.0)  # world pixels from a vein to the next: no patch within a leaf is flat
+FOLD = (0.06, 0.16)  # grey levels between the two halves of a leaf
+VEIN = (0.05, 0.12)  # grey levels between veins and the area between them
+VEIN_GAP = (9.0, 15.0)  # world pixels between veins, so that no patch within a leaf is flat
 TEXTURE = 0.012  # standard deviation of the 1/f texture of a leaf, grey levels
-SOFT = 1.6  # world pixels over which an edge goes from one leaf to the next, as a lens would show it
+SOFT = 1.6  # width of an edge in world pixels
 
-# The camera. Sums of three sinusoids, in frame pixels of way per turn: what it does depends on where it is on its way,
-# so that a slow film shows the same things as a fast one, later. Each seed stretches the periods a little, so that no
-# two share a common multiple, and draws the phases.
+# The camera follows sums of three sinusoids of the distance travelled, in frame pixels. A slow film therefore shows the
+# same scenes as a fast one, only later. Each seed scales the periods a little and draws the phases.
 WEIGHTS = np.array([0.62, 0.26, 0.12])
 PERIODS = {
     "heading": np.array([1130.0, 610.0, 370.0]),
@@ -54,11 +53,11 @@ PERIODS = {
 }
 HEADING_RANGE = 4.0  # radians either way
 ZOOM = 1.25  # frame pixels per world pixel
-ZOOM_RANGE = 0.2  # natural logarithm; zoom stays above 1, so that no detail of the world is too fine for a frame
+ZOOM_RANGE = 0.2  # natural logarithm; zoom stays above 1 to avoid aliasing
 ANGLE_RANGE = 0.30  # radians
-KNOT = 0.5  # frame pixels of way between the places that are computed
+KNOT = 0.5  # frame pixels between the knots of the path
 
-# Without a speed, calm and lively stretches take turns: frames, and frame pixels per frame.
+# Without a given speed, calm and lively stretches alternate: their lengths in frames, and speeds in pixels per frame.
 STRETCH = (110, 380)
 CALM = (0.08, 0.2)
 LIVELY = (0.7, 1.4)
@@ -67,20 +66,20 @@ RAMP = 40  # frames from one speed to the next
 
 @dataclass(frozen=True, kw_only=True)
 class GlideMotion:
-    """Where the camera was, per frame: arrays of shape ``(n_frames,)``.
+    """Position of the camera in each frame, as arrays ``(n_frames,)``.
 
     Attributes
     ----------
     start : int
-        The frame that index 0 of each array belongs to.
+        Frame of the first entry of each array.
     row, column : ndarray
-        The world pixel under the centre of the frame.
+        World pixel at the centre of the frame.
     zoom : ndarray
-        Frame pixels per world pixel; above 1 the camera is close.
+        Frame pixels per world pixel.
     angle : ndarray
-        Radians by which the camera is turned, from the row axis towards the column axis.
+        Rotation in radians, from the row axis towards the column axis.
     speed : ndarray
-        Frame pixels that the centre has moved since the frame before.
+        Motion of the centre since the previous frame, in frame pixels.
     size : int
         Height and width of the frames.
     """
@@ -97,7 +96,7 @@ class GlideMotion:
         return len(self.row)
 
     def to_world(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
-        """Return the world row and column under pixels of the frame ``start + index``.
+        """Return the world row and column of pixels of the frame ``start + index``.
 
         With ``c = (size - 1) / 2``, ``y = (row - c) / zoom`` and ``x = (column - c) / zoom`` this is
         ``(row_ + y cos(angle) + x sin(angle), column_ - y sin(angle) + x cos(angle))``.
@@ -108,7 +107,7 @@ class GlideMotion:
         return self.row[index] + cos * y + sin * x, self.column[index] - sin * y + cos * x
 
     def to_frame(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
-        """Return the frame row and column that world pixels are seen at: the inverse of `to_world`."""
+        """Return the frame row and column of world pixels: the inverse of `to_world`."""
         cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
         down = (np.asarray(row, dtype=float) - self.row[index]) * self.zoom[index]
         right = (np.asarray(column, dtype=float) - self.column[index]) * self.zoom[index]
@@ -116,27 +115,25 @@ class GlideMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlideFilm(IndexedFilm):
+class GlideFilm(BuiltinFilm, IndexedFilm):
     """A camera that glides over fallen leaves, in one take.
 
-    It pans, zooms and turns by fractions of a pixel, at one speed, or in calm and lively stretches that take turns:
-    slow, but never standing still, and about seven times as fast. Frame ``t`` depends on the seed and on ``t``, never
-    on the length of the film.
+    It pans, zooms and turns by fractions of a pixel, at a constant speed or in alternating calm and lively stretches,
+    the latter about seven times as fast. Frame ``t`` depends on the seed and on ``t``, not on the length of the film.
 
     Parameters
     ----------
     n_frames : int
         Length of the film.
     seed : int
-        Chooses the leaves, the path and the noise.
+        Seed of the leaves, the path and the noise.
     speed : float, optional
-        Frame pixels per frame that the middle of the picture moves by, 0 to 16. None is calm and lively stretches.
+        Motion of the centre in pixels per frame, 0 to 16. None alternates calm and lively stretches.
     noise : float
-        Standard deviation of Gaussian sensor noise, white in time and space, as a fraction of the film's contrast, 0 to
-        2. The contrast is the standard deviation of grey levels in a patch of 16 x 16 pixels, the median over all
-        places. Frames are clipped to [0, 1] after it.
+        Standard deviation of white Gaussian noise relative to the film's contrast, 0 to 2. The contrast is the median
+        standard deviation of grey levels in patches of 16 x 16 pixels. Frames are clipped to [0, 1] afterwards.
     size : int
-        Height and width of the frames, 8 to 400. A smaller sensor sees less of the world, not less sharply.
+        Height and width of the frames, 8 to 400. Smaller frames show a smaller part of the world at the same scale.
 
     Examples
     --------
@@ -153,9 +150,6 @@ class GlideFilm(IndexedFilm):
     noise: float = 0.0
     size: int = 200
     name: str = field(default="glide", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low, high in (("n_frames", 1, None), ("seed", 0, None), ("size", 8, LARGEST)):
@@ -173,21 +167,16 @@ class GlideFilm(IndexedFilm):
             raise ValueError(
                 f"noise={self.noise!r} is out of range; use a fraction of the film's contrast from 0 to {NOISIEST:g}"
             )
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     def checksum(self) -> str:
-        """Return the sha256 of the film's parameters and of the version of its making."""
+        """Return the sha256 of the film's parameters and the version of the generator."""
         speed = None if self.speed is None else float(self.speed)
         text = f"glide {VERSION} {self.n_frames} {self.seed} {speed!r} {float(self.noise)!r} {self.size}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def head(self, stop: int | None) -> GlideFilm:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
-
     def frame(self, index: int) -> Frame:
-        """Return the grey frame ``(size, size)`` at ``index``, without making those before it."""
+        """Return the grey frame ``(size, size)`` at ``index``, without computing earlier ones."""
         if not 0 <= index < self.n_frames:
             raise IndexError(f"frame {index} is outside the film; it has the frames 0 to {self.n_frames - 1}")
         return self._render(self.motion(start=index, stop=index + 1), 0)
@@ -202,7 +191,7 @@ class GlideFilm(IndexedFilm):
             raise ValueError(
                 f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
             )
-        # One frame more at the front gives the first speed.
+        # The first speed needs the frame before.
         row, column, zoom, angle = _path(self.seed, self._way(np.arange(start - 1.0, stop)))
         speed = np.hypot(np.diff(row), np.diff(column)) * zoom[1:]
         return GlideMotion(
@@ -224,11 +213,11 @@ class GlideFilm(IndexedFilm):
 
     @property
     def contrast(self) -> float:
-        """Standard deviation of grey levels in the usual patch of 16 x 16 pixels, which noise is a fraction of."""
+        """Median standard deviation of grey levels in patches of 16 x 16 pixels; the unit of `noise`."""
         return _world(self.seed).contrast
 
     def _way(self, time: Array) -> Array:
-        """Return how far the camera has come at each time, in frame pixels, ``(n_times,)``."""
+        """Distance travelled at each time, in frame pixels, ``(n_times,)``."""
         return _stretches(self.seed, time) if self.speed is None else self.speed * time
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
@@ -237,7 +226,7 @@ class GlideFilm(IndexedFilm):
 
 
 def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
-    """Return the grey frame ``(size, size)`` that a camera sees of the leaves of a seed, with sensor noise."""
+    """Render the grey frame ``(size, size)`` of the world of a seed, with sensor noise."""
     world = _world(seed)
     zoom = motion.zoom[index]
     cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
@@ -248,41 +237,22 @@ def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.ra
     return np.clip(frame, 0.0, 1.0, out=frame)
 
 
-def parse_glide(source: str) -> GlideFilm:
-    """Return the film that ``builtin:glide?frames=...&seed=...&speed=...&noise=...&size=...`` names.
-
-    >>> parse_glide("builtin:glide?frames=2000&speed=0.5&noise=0.1")
-    GlideFilm(name='glide', shape=(200, 200), n_frames=2000, fps=25.0, seed=0, speed=0.5, noise=0.1, size=200)
-    """
-    name = source.removeprefix("builtin:").partition("?")[0]
-    if name != "glide":
-        raise FrameSourceError(
-            f"{source!r}: there is no built-in film {name!r}; those there are: builtin:glide, builtin:cuts, "
-            "builtin:shapes and builtin:bold"
-        )
-    kinds: dict[str, tuple[str, type]] = {
+GLIDE = BuiltinName(
+    "glide",
+    GlideFilm,
+    {
         "frames": ("n_frames", int),
         "seed": ("seed", int),
         "speed": ("speed", float),
         "noise": ("noise", float),
         "size": ("size", int),
-    }
-    options = parse_options(source, source.partition("?")[2], kinds)
-    try:
-        return GlideFilm(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-BUILTIN: Opener[GlideFilm] = Opener(
-    lambda spec: isinstance(spec, str) and spec.startswith("builtin:"),
-    lambda spec, stop: parse_glide(spec).head(stop),
+    },
 )
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
-    """Return world row, world column, zoom and angle after each part of the way, all of shape ``(n,)``."""
-    # In powers of two, so that few tables are made, whichever frames are asked for in whichever order.
+    """World row, world column, zoom and angle at each distance, all of shape ``(n,)``."""
+    # Table sizes are powers of two, so that few tables are computed whichever frames are requested.
     at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
     _, zoom, angle = _waves(seed, way)
@@ -296,10 +266,10 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=4)
 def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
-    """Return knots of the way, world row and column there, and their slopes: five arrays of one length.
+    """Knots of the path, world row and column at each knot, and their slopes: five arrays of one length.
 
-    The camera goes where it is heading, by one world pixel over zoom for each frame pixel: its speed is what the way
-    says, whatever the zoom. It starts far enough before the way begins for the frame before the first.
+    The camera moves along its heading by 1 / zoom world pixels for each frame pixel, so that its speed in frame pixels
+    does not depend on the zoom. The path starts early enough for the frame before the first.
     """
     at = KNOT * np.arange(-2 * FASTEST / KNOT, n_knots + 4)
     heading, zoom, _ = _waves(seed, at)
@@ -309,7 +279,7 @@ def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
 
 
 def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
-    """Return heading, zoom and angle after each part of the way, all of shape ``(n,)``."""
+    """Heading, zoom and angle at each distance, all of shape ``(n,)``."""
     rng = np.random.default_rng((seed, 0))
     wave = {}
     for channel, periods in PERIODS.items():
@@ -319,9 +289,9 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Return the way in frame pixels, ``(n_times,)``, of calm and lively stretches that take turns."""
+    """Distance in frame pixels at each time, ``(n_times,)``, with alternating calm and lively stretches."""
     count = int(time.max() // STRETCH[0]) + 2
-    # The numbers of a stretch are drawn in order, so more of them never change those before.
+    # Stretches are drawn in order, so that a longer film begins like a shorter one.
     draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
     length = np.floor(STRETCH[0] + (STRETCH[1] - STRETCH[0]) * draws[:, 0])
     calm = np.arange(count) % 2 == 1
@@ -329,7 +299,7 @@ def _stretches(seed: int, time: Array) -> Array:
         calm, CALM[0] + (CALM[1] - CALM[0]) * draws[:, 1], LIVELY[0] + (LIVELY[1] - LIVELY[0]) * draws[:, 1]
     )
     before = np.concatenate([speed[:1], speed[:-1]])
-    # A smoothstep leads from the old speed to the new one; it covers half a ramp at the new speed on the whole.
+    # Speeds change by a smoothstep, which covers half a ramp at the new speed.
     distance = before * length + (speed - before) * (length - RAMP / 2)
     begin = np.concatenate([[0.0], np.cumsum(length)[:-1]])
     covered = np.concatenate([[0.0], np.cumsum(distance)[:-1]])
@@ -343,16 +313,16 @@ def _stretches(seed: int, time: Array) -> Array:
 
 class _World(NamedTuple):
     coefficients: Levels
-    """Of its cubic spline, ``(WORLD, WORLD)``."""
+    """Coefficients of its cubic spline, ``(WORLD, WORLD)``."""
     contrast: float
-    """Median over all places of the standard deviation of grey levels in a patch."""
+    """Median standard deviation of grey levels in a patch."""
 
 
 @lru_cache(maxsize=8)  # 4 MiB each
 def _world(seed: int) -> _World:
     rng = np.random.default_rng((seed, 3))
     small, large = RADIUS
-    # The inverse of the distribution function of r^-3 between the two.
+    # Inverse distribution function of r^-3 between the two radii.
     radius = 1.0 / np.sqrt(small**-2 - (small**-2 - large**-2) * rng.uniform(size=N_LEAVES))
     leaves = np.column_stack(
         [
@@ -376,10 +346,10 @@ def _world(seed: int) -> _World:
 
 
 def _texture(rng: np.random.Generator) -> Levels:
-    """Return noise ``(WORLD, WORLD)`` whose amplitude falls as 1/f, of standard deviation ``TEXTURE``."""
+    """Noise ``(WORLD, WORLD)`` with a 1/f amplitude spectrum and standard deviation ``TEXTURE``."""
     rows, columns = np.fft.fftfreq(WORLD)[:, None], np.fft.rfftfreq(WORLD)
     frequency = np.maximum(np.hypot(rows, columns), 1.0 / WORLD)
-    # Nothing finer than eight pixels: that would be noise to whoever looks.
+    # Details finer than eight pixels would look like noise.
     amplitude = np.exp(-((8 * frequency) ** 2)) / frequency
     waves = amplitude * np.exp(2j * np.pi * rng.uniform(size=frequency.shape))
     noise = irfft2(waves, s=(WORLD, WORLD))
@@ -390,10 +360,9 @@ def _texture(rng: np.random.Generator) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
-    """Lay leaves (row, column, half length, half width, angle, shade, shading, fold, vein, gap) onto the picture.
+    """Draw leaves (row, column, half length, half width, angle, shade, shading, fold, vein, gap) into the picture.
 
-    Later ones cover earlier ones. A leaf is the lens between two parabolas, so its ends are pointed;
-    veins branch off its midrib towards the tip.
+    Later leaves cover earlier ones. A leaf is the area between two parabolas, with veins branching off its midrib.
     """
     for n in range(len(leaves)):
         row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]
@@ -411,7 +380,7 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
                 cover = min(inside, 1.0)
                 r, c = i % WORLD, j % WORLD
                 side = max(min(across / SOFT, 0.5), -0.5)
-                # A vein is a line, not a wave: the fourth power is narrow.
+                # The fourth power makes veins narrow.
                 wave = np.cos(np.pi * (length * along - 0.8 * abs(across)) / gap)
                 grey = shade + shading * along + fold * side + vein * wave**4
                 grey += texture[(r + offsets[n, 0]) % WORLD, (c + offsets[n, 1]) % WORLD]
@@ -420,7 +389,7 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
 
 @njit(cache=True, fastmath=True, nogil=True)
 def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
-    """Fill ``frame`` with the cubic spline ``world``, a torus, seen by a camera at the centre, turned and zoomed."""
+    """Fill ``frame`` with the periodic cubic spline ``world`` at a rotated and zoomed grid around the centre."""
     size = frame.shape[0]
     last = world.shape[0] - 1  # the side is a power of two
     half = (size - 1) / 2

@@ -1,40 +1,37 @@
-"""Moving shapes: ``builtin:shapes``, discs, squares and bars that go straight on and turn, at a known pace."""
+"""Moving shapes, ``builtin:shapes``: discs, squares and bars with known velocity and rotation."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from psmt.data.contract import IndexedFilm, Opener, check_stop, parse_options
-from psmt.data.pixels import Frame, channels
-from psmt.errors import FrameSourceError
+from psmt.data.contract import Frame, IndexedFilm, channels
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
 from psmt.types import Array
 from psmt.utils.validation import check_count, check_real
 
-__all__ = ["SHAPES", "MovingShapes", "ShapesMotion", "parse_shapes"]
-
-VERSION = 1  # a change of any frame needs a new number, because checksums name it
+VERSION = 1  # part of the checksum; increase it when any frame changes
 HALF_SIDES = np.array([[0.13, 0.13], [0.11, 0.11], [0.05, 0.22]])
-"""Half the height and width of a disc, a square and a bar, in sides of the frame."""
+"""Half the height and width of a disc, a square and a bar, relative to the frame."""
 
 SHADES = (0.15, 0.85)
 GROUND = 0.5
-SOFT = 1.5  # pixels from a shape to the ground: what moves by a part of a pixel then shows it
-TURN = 0.04  # radians per frame at the most
+SOFT = 1.5  # width of an edge in pixels, so that motion by fractions of a pixel is visible
+TURN = 0.04  # largest rotation in radians per frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShapesMotion:
-    """Where each shape was: arrays of shape ``(n_frames, n_shapes)``.
+    """Position of each shape, as arrays ``(n_frames, n_shapes)``.
 
     Attributes
     ----------
     row, column : ndarray
-        Centres, pixels; the frame is a torus, so that who leaves it comes in on the other side.
+        Centres in pixels; the frame is a torus, so a shape that leaves it re-enters on the other side.
     angle : ndarray
-        Radians.
+        Rotation in radians.
     """
 
     row: Array
@@ -43,23 +40,23 @@ class ShapesMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovingShapes(IndexedFilm):
-    """Discs, squares and bars on a grey ground; each keeps its velocity and its turning for ever.
+class MovingShapes(BuiltinFilm, IndexedFilm):
+    """Discs, squares and bars on a grey background, each with constant velocity and rotation.
 
-    Frame ``t`` depends on the seed and on ``t``, never on the length of the film.
+    Frame ``t`` depends on the seed and on ``t``, not on the length of the film.
 
     Parameters
     ----------
     n_frames : int
         Length of the film.
     seed : int
-        Chooses places, directions, shades and the noise.
+        Seed of places, directions, shades and noise.
     n_shapes : int
-        Shapes, in turn a disc, a square and a bar; later ones lie above earlier ones.
+        Number of shapes, in turn a disc, a square and a bar; later ones cover earlier ones.
     speed : float
-        Pixels per frame that each moves by, >= 0.
+        Speed of each shape in pixels per frame, >= 0.
     noise : float
-        Standard deviation of Gaussian noise in grey levels, >= 0. Frames are clipped to [0, 1] after it.
+        Standard deviation of Gaussian noise in grey levels, >= 0. Frames are clipped to [0, 1] afterwards.
     size : int
         Height and width of the frames, at least 8.
 
@@ -77,29 +74,21 @@ class MovingShapes(IndexedFilm):
     noise: float = 0.0
     size: int = 48
     name: str = field(default="shapes", init=False)
-    shape: tuple[int, int] = field(init=False)
-    fps: float = field(default=25.0, init=False)
-    stop: None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, low in (("n_frames", 1), ("seed", 0), ("n_shapes", 1), ("size", 8)):
             check_count(key, getattr(self, key), minimum=low)
         check_real("speed", self.speed)
         check_real("noise", self.noise)
-        object.__setattr__(self, "shape", (self.size, self.size))
+        super().__post_init__()
 
     def checksum(self) -> str:
-        """Return the sha256 of the film's parameters and of the version of its making."""
+        """Return the sha256 of the film's parameters and the version of the generator."""
         numbers = self.n_frames, self.seed, self.n_shapes, float(self.speed), float(self.noise), self.size
         return hashlib.sha256(f"shapes {VERSION} {numbers}".encode()).hexdigest()
 
-    def head(self, stop: int | None) -> MovingShapes:
-        """Return the film without the frames from ``stop`` on."""
-        check_stop(stop)
-        return self if stop is None else replace(self, n_frames=min(self.n_frames, stop))
-
     def motion(self) -> ShapesMotion:
-        """Return where each shape is in all frames: the truth."""
+        """Return the true position of each shape in all frames."""
         return self._places(np.arange(float(self.n_frames)))
 
     @property
@@ -109,7 +98,7 @@ class MovingShapes(IndexedFilm):
         return self.speed * np.stack([np.sin(heading), np.cos(heading)], axis=1)
 
     def _drawn(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Centres ``(n_shapes, 2)`` at first; angles, headings, turns and shades ``(n_shapes,)``."""
+        """Initial centres ``(n_shapes, 2)``; angles, headings, rotations and shades ``(n_shapes,)``."""
         rng, n = np.random.default_rng((self.seed, 0)), self.n_shapes
         angle, heading = rng.uniform(0, 2 * np.pi, (2, n))
         return rng.uniform(0, self.size, (n, 2)), angle, heading, rng.uniform(-TURN, TURN, n), rng.uniform(*SHADES, n)
@@ -132,7 +121,7 @@ class MovingShapes(IndexedFilm):
     def _cover(self, kind: int, row: float, column: float, angle: float) -> Array:
         """How much of each pixel ``(size, size)`` a shape covers."""
         half = self.size / 2
-        # The nearer way around the torus.
+        # The shorter distance on the torus.
         down, right = ((np.arange(self.size) - centre + half) % self.size - half for centre in (row, column))
         along = np.cos(angle) * down[:, None] + np.sin(angle) * right
         across = np.cos(angle) * right - np.sin(angle) * down[:, None]
@@ -142,30 +131,15 @@ class MovingShapes(IndexedFilm):
         return cover
 
 
-_KINDS: dict[str, tuple[str, type]] = {
-    "frames": ("n_frames", int),
-    "seed": ("seed", int),
-    "shapes": ("n_shapes", int),
-    "speed": ("speed", float),
-    "noise": ("noise", float),
-    "size": ("size", int),
-}
-
-
-def parse_shapes(source: str) -> MovingShapes:
-    """Return the film that ``builtin:shapes?frames=...&seed=...&shapes=...&speed=...&noise=...&size=...`` names.
-
-    >>> parse_shapes("builtin:shapes?frames=200&shapes=1").n_shapes
-    1
-    """
-    options = parse_options(source, source.partition("?")[2], _KINDS)
-    try:
-        return MovingShapes(**options)
-    except ValueError as error:
-        raise FrameSourceError(f"{source!r}: {error}") from None
-
-
-SHAPES: Opener[MovingShapes] = Opener(
-    lambda spec: isinstance(spec, str) and spec.partition("?")[0] == "builtin:shapes",
-    lambda spec, stop: parse_shapes(spec).head(stop),
+SHAPES = BuiltinName(
+    "shapes",
+    MovingShapes,
+    {
+        "frames": ("n_frames", int),
+        "seed": ("seed", int),
+        "shapes": ("n_shapes", int),
+        "speed": ("speed", float),
+        "noise": ("noise", float),
+        "size": ("size", int),
+    },
 )

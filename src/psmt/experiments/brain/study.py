@@ -11,7 +11,7 @@ import numpy as np
 
 from psmt.data import open_series
 from psmt.data.readers.scans import Parcels, Scan, find_scans, is_scan, read_scan
-from psmt.data.synthetic.brain import is_bold, parse_bold
+from psmt.data.synthetic.brain import BOLD
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.types import Array, Ints, Progress, silent
@@ -69,8 +69,8 @@ def find_people(specs: Sequence[str]) -> People:
     people: list[tuple[str, str | Path]] = []
     bids = False
     for spec in specs:
-        if is_bold(spec):
-            people += [(f"bold-{k + 1:03d}", f"{spec}#{k}") for k in range(parse_bold(spec).n_subjects)]
+        if BOLD.matches(spec):
+            people += [(f"bold-{k + 1:03d}", f"{spec}#{k}") for k in range(BOLD.parse(spec).n_subjects)]
         elif not Path(spec).exists():
             raise FrameSourceError(f"{spec} does not exist; check the path, or try builtin:bold")
         elif Path(spec).is_dir():
@@ -128,7 +128,7 @@ def _stem(path: Path) -> str:
 def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Scan, Ints | None]:
     if isinstance(spec, str):
         source, _, index = spec.partition("#")
-        simulation, k = parse_bold(source), int(index)
+        simulation, k = BOLD.parse(source), int(index)
         series = simulation.subject(k).head(stop)
         names = series.feature_names or ()
         return Scan(series.values, names, parcels.tr or simulation.tr, ()), simulation.states(k)[:stop]

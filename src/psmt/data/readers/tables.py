@@ -1,4 +1,4 @@
-"""Series that are no films: a row of numbers per moment, from arrays, data frames, ``.csv`` and ``.tsv`` files."""
+"""Series ``(time, features)``: arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB's ``.mat`` files."""
 
 from __future__ import annotations
 
@@ -16,29 +16,25 @@ from psmt.errors import FrameSourceError
 from psmt.types import Array
 from psmt.utils.validation import check_series
 
-__all__ = ["DATA_FRAME", "TEXT", "SeriesSource", "open_data_frame", "open_text"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSource:
-    """A series ``(time, features)`` that can be read again, as it stands: nothing is scaled.
-
-    What a film calls a frame is one row here.
+    """A series ``(time, features)``, not scaled. Each row is what a film calls a frame.
 
     Attributes
     ----------
     name : str
-        A short name for people.
+        Name in messages and reports.
     array : ndarray (time, features)
-        The numbers as they were given.
+        The numbers as given.
     feature_names : tuple of str, or None
-        What the features are called, where the source says it.
+        Names of the features, if the source has them.
     path : Path or None
-        The file that the array comes from.
+        The file that was read.
     stop : int or None
-        Frames from this index on are left out.
+        Number of rows that are used; None for all.
     values : ndarray (n_frames, n_features)
-        The frames before ``stop``, float64 and finite.
+        The rows that are used, float64 and finite.
     repeatable : bool
         True.
     """
@@ -56,50 +52,50 @@ class SeriesSource:
             values = check_series(self.array[: self.stop], name=self.name)
         except ValueError as error:
             raise FrameSourceError(str(error)) from None
-        # One layout, wherever the numbers come from: what is computed from them is then the same to the last digit.
+        # One memory layout for all sources, so that results agree to the last digit.
         object.__setattr__(self, "values", np.ascontiguousarray(values))
 
     @property
     def n_frames(self) -> int:
-        """How many moments the series has."""
+        """Number of rows."""
         return len(self.values)
 
     @property
     def n_features(self) -> int:
-        """How many numbers each moment has."""
+        """Number of columns."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:
         return self.n_frames
 
     def __getitem__(self, key: Any) -> Any:
-        """Return frames as an array: ``series[7]`` is one, ``series[10:20]`` some, as NumPy has it."""
+        """Return rows as an array, indexed as in NumPy."""
         return self.values[key]
 
     def head(self, stop: int | None) -> SeriesSource:
-        """Return the same series without the frames from ``stop`` on; None changes nothing."""
+        """Return the first ``stop`` rows of this series; None returns all of it."""
         check_stop(stop)
         return replace(self, stop=smaller(self.stop, stop))
 
     def checksum(self) -> str:
-        """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes, whatever ``stop`` is."""
+        """Return the sha256 of the file, or of the array's dtype, shape and bytes; it does not depend on ``stop``."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
 
 def open_text(path: Path, stop: int | None = None) -> SeriesSource:
-    """Return the series in a ``.csv`` or ``.tsv`` file: a line per moment, a column per feature.
+    """Return the series in a ``.csv`` or ``.tsv`` file: a line per time point, a column per feature.
 
-    Columns are parted by commas in ``.csv`` and by tabs in ``.tsv``; numbers have decimal points. A first line without
-    any number in it holds the names of the features. Empty lines are passed over.
+    Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. A first line without any number holds the names
+    of the features. Empty lines are skipped.
     """
     try:
-        # utf-8-sig: the mark that spreadsheets put in front is no part of the first name.
+        # utf-8-sig removes the byte order mark that spreadsheets write.
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             lines = ((reader.line_num, fields) for fields in reader if fields)
             first = next(lines, None)
             if first is None:
-                raise FrameSourceError(f"{path} is empty; write a line of numbers per moment")
+                raise FrameSourceError(f"{path} is empty; write a line of numbers per time point")
             n_features = len(first[1])
             names = _names(first[1])
             frames = lines if names else chain([first], lines)
@@ -111,12 +107,12 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 
 
 def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
-    """Return the series in a pandas (or polars) data frame: a row per moment, a column of numbers per feature."""
+    """Return the series in a pandas or polars data frame: a row per time point, a column per feature."""
     array = table.to_numpy()
     if array.dtype.kind not in "buif":
         odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(_is_number, column))]
         raise FrameSourceError(
-            f"the data frame has columns that are no numbers ({', '.join(map(repr, odd)) or array.dtype}); "
+            f"the data frame has columns that are not numeric ({', '.join(map(repr, odd)) or array.dtype}); "
             "drop or convert them"
         )
     names = tuple(map(str, table.columns))
@@ -124,25 +120,24 @@ def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
 
 
 def _names(fields: list[str]) -> tuple[str, ...] | None:
-    """Return the names that a first line holds, or None when it holds a number or nothing at all."""
+    """Return the names in a first line; None if it is empty or holds a number."""
     if any(map(_is_number, fields)) or not any(fields):
         return None
-    # NumPy's savetxt marks its header as a comment.
+    # numpy.savetxt writes its header as a comment.
     return tuple(field.lstrip("#").strip() for field in fields)
 
 
 def _numbers(fields: list[str], n_features: int, *, where: str) -> Array:
-    """Return the numbers of a line, ``(n_features,)``."""
     if len(fields) != n_features:
         raise FrameSourceError(
-            f"{where} has {len(fields)} columns but the first line has {n_features}; give every line as many"
+            f"{where} has {len(fields)} columns but the first line has {n_features}; all lines need the same number"
         )
     try:
         return np.array([float(text) for text in fields])
     except ValueError:
         column = next(index for index, text in enumerate(fields) if not _is_number(text))
         raise FrameSourceError(
-            f"{where}, column {column + 1}: {fields[column]!r} is no number; "
+            f"{where}, column {column + 1}: {fields[column]!r} is not a number; "
             "write numbers as 1.5, with commas between them (tabs in .tsv), or remove that line or column"
         ) from None
 
@@ -157,7 +152,48 @@ def _is_number(text: Any) -> bool:
 
 TEXT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".csv", ".tsv"), open_text)
 DATA_FRAME: Opener[SeriesSource] = Opener(
-    # By what it can do: pandas need not be there to ask whether something is a data frame.
+    # Duck typing, so that pandas need not be installed.
     lambda spec: hasattr(spec, "columns") and hasattr(spec, "to_numpy"),
     open_data_frame,
 )
+
+
+_MATRIX_NAMES = ("series", "frames", "X")
+"""Names of the matrix to read in a file with several matrices."""
+
+_NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+"""MATLAB's classes of plain numbers."""
+
+
+def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
+    """Return the series of a ``.mat`` file (up to version 7.2): its only numeric matrix, or the one called ``series``.
+
+    Scalars and vectors, such as a TR, are skipped.
+    """
+    from scipy.io import loadmat, whosmat
+
+    try:
+        with path.open("rb") as file:
+            if b"MATLAB 7.3" in file.read(128):  # which is HDF5 behind this header
+                raise FrameSourceError(f"{path} is a MATLAB 7.3 file; save it with save(name, 'series', '-v7')")
+        name = _matrix(path, whosmat(path))
+        array = loadmat(path, variable_names=[name])[name]
+    except (FrameSourceError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # scipy raises many kinds of errors for damaged files
+        raise FrameSourceError(f"{path} cannot be read as a MATLAB file: {error}; save it again") from error
+    return SeriesSource(name=path.name, array=np.asarray(array), path=path, stop=stop)
+
+
+def _matrix(path: Path, found: list[tuple[str, tuple[int, ...], str]]) -> str:
+    matrices = [name for name, shape, kind in found if kind in _NUMBERS and len(shape) == 2 and min(shape) > 1]
+    called = matrices if len(matrices) == 1 else [name for name in _MATRIX_NAMES if name in matrices]
+    if not called:
+        raise FrameSourceError(
+            f"{path} has {len(matrices)} matrices ({', '.join(matrices) or 'none'}) and none is called 'series'; "
+            "save the one to read, (time, features), under that name"
+        )
+    return called[0]
+
+
+MAT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".mat"), open_mat)

@@ -1,0 +1,341 @@
+"""Videos: files in any container that libav opens, and the decoding loop that cameras and streams share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import BinaryIO, NamedTuple
+
+import av
+from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
+
+from psmt.data.contract import Film, Frame, Opener, file_checksum, scaled
+from psmt.errors import FrameSourceError
+
+PATIENCE = 10.0
+"""Seconds without a frame after which a camera or a network stream is abandoned."""
+
+_PAUSE = 0.005
+"""Seconds between two requests to a camera that has no frame ready."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Medium:
+    """What libav opens, and how messages name it.
+
+    Attributes
+    ----------
+    label : str
+        Name in messages.
+    address : str
+        Name for libav.
+    hint : str
+        Question to the user if it cannot be opened.
+    path : Path or None
+        The file; its container may show that it was cut short. None for live sources.
+    format : str or None
+        Kind of container or device; None lets libav decide.
+    options : mapping
+        Further options of libav.
+    """
+
+    label: str
+    address: str
+    hint: str
+    path: Path | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def cut_short(self) -> str | None:
+        """How the file is shorter than its container declares; None if it is not known to be."""
+        if self.path is None:
+            return None
+        declared, actual = declared_size(self.path), self.path.stat().st_size
+        # Some AVI writers count the 8 bytes of the outermost header twice.
+        if declared is None or declared <= actual + 8:
+            return None
+        return f"the container spans {declared:,} bytes, the file has {actual:,}"
+
+
+class Decoding(NamedTuple):
+    """Frames of a medium, and what its container declares."""
+
+    pictures: Generator[VideoFrame, None, None]
+    """Raises `FrameSourceError` at its end if the medium is damaged or empty. Closing it closes the container."""
+    n_frames: int | None
+    fps: float | None
+
+
+def decode(medium: Medium) -> Decoding:
+    """Open a medium; frames are decoded lazily."""
+    container = _open_container(medium)
+    try:
+        stream = _video_stream(container, medium)
+    except FrameSourceError:
+        container.close()
+        raise
+    rate = stream.average_rate or stream.guessed_rate
+    return Decoding(_pictures(container, stream, medium), stream.frames or None, float(rate) if rate else None)
+
+
+def frames_of(
+    pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
+) -> Generator[Frame, None, None]:
+    """Yield float32 frames with black at 0 and white at 1; all must have the given ``shape``."""
+    # One reformatter for all frames: VideoFrame.reformat would set up a scaler for each, four times slower.
+    reformatter = VideoReformatter()
+    for index, picture in enumerate(pictures):
+        if (picture.height, picture.width) != shape:
+            raise FrameSourceError(
+                f"{label}: frame {index} is {picture.height} x {picture.width} pixels but those "
+                f"before it are {shape[0]} x {shape[1]}; use stop={index} "
+                f"(--frames {index}) to end there, or re-encode the film to one size"
+            )
+        deep = picture.format.components[0].bits > 8
+        layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
+        pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
+        yield scaled(pixels, where=f"{label}: frame {index}")
+
+
+def _open_container(medium: Medium) -> av.container.InputContainer:
+    try:
+        container = av.open(
+            medium.address,
+            format=medium.format,
+            options=dict(medium.options),
+            timeout=PATIENCE if medium.path is None else None,
+        )
+    except EOFError as error:
+        cause = medium.cut_short() or "it holds 0 frames"
+        raise FrameSourceError(f"{medium.label} ends before its first frame ({cause}); fetch it again") from error
+    except (av.FFmpegError, ValueError) as error:
+        cause = medium.cut_short() or _reason(error)
+        raise FrameSourceError(f"{medium.label} cannot be opened as a video ({cause}); {medium.hint}") from error
+    if container.format.name == "tty":
+        # libav opens text files as terminal art.
+        container.close()
+        raise FrameSourceError(f"{medium.label} is a text file, not a video")
+    return container
+
+
+def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.VideoStream:
+    for stream in container.streams.video:
+        # Music files contain their cover as a video stream with one frame.
+        if not stream.disposition & av.stream.Disposition.attached_pic:
+            if stream.codec_context is None:
+                raise FrameSourceError(
+                    f"{medium.label}: this build of libav has no decoder for its video; re-encode the film"
+                )
+            return stream
+    if lost := medium.cut_short():
+        raise FrameSourceError(f"{medium.label} is cut short ({lost}) and its tracks are lost; fetch the film again")
+    kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "no streams"
+    raise FrameSourceError(f"{medium.label} has no video in it (found: {kinds}); give a file with a picture track")
+
+
+def _pictures(
+    container: av.container.InputContainer, stream: av.VideoStream, medium: Medium
+) -> Generator[VideoFrame, None, None]:
+    """Yield the frames of the stream; raise at the end if it is damaged or empty."""
+    live = medium.path is None
+    n_read = 0
+    with container:
+        # Frame threads decode many frames ahead, which is faster for films but delays a camera.
+        stream.thread_type = "SLICE" if live else "AUTO"
+        # Broadcast streams often flag lost packets as corrupt; in a file the flag means a short read.
+        flag_is_final = not live and container.format.name != "mpegts"
+        cause = None
+        ends_early = False
+        packets = container.demux(stream)
+        arrived = monotonic()
+        while True:
+            packet = None
+            try:
+                packet = next(packets, None)
+                if packet is None:
+                    break
+                arrived = monotonic()
+                if packet.is_corrupt and flag_is_final:
+                    cause = "the last packet is incomplete"
+                    ends_early = True
+                    break
+                pictures = packet.decode()
+            except BlockingIOError as error:
+                # Some cameras (AVFoundation) do not block until the next frame, and the error ends the demuxing.
+                if monotonic() - arrived > PATIENCE:
+                    cause = _reason(error)
+                    break
+                sleep(_PAUSE)
+                packets = container.demux(stream)
+                continue
+            except av.FFmpegError as error:
+                cause = _reason(error)
+                if n_read or packet is None or packet.is_keyframe:
+                    break
+                # A recording may begin between two key frames: wait for the next one.
+                continue
+            for picture in pictures:
+                yield picture
+                n_read += 1
+                cause = None
+        if ends_early:
+            # Only here: after an error inside the film the decoder holds frames from beyond the gap.
+            for picture in _flush(stream):
+                yield picture
+                n_read += 1
+        cause = medium.cut_short() or cause
+    way_out = "open it again, or record it to a file and work with that" if live else "fetch the film again"
+    if not n_read:
+        cause = cause or "the film has 0 frames"
+        raise FrameSourceError(f"{medium.label}: no frame could be decoded ({cause}); {way_out}")
+    if cause and live:
+        raise FrameSourceError(f"{medium.label} broke off ({cause}): {n_read} frames could be read; {way_out}")
+    if cause:
+        raise FrameSourceError(
+            f"{medium.label} is cut short or damaged ({cause}): {n_read} frames could be read; "
+            f"{way_out}, or use stop={n_read} (--frames {n_read}) to work with just these"
+        )
+
+
+def _flush(stream: av.VideoStream) -> list[VideoFrame]:
+    """Return the frames that are still in the decoder."""
+    try:
+        return stream.decode(None)
+    except av.FFmpegError:
+        return []
+
+
+def _reason(error: Exception) -> str:
+    # libav raises either of these after PATIENCE.
+    if isinstance(error, av.error.ExitError | BlockingIOError):
+        return f"no data for {PATIENCE:g} seconds"
+    return getattr(error, "strerror", None) or str(error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoFilm(Film):
+    """Frames of a video file. Made by `open_video`.
+
+    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is what the container declares;
+    healthy films may have a few frames more or less.
+    """
+
+    path: Path
+
+    def checksum(self) -> str:
+        """Return the sha256 of the file's bytes."""
+        return file_checksum(self.path)
+
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        with closing(decode(_medium(self.path)).pictures) as pictures:
+            yield from frames_of(pictures, self.shape, label=str(self.path), colour=colour)
+
+
+def open_video(path: Path, stop: int | None = None) -> VideoFilm:
+    """Open the film in ``path`` and decode its first frame."""
+    if path.stat().st_size == 0:
+        raise FrameSourceError(f"{path} is empty (0 bytes); fetch or record the film again")
+    pictures, n_frames, fps = decode(_medium(path))
+    with closing(pictures):
+        first = next(pictures)
+    film = VideoFilm(path=path, name=path.name, shape=(first.height, first.width), n_frames=n_frames, fps=fps)
+    return film.head(stop)
+
+
+def _medium(path: Path) -> Medium:
+    # In a relative path libav would read a colon as the end of a protocol.
+    return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
+
+
+VIDEO: Opener[VideoFilm] = Opener(lambda spec: isinstance(spec, Path) and not spec.is_dir(), open_video)
+
+
+# How long a container says that it is. libav ends quietly at the end of a file that was cut short, and the frame counts
+# and durations in headers are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of
+# the outermost boxes are exact.
+
+_EBML = b"\x1a\x45\xdf\xa3"
+_VITAL = (b"moov", b"moof", b"mdat")
+_SEGMENT = b"\x18\x53\x80\x67"
+
+
+def declared_size(path: Path) -> int | None:
+    """Return the size in bytes that the container of ``path`` declares; None if it declares none.
+
+    Supports MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut short.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(12)
+        file.seek(0)
+        if start[:4] == _EBML:
+            return _matroska(file)
+        if start[:4] == b"RIFF":
+            return _riff(file, size)
+        if start[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
+            return _boxes(file, size)
+    return None
+
+
+def _boxes(file: BinaryIO, size: int) -> int | None:
+    """Return the end of the last ISO base media box; None if it extends to the end of the file.
+
+    Only boxes that contain frames count: cameras append other data, not always boxes, to healthy films.
+    """
+    end = 0
+    while end + 8 <= size:
+        file.seek(end)
+        head = file.read(16)
+        length = int.from_bytes(head[:4], "big")
+        if length == 1:
+            length = int.from_bytes(head[8:16], "big")
+        if length == 0:
+            return None
+        if length < 8 or (end + length > size and head[4:8] not in _VITAL):
+            break
+        end += length
+    return end
+
+
+def _riff(file: BinaryIO, size: int) -> int | None:
+    """Return the end of the last RIFF chunk; None if the writer never filled in the length."""
+    end = 0
+    while end + 8 <= size:
+        file.seek(end)
+        head = file.read(8)
+        length = int.from_bytes(head[4:8], "little")
+        if head[:4] != b"RIFF" or length in (0, 0xFFFFFFFF):
+            break
+        end += 8 + length
+    return end or None
+
+
+def _matroska(file: BinaryIO) -> int | None:
+    """Return the end of the segment; None for a live recording of unknown size."""
+    while identifier := file.read(4):
+        length = _vint(file)
+        if length is None:
+            return None
+        if identifier == _SEGMENT:
+            return file.tell() + length
+        file.seek(length, os.SEEK_CUR)
+        if identifier != _EBML:
+            return None
+    return None
+
+
+def _vint(file: BinaryIO) -> int | None:
+    """Return an EBML variable-length number; None for the reserved value "unknown"."""
+    first = file.read(1)
+    if not first or not first[0]:
+        return None
+    extra = 8 - first[0].bit_length()
+    value = int.from_bytes(first + file.read(extra), "big")
+    bits = 7 * (extra + 1)
+    value &= (1 << bits) - 1
+    return None if value == (1 << bits) - 1 else value
