@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psmt.evaluation import Interval, difference_interval
 from psmt.report.numbers import signed
@@ -49,6 +50,8 @@ class Evidence:
         Why the sample is too small for a verdict; empty if it is large enough.
     details : str
         Text at the end of the sentence.
+    values, null_values : array-like (n,), and mapping of such
+        The values behind the statistic, on the data and under each null model, for figures.
     """
 
     name: str
@@ -62,6 +65,8 @@ class Evidence:
     unit: str = ""
     too_few: str = ""
     details: str = ""
+    values: ArrayLike = field(default=(), repr=False, compare=False)
+    null_values: Mapping[str, ArrayLike] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def as_measured(self) -> Verdict:
@@ -156,13 +161,14 @@ class Claim:
         paper: bool = True,
         verdict: Verdict | None = None,
         size: str | None = None,
+        against: Sequence[str] = (),
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
     ) -> Claim:
         """Claim that holds if all its evidence does; each piece of evidence is listed for or against it.
 
-        The size is by default that of the weakest evidence. Empty notes are left out. A given `verdict` decides in
-        place of all evidence together.
+        The size is by default that of the weakest evidence. `against` are further sentences. Empty notes are left out.
+        A given `verdict` decides in place of all evidence together.
         """
         weakest = min((e for e in evidence if np.isfinite(e.strength)), key=lambda e: e.strength, default=None)
 
@@ -177,7 +183,7 @@ class Claim:
             paper=paper,
             size=size if size is not None else f"{weakest.estimate}, {weakest.name}" if weakest else "",
             support=tuple(sentences("holds")),
-            against=tuple(sentences("does not hold")),
+            against=(*sentences("does not hold"), *against),
             notes=tuple(filter(None, [*sentences(INCONCLUSIVE), *notes])),
             figures={own.name: own.summary() for own in evidence} if figures is None else figures,
         )

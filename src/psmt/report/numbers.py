@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def signed(value: float) -> str:
     """Two decimals, with a real minus sign.
@@ -48,6 +50,15 @@ def ratio(value: float) -> str:
     if abs(value - 1) < 0.005:
         return f"{value:.4f}"
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}".replace("-", "−")
+
+
+def log_ratio(value: float) -> str:
+    """The ratio whose logarithm is given, as in `ratio`.
+
+    >>> log_ratio(0.0), log_ratio(-2.0)
+    ('1.0000', '0.14')
+    """
+    return ratio(float(np.exp(value)))
 
 
 def percent(value: float) -> str:

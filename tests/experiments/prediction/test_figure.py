@@ -9,10 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from psmt.data import open_source
 from psmt.evaluation import METHODS
-from psmt.experiments.prediction.claims import comparisons
 from psmt.experiments.prediction.command import PredictOptions
-from psmt.experiments.prediction.effects_figure import effects_figure
-from psmt.experiments.prediction.figure import prediction_figure, shown_steps
+from psmt.experiments.prediction.figure import effects_figure, prediction_figure, shown_steps
 from psmt.figures import png
 from psmt.figures.methods import METHOD_STYLES
 
@@ -139,14 +137,14 @@ def test_effects_are_drawn_for_the_film_and_its_nulls(make_prediction):
     result = make_prediction(psmt=np.linspace(0.1, 0.3, 8), baseline2=0.8)
     figure = effects_figure(result)
     (axes,) = figure.axes
-    parts = [part for group in comparisons(result).values() for part in group]
+    parts = [part for group in result.evidence.values() for part in group]
     assert [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()] == [part.name for part in parts]
     dots = [collection.get_offsets() for collection in axes.collections]
     assert sorted(len(points) for points in dots) == sorted(
-        len(values) for part in parts for values in (part.differences, *part.null_differences.values())
+        len(values) for part in parts for values in (part.values, *part.null_values.values())
     )
     means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
-    assert parts[0].effect.mean in means
+    assert parts[0].statistic.mean in means
     boxes = texts(figure)
     for (one, first), (other, second) in combinations(boxes, 2):
         assert not first.overlaps(second), (one, other)
