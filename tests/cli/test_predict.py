@@ -225,7 +225,8 @@ def test_losing_against_copying_is_marked(started):
             for errors in ("mse_vs_code", "mse_vs_frame")
         )
         for method in sorted(METHODS, key=frame.__getitem__):
-            expected.append((code[method] > 1.001 * code["copy_code"]) + (frame[method] > 1.001 * frame["copy"]))
+            lost = [code[method] > 1.001 * code["copy_code"], frame[method] > 1.001 * frame["copy"]]
+            expected.append(sum(lost))
     names = tuple(METHODS.values())
     found = [line.count("loses") for line in started.stdout.splitlines() if line.strip().startswith(names)]
     assert found == expected

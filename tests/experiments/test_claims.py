@@ -64,7 +64,7 @@ def test_what_speaks_against_a_claim_that_holds_is_named(make_sweep):
     assert claim.size == "0.97 × the error, λ = 0.1"
     (line,) = claim.support
     assert "MSE 0.195 (H = 16) → 0.309 (H = 20) → 0.190 (H = 24)" in line and "0.97 × the error (0.97 to 0.97)" in line
-    assert claim.against == ("λ = 0.1, M = 8: the error is not lower at every step",)
+    assert "not lower at every step" in line
 
 
 def test_the_price_whose_errors_are_nearest_to_the_papers_decides_and_all_are_told(make_sweep):
@@ -98,11 +98,12 @@ def test_the_verdict_is_on_the_numbers_of_table_1(make_sweep):
     # Frames with next to no error lose a factor of three, all others win a tenth: the trimmed mean falls.
     short = np.where(np.arange(24) % 3 == 0, 1e-4, 0.5)
     longer = np.where(np.arange(24) % 3 == 0, 3e-4, 0.45)
-    claim = more_frames(make_sweep({(8, 20): np.resize(short, 20), (8, 24): longer}, n_atoms=(8,)))
+    result = make_sweep({(8, 20): np.resize(short, 20), (8, 24): longer}, n_atoms=(8,))
+    claim = more_frames(result)
     assert claim.verdict == "holds"
-    line = claim.figures["0.1"]["λ = 0.1, M = 8"]
-    ratio = line["trimmed_mean"]["H = 24"] / line["trimmed_mean"]["H = 20"]
-    assert line["estimate"]["mean"] == pytest.approx(np.log(ratio))
+    means = {entry.window: entry.trimmed_mean for entry in result.table()}
+    estimate = claim.figures["0.1"]["λ = 0.1, M = 8"]["estimate"]["mean"]
+    assert estimate == pytest.approx(np.log(means[24] / means[20]))
 
 
 def test_what_a_few_stretches_decide_cannot_be_told(make_sweep):
@@ -126,7 +127,7 @@ def test_untrimmed_means_that_disagree_are_named(make_sweep):
     result = make_sweep({(8, 24): 0.2, (16, 32): wild, (8, 16): 0.2}, n_atoms=(8, 16))
     claim = more_atoms(result)
     assert claim.verdict == "holds"
-    assert claim.against == ("λ = 0.1, H = 2 M: the untrimmed mean goes from 0.200 to 3.22",)
+    assert "untrimmed mean 0.200 → 3.22" in claim.support[0]
 
 
 def test_a_film_too_short_for_the_sweep_gives_the_reason():
@@ -257,7 +258,7 @@ def test_effects_and_their_size_are_named(make_prediction):
     line = next(line for line in claim.support if "Baseline 2" in line)
     assert "0.50 × the error (0.50 to 0.50), −0.69 in log MSE, lower at 8 of 8 starts" in line
     assert "1.0000 (1.0000 to 1.0000) on its frames shuffled" in line and "on noise of its spectrum" in line
-    assert claim.size == "0.50 × the error of Baseline 2, vs code"
+    assert claim.size == "0.50 × the error of Baseline 2"
     figures = claim.figures["PSMT against Baseline 2, vs code"]
     assert (figures["n"], figures["as_measured"], figures["verdict"]) == (8, "holds", "holds")
     assert figures["estimate"]["mean"] == pytest.approx(np.log(0.5))

@@ -4,7 +4,7 @@ import pytest
 
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction.report import prediction_sections
-from psmt.experiments.sweep.report import details_table, paper_table, table_1
+from psmt.experiments.sweep.report import details_table, paper_table, tables
 from psmt.experiments.table_1 import PAPER
 from psmt.report import Cell
 
@@ -43,7 +43,7 @@ def test_all_starts_and_nulls_have_a_section(make_prediction):
 
 def test_table_1_is_the_papers_grid_and_names_what_is_missing(make_sweep):
     result = make_sweep({(512, 1024): 0.2, (512, 1280): 0.1}, n_atoms=(512, 1024))
-    table = table_1(result, 0.1)
+    (table,) = tables(result)
     assert table.columns == paper_table().columns == ("M / H", "2 × M", "2.5 × M", "3 × M")
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["512", "0.200 ± 0.000", "0.100 ± 0.000", "film too short"],

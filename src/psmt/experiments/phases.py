@@ -97,7 +97,7 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
 def frame_motion(frames: Array) -> Array:
     """Motion (time,) of a film (time, n_features): mean absolute change of each frame, relative to the contrast.
 
-    The contrast is the standard deviation of all values. Motion is 0 in the first frame, and in a film without contrast.
+    The contrast is the standard deviation of all values. The first frame, and a film without contrast, have motion 0.
 
     >>> frame_motion(np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.0]])).tolist()
     [0.0, 0.0, 2.0]

@@ -47,7 +47,7 @@ class Evidence:
     unit : str
         Text after the estimate.
     too_few : str
-        Why the sample is too small for a verdict; empty if it is large enough.
+        Why there can be no verdict, such as a small sample; empty if there can be one.
     details : str
         Text at the end of the sentence.
     values, null_values : array-like (n,), and mapping of such
@@ -161,14 +161,13 @@ class Claim:
         paper: bool = True,
         verdict: Verdict | None = None,
         size: str | None = None,
-        against: Sequence[str] = (),
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
     ) -> Claim:
         """Claim that holds if all its evidence does; each piece of evidence is listed for or against it.
 
-        The size is by default that of the weakest evidence. `against` are further sentences. Empty notes are left out.
-        A given `verdict` decides in place of all evidence together.
+        The size is by default that of the weakest evidence. Empty notes are left out. A given `verdict` decides in
+        place of all evidence together.
         """
         weakest = min((e for e in evidence if np.isfinite(e.strength)), key=lambda e: e.strength, default=None)
 
@@ -183,7 +182,7 @@ class Claim:
             paper=paper,
             size=size if size is not None else f"{weakest.estimate}, {weakest.name}" if weakest else "",
             support=tuple(sentences("holds")),
-            against=(*sentences("does not hold"), *against),
+            against=tuple(sentences("does not hold")),
             notes=tuple(filter(None, [*sentences(INCONCLUSIVE), *notes])),
             figures={own.name: own.summary() for own in evidence} if figures is None else figures,
         )

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from drawn_texts import assert_texts_apart
 from psmt.experiments.sweep.figure import sweep_figure
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
@@ -73,17 +73,4 @@ def test_what_the_film_is_too_short_for_is_named():
     ],
 )
 def test_labels_are_inside_and_never_touch(n_atoms, n_frames, spread, lams):
-    figure = sweep_figure(make(n_atoms, n_frames, spread=spread, lams=lams), lams)
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    texts = [*figure.texts]
-    for axes in figure.axes:
-        texts += [*axes.texts, axes.xaxis.label, axes.yaxis.label]
-        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            texts += [tick.label1 for tick in ticks if tick.label1.get_visible()]
-    boxes = [t.get_window_extent(renderer) for t in texts if t.get_visible() and t.get_text()]
-    for i, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[:i])
-        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
+    assert_texts_apart(sweep_figure(make(n_atoms, n_frames, spread=spread, lams=lams), lams))

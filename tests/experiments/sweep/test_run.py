@@ -208,7 +208,7 @@ def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
     beyond = sweep_claims(result)[0]
     assert beyond.verdict == "does not hold"
     assert {own["as_measured"] for own in beyond.figures.values()} == {"holds"}
-    assert any("nothing about dynamics" in note for note in beyond.notes)
+    assert any("not about dynamics" in note for note in beyond.notes)
 
 
 # Films that are too short

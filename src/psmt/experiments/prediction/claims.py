@@ -48,6 +48,7 @@ def _claim(
     """Claim with the errors of the methods in each phase as notes."""
     evidence = [] if result is None else result.evidence[key]
     hardest = min(evidence, key=lambda own: own.strength, default=None)
+    other = hardest.name.partition(" against ")[2] if hardest else ""
     errors = {
         found.phase.name: {method: mean_log_error(found, method, truth) for method in methods}
         for found in (() if result is None else result.phases)
@@ -63,7 +64,7 @@ def _claim(
         _RULE.format(rule),
         evidence,
         paper=key not in COPYING,
-        size=f"{hardest.estimate} of {hardest.name.partition(' against ')[2]}" if hardest else "",
+        size=f"{hardest.estimate} of {other.removesuffix(f', vs {truth}')}" if hardest else "",
         notes=[note, *notes],
         figures={own.name: own.summary() for own in evidence} | {"phases": errors},
     )

@@ -44,7 +44,7 @@ def effects_figure(result: PredictionResult) -> Figure:
         height=1.4 + 0.62 * len(parts),
         title="Over many starts",
         note=f"Dots: starts ({len(result.starts)} of the film). Bars: means, 95% intervals. Grey band: ties, "
-        f"±{MARGIN:g}. A claim holds where its bars on the film are left of the band and of the null models.",
+        f"±{MARGIN:g}. A claim holds if the bars of the film are left of the band and of the null models.",
     )
     axes = panels["effects"]
     axes.axvspan(-MARGIN, MARGIN, color=RULE, alpha=0.8, linewidth=0)

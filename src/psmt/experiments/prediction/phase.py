@@ -14,17 +14,7 @@ from psmt.evaluation import METHODS, Score, error_ratio, free_running, log_mse, 
 from psmt.evaluation.null_models import NULLS
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
-from psmt.model import PSMT
-from psmt.model.baselines import (
-    Baseline1,
-    Baseline2,
-    CopyCode,
-    CopyLast,
-    LinearTrend,
-    MeanCode,
-    MeanFrame,
-    RidgeAutoregression,
-)
+from psmt.model import PSMT, baselines
 from psmt.model.paper_options import OURS
 from psmt.series import Scaling
 from psmt.types import Array, Predictor, Progress, Result, silent
@@ -131,27 +121,19 @@ class SharingPSMT(PSMT):
 
 def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
     """All methods by name. PSMT is fitted, the others are not yet; baselines with layers share those of PSMT."""
-    shared: dict[str, Any] = {
-        "window": psmt.window,
-        "n_components": psmt.n_components_,
-        "lam": psmt.lam_,
-        "coder": psmt.coder_,
-        "device": psmt.device,
-        **{name: getattr(psmt, name) for name in OURS.parameters},
-        "solver": psmt.solver,
-        "random_state": psmt.random_state,
-    }
+    shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
+    shared |= {name: getattr(psmt, name) for name in ("window", "device", "solver", "random_state", *OURS.parameters)}
     return {
         "psmt": psmt,
         "psmt_gain": psmt_gain,
-        "baseline1": Baseline1(**shared),
-        "baseline2": Baseline2(**shared),
-        "copy": CopyLast(),
-        "copy_code": CopyCode(**shared),
-        "mean": MeanFrame(window=psmt.window_),
-        "mean_code": MeanCode(**shared),
-        "linear": LinearTrend(),
-        "ridge": RidgeAutoregression(),
+        "baseline1": baselines.Baseline1(**shared),
+        "baseline2": baselines.Baseline2(**shared),
+        "copy": baselines.CopyLast(),
+        "copy_code": baselines.CopyCode(**shared),
+        "mean": baselines.MeanFrame(window=psmt.window_),
+        "mean_code": baselines.MeanCode(**shared),
+        "linear": baselines.LinearTrend(),
+        "ridge": baselines.RidgeAutoregression(),
     }
 
 

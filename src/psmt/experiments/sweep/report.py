@@ -49,20 +49,12 @@ def sweep_facts(result: SweepResult) -> list[Fact]:
 
 def tables(result: SweepResult) -> list[Table]:
     """Table 1 at each λ."""
-    return [table_1(result, lam) for lam in result.settings.lam]
-
-
-def table_1(result: SweepResult, lam: float) -> Table:
-    """Table 1 at one λ."""
-    entries = [entry for entry in result.table() if entry.lam == lam]
-    return _grid(
-        f"Table 1 at λ = {lam:g}: MSE of reconstructed frames, mean ± sd without 25% of the errors at each end",
-        result.settings.ratios,
-        {
-            size: [(own.trimmed_mean, own.trimmed_std) for own in entries if own.n_atoms == size]
-            for size in result.settings.n_atoms
-        },
-    )
+    entries: dict[float, dict[int, list[tuple[float, float]]]] = {}
+    for own in result.table():
+        row = entries.setdefault(own.lam, {}).setdefault(own.n_atoms, [])
+        row.append((own.trimmed_mean, own.trimmed_std))
+    caption = "Table 1 at λ = {:g}: MSE of reconstructed frames, mean ± sd without 25% of the errors at each end"
+    return [_grid(caption.format(lam), result.settings.ratios, rows) for lam, rows in entries.items()]
 
 
 def paper_table() -> Table:
@@ -93,7 +85,8 @@ def _grid(caption: str, ratios: Sequence[float], rows: Mapping[int, Sequence[tup
 
 def verdicts_table(result: SweepResult) -> Table:
     """Verdicts on the claims of the paper at each λ, and whether its errors are of the paper's size."""
-    (atoms, frames), sized = map(verdicts_by_lam, result.chains.values()), lams_of_paper_size(result)
+    atoms, frames = (verdicts_by_lam(result, claim) for claim in ("more_atoms", "more_frames"))
+    sized = lams_of_paper_size(result)
     low, high = PAPER_SIZE
     return Table.of(
         "What Table 1 says at each λ",

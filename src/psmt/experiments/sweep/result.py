@@ -1,17 +1,18 @@
-"""Errors of all windows, Table 1 made from them, and the evidence on its rows and columns."""
+"""Errors of all windows, Table 1 made from them, and the evidence on the claims."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from psmt.evaluation import Interval, trimmed
 from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, NOTHING, compare
-from psmt.report import Evidence
+from psmt.report import TIE, Evidence
 from psmt.report.numbers import error, log_ratio
 from psmt.types import Array
 
@@ -44,15 +45,6 @@ class Combination(NamedTuple):
     """Error of layer 1 alone over the same frames, trimmed alike."""
     missing: str | None = None
     """Why there are no errors, with the number of frames and of those needed; None if there are."""
-
-
-class Chain(NamedTuple):
-    """A row or a column of Table 1 at one λ, from the smallest size to the largest."""
-
-    lam: float
-    entries: Mapping[str, Combination]
-    evidence: Evidence
-    """Logarithm of the ratio of the last trimmed mean and the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +80,8 @@ class SweepResult:
         ]
 
     @cached_property
-    def chains(self) -> dict[str, list[Chain]]:
-        """Columns of Table 1, for the claim that more atoms help, and its rows, for the claim that more frames do."""
+    def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
+        """Evidence by claim and λ: that errors fall along the columns of Table 1, and along its rows."""
         columns: dict[tuple[float, str], dict[str, Combination]] = {}
         rows: dict[tuple[float, str], dict[str, Combination]] = {}
         ratios = self.settings.ratios
@@ -98,18 +90,23 @@ class SweepResult:
                 atoms, frames = f"M = {entry.n_atoms:,}", f"H = {entry.window:,}"
                 columns.setdefault((entry.lam, f"H = {ratios[k % len(ratios)]:g} M"), {})[atoms] = entry
                 rows.setdefault((entry.lam, atoms), {})[frames] = entry
-        found = {"more_atoms": columns, "more_frames": rows}
-        return {
-            key: [self._chain(*head, own) for head, own in group.items() if len(own) > 1]
-            for key, group in found.items()
-        }
+        found: dict[str, dict[float, list[Evidence]]] = {}
+        for claim, chains in (("more_atoms", columns), ("more_frames", rows)):
+            found[claim] = {}
+            for (lam, head), entries in chains.items():
+                if len(entries) > 1:
+                    found[claim].setdefault(lam, []).append(self._compare(f"λ = {lam:g}, {head}", entries))
+        return found
 
-    def _chain(self, lam: float, head: str, entries: Mapping[str, Combination]) -> Chain:
+    def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
+        """Logarithm of the ratio of the trimmed means of the last entry and the first."""
         first, *_, last = entries.values()
-        empty = max(entry.trimmed_mean for entry in entries.values()) >= NOTHING * self.empty_error
-        means = " → ".join(f"{error(entry.trimmed_mean)} ({size})" for size, entry in entries.items())
-        evidence = Evidence(
-            name=f"λ = {lam:g}, {head}",
+        means = [entry.trimmed_mean for entry in entries.values()]
+        steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))
+        rises = any(later > (1 + TIE) * earlier for earlier, later in pairwise(means))
+        empty = max(means) >= NOTHING * self.empty_error
+        return Evidence(
+            name=name,
             statistic=self._change(first, last),
             nulls={NULL_NAMES[null]: self._change(first, last, null) for null in self.null_errors},
             n=self.n_frames,
@@ -118,9 +115,9 @@ class SweepResult:
             write=log_ratio,
             unit=" × the error",
             too_few="nothing is reconstructed: errors are as large as that of an empty picture" if empty else "",
-            details=f", MSE {means}",
+            details=f", MSE {steps}{', not lower at every step' if rises else ''}, "
+            f"untrimmed mean {error(first.mean)} → {error(last.mean)}",
         )
-        return Chain(lam, entries, evidence)
 
     def _change(self, first: Combination, last: Combination, null: str = "") -> Interval:
         errors = self.null_errors[null] if null else self.errors
