@@ -32,13 +32,7 @@ def prediction_sections(result: PredictionResult, pictures: Sequence[bytes], eff
                     f"{error(float(np.mean(mse(found.estimates, found.frames))))} vs frame. Every method that predicts "
                     "codes has about this error in addition.",
                 ],
-                pictures=[
-                    Picture(
-                        picture,
-                        alt=f"Log MSE of all methods over {len(found.frames)} steps, and patches they predicted, "
-                        f"in phase {found.phase.name}",
-                    )
-                ],
+                pictures=[Picture(picture, alt=f"Errors and patches of all methods, phase {found.phase.name}")],
                 tables=[methods_table(found, "scores", "One-step predictions, means over steps")],
             )
             for found, picture in zip(phases, pictures, strict=True)
@@ -60,11 +54,7 @@ def prediction_sections(result: PredictionResult, pictures: Sequence[bytes], eff
                 "the best prediction. What a method gains there does not come from prediction, so a claim holds only "
                 "if the method gains more on the film.",
             ],
-            pictures=[
-                Picture(
-                    effects, alt="Differences of log MSE on the film and on the null models, with intervals and starts"
-                )
-            ],
+            pictures=[Picture(effects, alt="Differences of log MSE on the film and on the null models")],
             tables=[effects_table(result), starts_table(result)],
         ),
     ]

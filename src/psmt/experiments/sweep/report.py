@@ -24,9 +24,7 @@ def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
             "that of an empty picture: nothing is reconstructed.",
         ],
         pictures=[
-            Picture(
-                picture, alt=f"Median and quartiles of the MSE at each segment, by M and H; and Table 1; λ = {lam:g}"
-            )
+            Picture(picture, alt=f"Median and quartiles of the MSE of each segment, and Table 1, λ = {lam:g}")
             for lam, picture in zip(settings.lam, pictures, strict=True)
         ],
         tables=[*tables(result), paper_table(), verdicts_table(result), details_table(result)],

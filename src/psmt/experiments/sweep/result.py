@@ -82,20 +82,17 @@ class SweepResult:
     @cached_property
     def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
         """Evidence by claim and λ: that errors fall along the columns of Table 1, and along its rows."""
-        columns: dict[tuple[float, str], dict[str, Combination]] = {}
-        rows: dict[tuple[float, str], dict[str, Combination]] = {}
+        chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
         ratios = self.settings.ratios
         for k, entry in enumerate(self.table()):
             if not entry.missing:
-                atoms, frames = f"M = {entry.n_atoms:,}", f"H = {entry.window:,}"
-                columns.setdefault((entry.lam, f"H = {ratios[k % len(ratios)]:g} M"), {})[atoms] = entry
-                rows.setdefault((entry.lam, atoms), {})[frames] = entry
-        found: dict[str, dict[float, list[Evidence]]] = {}
-        for claim, chains in (("more_atoms", columns), ("more_frames", rows)):
-            found[claim] = {}
-            for (lam, head), entries in chains.items():
-                if len(entries) > 1:
-                    found[claim].setdefault(lam, []).append(self._compare(f"λ = {lam:g}, {head}", entries))
+                column, atoms = f"H = {ratios[k % len(ratios)]:g} M", f"M = {entry.n_atoms:,}"
+                chains.setdefault(("more_atoms", entry.lam, column), {})[atoms] = entry
+                chains.setdefault(("more_frames", entry.lam, atoms), {})[f"H = {entry.window:,}"] = entry
+        found: dict[str, dict[float, list[Evidence]]] = {"more_atoms": {}, "more_frames": {}}
+        for (claim, lam, head), entries in chains.items():
+            if len(entries) > 1:
+                found[claim].setdefault(lam, []).append(self._compare(f"λ = {lam:g}, {head}", entries))
         return found
 
     def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
