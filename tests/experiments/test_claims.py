@@ -127,7 +127,7 @@ def test_untrimmed_means_that_disagree_are_named(make_sweep):
     result = make_sweep({(8, 24): 0.2, (16, 32): wild, (8, 16): 0.2}, n_atoms=(8, 16))
     claim = more_atoms(result)
     assert claim.verdict == "holds"
-    assert "untrimmed mean 0.200 → 3.22" in claim.support[0]
+    assert "the untrimmed mean goes from 0.200 to 3.22" in claim.support[0]
 
 
 def test_a_film_too_short_for_the_sweep_gives_the_reason():

@@ -100,7 +100,10 @@ class SweepResult:
         first, *_, last = entries.values()
         means = [entry.trimmed_mean for entry in entries.values()]
         steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))
-        rises = any(later > (1 + TIE) * earlier for earlier, later in pairwise(means))
+        if any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
+            steps += ", not lower at every step"
+        if (last.mean < first.mean) != (means[-1] < means[0]):
+            steps += f", but the untrimmed mean goes from {error(first.mean)} to {error(last.mean)}"
         empty = max(means) >= NOTHING * self.empty_error
         return Evidence(
             name=name,
@@ -112,8 +115,7 @@ class SweepResult:
             write=log_ratio,
             unit=" × the error",
             too_few="nothing is reconstructed: errors are as large as that of an empty picture" if empty else "",
-            details=f", MSE {steps}{', not lower at every step' if rises else ''}, "
-            f"untrimmed mean {error(first.mean)} → {error(last.mean)}",
+            details=f", MSE {steps}",
         )
 
     def _change(self, first: Combination, last: Combination, null: str = "") -> Interval:
