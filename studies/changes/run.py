@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from psmt.coding import SparseCoder
 from psmt.evaluation import mse
-from psmt.experiments.shared_dictionary import SharingPSMT
+from psmt.experiments.prediction.phase import SharingPSMT
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode, CopyLast, RidgeAutoregression, SeriesBaseline
 from psmt.pipeline.run import Run

@@ -20,8 +20,6 @@ from psmt.cli import main
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction import phase
 from psmt.experiments.prediction.command import PredictOptions
-from psmt.experiments.prediction.phase import Row as PredictionRow
-from psmt.experiments.prediction.phase import summarise
 
 FILM = "builtin:glide?frames=260&size=64"
 TINY = [
@@ -200,7 +198,7 @@ def test_predictions_go_on_where_they_were(searched, tmp_path, monkeypatch):
         starts.append(where.start)
         return predict_phase(patches, where, **settings)
 
-    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", counted)
+    monkeypatch.setattr("psmt.experiments.prediction.phase.predict_phase", counted)
     assert run("predict", FILM, *TINY, *FIXED, "--out", tmp_path).code == 0
     assert starts == [int(column(read_csv(searched.out / "prediction.csv"), "frame", phase="lively")[0]) - 1]
     for path in searched.out.glob("*.*"):
@@ -220,17 +218,15 @@ def test_screen_has_a_table_per_phase_and_ends_with_the_report(started):
 
 
 def test_losing_against_copying_is_marked(started):
-    rows = [
-        PredictionRow(
-            r["phase"], r["method"], int(r["step"]), int(r["frame"]), float(r["mse_vs_code"]), float(r["mse_vs_frame"])
+    rows, expected = read_csv(started.out / "prediction.csv"), []
+    for name in ("start-150", "start-200"):
+        code, frame = (
+            {method: np.mean(column(rows, errors, phase=name, method=method)) for method in METHODS}
+            for errors in ("mse_vs_code", "mse_vs_frame")
         )
-        for r in read_csv(started.out / "prediction.csv")
-    ]
-    expected = [
-        sum(ratio > 1.001 for ratio in (summary.vs_copy, summary.vs_copy_code))
-        for phase in ("start-150", "start-200")
-        for summary in summarise(row for row in rows if row.phase == phase)
-    ]
+        for method in sorted(METHODS, key=frame.__getitem__):
+            lost = [code[method] > 1.001 * code["copy_code"], frame[method] > 1.001 * frame["copy"]]
+            expected.append(sum(lost))
     names = tuple(METHODS.values())
     found = [line.count("loses") for line in started.stdout.splitlines() if line.strip().startswith(names)]
     assert found == expected
@@ -314,7 +310,7 @@ def test_interruption(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", interrupted)
+    monkeypatch.setattr("psmt.experiments.prediction.phase.predict_phase", interrupted)
     outcome = run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out")
     assert outcome.code == 130
     assert "Traceback" not in outcome.stderr
@@ -329,7 +325,7 @@ def test_a_bug_is_not_disguised(tmp_path, monkeypatch):
         patched.setattr("psmt.experiments.prediction.run.phase_task", broken)
         with pytest.raises(KeyError):
             run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out")
-    monkeypatch.setattr("psmt.experiments.prediction.run.predict_phase", broken)
+    monkeypatch.setattr("psmt.experiments.prediction.phase.predict_phase", broken)
     assert "KeyError: 'bug'" in run("predict", FILM, *TINY, "--start", 150, "--out", tmp_path / "out").stderr
     assert not list(tmp_path.iterdir())
 

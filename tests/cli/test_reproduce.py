@@ -164,7 +164,7 @@ def test_summary_says_what_the_tables_say(unbroken):
         for line in phase["one_step"]:
             logs = np.log([float(row["mse_vs_code"]) for row in own if row["method"] == line["method"]])
             assert line["log_mse_vs_code"] == pytest.approx(logs.mean(), rel=1e-12)
-        figures = summary["claims"]["dynamic_beats_static"]["figures"][phase["phase"]]
+        figures = summary["claims"]["dynamic_beats_static"]["figures"]["phases"][phase["phase"]]
         assert figures["psmt"] == next(x["log_mse_vs_code"] for x in phase["one_step"] if x["method"] == "psmt")
     rows = read_csv(unbroken.out / "topology.csv")
     assert {int(row["atom"]) for row in rows} == set(summary["topology"]["chosen"])

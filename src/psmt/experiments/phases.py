@@ -1,4 +1,4 @@
-"""Stretches of a film that reconstruction errors single out: the segment of least error, and the phases in it."""
+"""Stretches of a film to predict, found by reconstruction errors: the segment of least error, and the phases in it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from psmt.types import Array
 from psmt.utils.disk_series import blocks, spread_of
 
 Search = Literal["segment", "film"]
-"""Where phases are looked for: inside the segment of least error, as in the paper, or in the whole film."""
+"""Where phases are searched: inside the segment of least error, as in the paper, or in the whole film."""
 
 ALIKE = 1.25
-"""Two stretches of which neither moves so many times as much as the other are said to move alike."""
+"""Two stretches move alike if neither moves more than this many times as much as the other."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Phase:
 
     name: str
     start: int
-    """First frame that is received; all before it is the past."""
+    """First frame that the methods receive after learning; all earlier frames are the past."""
 
 
 class Stretch(NamedTuple):
-    """Frames from `start` up to but without `stop`, and their mean MSE."""
+    """Frames from `start` to `stop`, which is not included, and their mean MSE."""
 
     start: int
     stop: int
@@ -37,10 +37,10 @@ class Stretch(NamedTuple):
 
 
 def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
-    """The segment of `window` frames, one each quarter window, with the least mean of the errors (time,).
+    """The segment of `window` frames with the least mean of the errors (time,). Segments start every quarter window.
 
-    Only those that go on to the frame `reaching` are looked at, or the last one if none does. The paper predicts in
-    its own: 8448 to 9984.
+    Only segments that extend to the frame `reaching` count, or the last one if none does. In the paper it is 8448 to
+    9984.
     """
     length = min(window, len(errors))
     latest = len(errors) - length
@@ -59,17 +59,17 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
 
 
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """The segment of least error of those that have room for two phases behind the first window of the film."""
+    """The segment of least error among those with room for two phases after the first window of the film."""
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
 def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "segment") -> list[Phase]:
-    """The stretch that comes back best ('calm') and the one that comes back worst ('lively'), without a common frame.
+    """The stretches with the lowest error ('calm') and the highest error ('lively'), without a frame in common.
 
-    `errors` (time,) are those of the reconstruction. Each stretch has a whole window before it, a frame to receive
-    and `horizon` frames to predict. Both are looked for inside `phase_segment`, as in the paper, or in the whole film.
-    Where there is room for one only, it is the 'only' one.
+    `errors` (time,) are reconstruction errors. Each stretch has a whole window before it, a frame to receive and
+    `horizon` frames to predict. Both are searched inside `phase_segment`, as in the paper, or in the whole film. If
+    there is room for one stretch only, it is called 'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)
     length = horizon + 1
@@ -81,7 +81,7 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
     means = (sums[length:] - sums[:-length]) / length
     if len(means) <= length:
         return [Phase("only", first + int(np.argmin(means)))]
-    # Of all pairs that do not overlap, the one whose errors differ most; the calm one may be the first or the second.
+    # Of all pairs without overlap, the one whose errors differ most. The calm phase may come first or second.
     earlier, later = means[:-length], means[length:]
     calm_first = later - np.minimum.accumulate(earlier)
     calm_last = np.maximum.accumulate(earlier) - later
@@ -95,9 +95,9 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
 
 
 def frame_motion(frames: Array) -> Array:
-    """How much of a film (time, n_features) moves: mean absolute change of each frame, relative to the contrast.
+    """Motion (time,) of a film (time, n_features): mean absolute change of each frame, relative to the contrast.
 
-    The contrast is the standard deviation of all values; (time,), with 0 for the first frame and in a film without any.
+    The contrast is the standard deviation of all values. The first frame, and a film without contrast, have motion 0.
 
     >>> frame_motion(np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.0]])).tolist()
     [0.0, 0.0, 2.0]
@@ -112,12 +112,12 @@ def frame_motion(frames: Array) -> Array:
 
 
 def phase_motion(motion: Array, phase: Phase, *, horizon: int) -> float:
-    """Mean motion of the frames that are predicted in a phase, given that of each frame of the film (time,)."""
+    """Mean motion of the predicted frames of a phase, given the motion of each frame of the film (time,)."""
     return float(np.mean(motion[phase.start + 1 : phase.start + horizon + 1]))
 
 
-def told_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> str:
-    """A sentence on how much each phase moves, beside the film, so that a reader sees whether calm is calm."""
+def describe_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> str:
+    """Sentences on the motion in each phase and in the film: the calm phase may move more than the lively one."""
     moved = {phase.name: phase_motion(motion, phase, horizon=horizon) for phase in phases}
     each = ", ".join(f"{value:.3g} in “{name}”" for name, value in moved.items())
     text = (
@@ -127,7 +127,9 @@ def told_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> str:
     if not {"calm", "lively"} <= moved.keys():
         return text
     if moved["calm"] > ALIKE * moved["lively"]:
-        return f"{text} The calm phase moves more than the lively one: calm and lively name the error, not the motion."
+        return (
+            f"{text} The calm phase moves more than the lively one: calm and lively refer to the error, not to motion."
+        )
     if moved["lively"] <= ALIKE * moved["calm"]:
-        return f"{text} Both phases move alike: calm and lively name the error, not the motion."
+        return f"{text} Both phases move alike: calm and lively refer to the error, not to motion."
     return text

@@ -1,4 +1,4 @@
-"""What is said of Table 1 wherever it is made: the paper's own figures, trimming, and how two combinations compare."""
+"""Table 1 of the paper, and the comparison of two of its entries."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ PAPER = {
     (2048, 2.5): (0.309, 0.238),
     (2048, 3.0): (0.190, 0.228),
 }
-"""Table 1 of the paper, on its own film: mean and standard deviation, trimmed, by M and H / M."""
+"""Table 1 of the paper, on its own film: trimmed mean and standard deviation by M and H / M."""
 
 PAPER_SIZE = min(mean for mean, _ in PAPER.values()), max(mean for mean, _ in PAPER.values())
-"""Least and largest mean of the paper's Table 1."""
+"""Smallest and largest mean in Table 1 of the paper."""
 
 MARGIN = 0.01
 """Trimmed means whose ratio is closer to 1 than this are a tie."""
 
 NOTHING = 0.95
-"""Of the error of an empty picture: where errors are as large as that, nothing comes back, and nothing is compared."""
+"""Errors above this share of the error of an empty picture are not compared: nothing is reconstructed."""
 
 BLOCKS = 6
-"""Blocks that a film is cut into at the least. A block is a window long, as all its frames may lie in one window; but
-on the highway the differences of two frames correlate by less than a half beyond a quarter of the window, so a film of
-few windows may be cut finer."""
+"""Smallest number of blocks in a film. A block is as long as a window, since all its frames may lie in one window. In a
+film of few windows blocks are shorter: on the highway film, the differences of frames more than a quarter of a window
+apart correlate by less than 0.5."""
 
 
 def compare(
@@ -46,11 +46,11 @@ def compare(
     *,
     n_frames: int,
 ) -> Interval:
-    """Logarithm of the ratio of two entries of Table 1, trimmed means of errors (n_places, length), and its interval.
+    """Logarithm of the ratio of two trimmed means of errors (n_places, length), last to first, and its interval.
 
-    The entries are made from the same film, so frames are drawn in blocks, the same ones for both (bootstrap). A
-    trimmed mean follows a frame by its influence function, which is that of a mean of errors that are cut off at the
-    quartiles; to first order the ratio's logarithm is a mean over frames, and that is what is drawn.
+    Both are errors on the same film, so the bootstrap resamples blocks of frames, the same for both. The influence
+    function of a trimmed mean is that of a mean of errors clipped at the quartiles. To first order, the logarithm of
+    the ratio is therefore a mean over frames, and this mean is resampled.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]
@@ -60,13 +60,13 @@ def compare(
     ratio = float(np.log(_mean(trimmed(last)) / _mean(trimmed(first))))
     moved = _influence(last, last_places, n_frames) - _influence(first, first_places, n_frames)
     known = moved[np.isfinite(moved)]
-    # Influences have mean 0 over all errors; over the frames that both have, nearly so.
+    # Influences have mean 0 over all errors, and nearly so over the frames that both have.
     window = max(first.shape[1], last.shape[1])
     return mean_interval(ratio + known - known.mean(), block=max(min(window, len(known) // BLOCKS), 1))
 
 
 def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) -> Array:
-    """What each frame (n_frames,) adds to the logarithm of the trimmed mean of the errors; NaN where it has none."""
+    """Influence of each frame (n_frames,) on the logarithm of the trimmed mean; NaN for frames without errors."""
     kept = trimmed(errors)
     cut_off = np.clip(errors, kept[0], kept[-1])
     scores = (cut_off - cut_off.mean()) / ((1 - 2 * TRIMMED) * _mean(kept))
@@ -74,11 +74,11 @@ def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) 
     for (start, stop), own in zip(places, scores, strict=True):
         sums[start:stop] += own
         counts[start:stop] += 1
-    # A frame that lies in more windows than others counts as often.
+    # A frame counts once for each window that it lies in.
     per_frame = sums * np.count_nonzero(counts) / errors.size
     return np.where(counts > 0, per_frame, np.nan)
 
 
 def _mean(errors: Array) -> float:
-    """Above zero, also in a film that comes back without any error."""
+    """Mean above zero, also if all errors are 0."""
     return max(float(errors.mean()), np.finfo(float).tiny)

@@ -1,13 +1,13 @@
-"""How each method is drawn, in all figures alike."""
+"""Line style of each method, the same in all figures."""
 
 from __future__ import annotations
 
 from psmt.evaluation import METHODS
 from psmt.figures.style import INK, QUIET, LineStyle
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers. Copying is black: what all others are held
-# against. Methods often coincide (who gains nothing copies; who has little to foretell is linear), so the thinner line
-# lies on top of the wider one, and of two that are equally thin the upper one is dashed: no line hides another.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish. Copying, the reference, is black. Curves often
+# coincide, so thin lines lie on top of wide ones, and of two equally thin lines the upper one is dashed: no line hides
+# another.
 _STYLES = {
     "psmt": LineStyle("#0072b2", 2.2, layer=5),
     "psmt_gain": LineStyle("#009e73", 3.2, layer=3),
@@ -22,4 +22,4 @@ _STYLES = {
 }
 
 METHOD_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *METHODS])}
-"""Methods in the order in which they are shown."""
+"""Styles by method, in the order of display."""

@@ -1,9 +1,9 @@
-"""Table 1 as a chart: how well frames come back, by atoms M and window H."""
+"""Table 1 as a chart: reconstruction errors by atoms M and window H."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,31 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from psmt.figures.style import COLOURS, INK, SMALL, style_axes
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
-"""By M, smallest first."""
-
-
-class Entry(Protocol):
-    """One (M, H) of the table; NaN where there are no errors."""
-
-    @property
-    def n_atoms(self) -> int:
-        """M."""
-
-    @property
-    def window(self) -> int:
-        """H."""
-
-    @property
-    def trimmed_mean(self) -> float:
-        """Without a quarter of the errors at each end."""
-
-    @property
-    def trimmed_std(self) -> float:
-        """Of the same."""
-
-    @property
-    def mean(self) -> float:
-        """Of all errors."""
+"""Markers by M, smallest first."""
 
 
 def size_colour(i: int) -> str:
@@ -44,10 +20,13 @@ def size_colour(i: int) -> str:
     return COLOURS[(0, 2, 1, 3, 4, 5)[i % 6]]
 
 
-def draw_sweep(axes: Axes, table: Sequence[Entry]) -> None:
-    """Trimmed means with their standard deviation, a line per M over H / M; hollow beside them, untrimmed means."""
+def draw_sweep(axes: Axes, table: Sequence[Any]) -> None:
+    """Draw trimmed means and standard deviations, with a line per M over H / M, and untrimmed means as hollow markers.
+
+    Entries have the attributes `n_atoms`, `window`, `trimmed_mean`, `trimmed_std` and `mean`; missing ones are NaN.
+    """
     there = [row for row in table if np.isfinite(row.mean)]
-    # Windows are whole numbers of codes, so that H / M comes near the ratio that was asked for.
+    # A window is a whole number of codes, so H / M is only close to the ratio asked for.
     ratios = sorted({round(row.window / row.n_atoms, 2) for row in table})
     sizes = sorted({row.n_atoms for row in there})
     top = 0.0

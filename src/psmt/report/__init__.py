@@ -1,4 +1,4 @@
-"""Reports: claims with verdicts, tables and pictures on one page. Knows no experiment."""
+"""Reports: claims with verdicts, tables and pictures on one page. Independent of the experiments."""
 
 from psmt.report.claim import (
     INCONCLUSIVE,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psmt.evaluation import Interval, difference_interval
 from psmt.report.numbers import signed
@@ -46,9 +47,11 @@ class Evidence:
     unit : str
         Text after the estimate.
     too_few : str
-        Why the sample is too small for a verdict; empty if it is large enough.
+        Why there can be no verdict, such as a small sample; empty if there can be one.
     details : str
         Text at the end of the sentence.
+    values, null_values : array-like (n,), and mapping of such
+        The values behind the statistic, on the data and under each null model, for figures.
     """
 
     name: str
@@ -62,6 +65,8 @@ class Evidence:
     unit: str = ""
     too_few: str = ""
     details: str = ""
+    values: ArrayLike = field(default=(), repr=False, compare=False)
+    null_values: Mapping[str, ArrayLike] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def as_measured(self) -> Verdict:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def signed(value: float) -> str:
     """Two decimals, with a real minus sign.
@@ -15,7 +17,7 @@ def signed(value: float) -> str:
 
 
 def plus(number: str) -> str:
-    """A number that is a gain or a loss, with its sign.
+    """A gain or a loss, with its sign.
 
     >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
     ('+0.17', '−0.17', '−3')
@@ -36,7 +38,7 @@ def error(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio in three digits, with more of them close to 1, where they decide.
+    """A ratio in three digits, with more of them close to 1, where they matter.
 
     >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, -0.071, float("nan"))]
     ['0.021', '0.9995', '1.34', '429', '12,424', '−0.071', 'n/a']
@@ -48,6 +50,15 @@ def ratio(value: float) -> str:
     if abs(value - 1) < 0.005:
         return f"{value:.4f}"
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}".replace("-", "−")
+
+
+def log_ratio(value: float) -> str:
+    """The ratio whose logarithm is given, as in `ratio`.
+
+    >>> log_ratio(0.0), log_ratio(-2.0)
+    ('1.0000', '0.14')
+    """
+    return ratio(float(np.exp(value)))
 
 
 def percent(value: float) -> str:
@@ -76,7 +87,7 @@ def seconds(value: float) -> str:
 
 
 def listed(words: Sequence[object]) -> str:
-    """Words as a sentence has them.
+    """Words as a list in a sentence.
 
     >>> listed([128, 256, 512])
     '128, 256 and 512'

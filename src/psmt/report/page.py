@@ -1,4 +1,4 @@
-"""A self-contained HTML page: claims with verdicts, sections with figures and tables, and how it was made."""
+"""A self-contained HTML page: claims with verdicts, sections with figures and tables, and how they were made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from psmt.report.tables import Table
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file with what it shows, in words."""
+    """A PNG file with alternative text."""
 
     png: bytes
     alt: str
@@ -27,12 +27,12 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The picture as an address that holds it."""
+        """The picture as a data URI."""
         return _address(self.png)
 
     @property
     def share(self) -> float:
-        """Of the width of the page, so that all figures are seen at one scale."""
+        """Width relative to the page, so that all figures have one scale."""
         if not is_figure(self.png):
             return 1.0
         image = Image.open(BytesIO(self.png))
@@ -40,26 +40,26 @@ class Picture:
 
     @property
     def dark_uri(self) -> str:
-        """The same for a dark page; empty for a photograph, which looks the same on any page."""
+        """The picture for a dark page; empty for a photograph, which is the same on any page."""
         dark = darkened(self.png)
         return "" if dark is None else _address(dark)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page. A report is a list of these."""
+    """A part of the page."""
 
     title: str
     text: Sequence[str] = ()
     """Paragraphs."""
     film: str = ""
-    """Name of a film in the folder of the page, which plays it."""
+    """Name of a film to play, in the folder of the page."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
 
 
 class Fact(NamedTuple):
-    """A line of the list of how the page was made."""
+    """One line of "How this page was made"."""
 
     name: str
     value: str
@@ -67,19 +67,19 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """All that the template needs."""
+    """Content of a page, for the template."""
 
     title: str
     lead: str
     claims: Sequence[Claim]
     sections: Sequence[Section]
     still: Picture | None = None
-    """Of what the page is about, beside its title."""
+    """Picture beside the title."""
     facts: Sequence[Fact] = field(default_factory=tuple)
 
 
 def render(page: Page) -> bytes:
-    """The page as one HTML file in UTF-8, which loads nothing from elsewhere, but for films in its own folder."""
+    """The page as one HTML file in UTF-8. It loads nothing but films in its own folder."""
     environment = Environment(
         loader=PackageLoader("psmt", "report"),
         autoescape=True,

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 _AT_A_TIME = 1000
-"""Lines of a long CSV file that are held in memory."""
+"""Lines of a long CSV file in memory at a time."""
 
 
 class Cell(NamedTuple):
@@ -69,7 +69,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     key: Sequence[int] = ()
-    """Columns that a narrow screen keeps, the most important first; without any, the first ones."""
+    """Columns that a narrow screen shows, the most important first; empty for the first columns."""
 
     @classmethod
     def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column], key: Sequence[int] = ()) -> Table:

@@ -1,18 +1,15 @@
 """The prediction figure shows every method, and nothing on top of anything else."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from drawn_texts import assert_texts_apart, drawn_texts
 from psmt.data import open_source
 from psmt.evaluation import METHODS
-from psmt.experiments.prediction.claims import comparisons
 from psmt.experiments.prediction.command import PredictOptions
-from psmt.experiments.prediction.effects_figure import effects_figure
-from psmt.experiments.prediction.figure import prediction_figure, shown_steps
+from psmt.experiments.prediction.figure import effects_figure, prediction_figure, shown_steps
 from psmt.figures import png
 from psmt.figures.methods import METHOD_STYLES
 
@@ -21,21 +18,6 @@ def panels(figure):
     """Axes with curves, and axes with patches."""
     patches = [axes for axes in figure.axes if axes.get_label() == "patches"]
     return [axes for axes in figure.axes if axes not in patches], patches
-
-
-def texts(figure):
-    """Visible texts with the boxes they take."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    found = list(figure.texts)
-    for axes in figure.axes:
-        found += axes.texts
-        if axes.axison:
-            found += [axes.xaxis.label, axes.yaxis.label]
-            for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-                ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-                found += [label for place, label in ticks if limits[0] <= place <= limits[1]]
-    return [(text.get_text(), text.get_window_extent(renderer)) for text in found if text.get_text()]
 
 
 def test_one_curve_per_method_with_its_errors(make_result):
@@ -95,15 +77,10 @@ def test_patches_are_square_and_stand_under_their_steps(make_result):
 def test_no_text_lies_on_another_or_outside(make_result, phases, horizon):
     results = [make_result(f"start-{i}", seed=i, horizon=horizon) for i in range(phases)]
     figure = prediction_figure(results)
-    boxes = texts(figure)
-    for (one, first), (other, second) in combinations(boxes, 2):
-        assert not first.overlaps(second), (one, other)
-    for text, box in boxes:
-        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
+    assert_texts_apart(figure)
     _, patches = panels(figure)
     for axes in patches:
-        for text, box in boxes:
+        for text, box in drawn_texts(figure):
             assert not box.overlaps(axes.bbox), text
 
 
@@ -139,19 +116,15 @@ def test_effects_are_drawn_for_the_film_and_its_nulls(make_prediction):
     result = make_prediction(psmt=np.linspace(0.1, 0.3, 8), baseline2=0.8)
     figure = effects_figure(result)
     (axes,) = figure.axes
-    parts = [part for group in comparisons(result).values() for part in group]
+    parts = [part for group in result.evidence.values() for part in group]
     assert [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()] == [part.name for part in parts]
     dots = [collection.get_offsets() for collection in axes.collections]
     assert sorted(len(points) for points in dots) == sorted(
-        len(values) for part in parts for values in (part.differences, *part.null_differences.values())
+        len(values) for part in parts for values in (part.values, *part.null_values.values())
     )
     means = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
-    assert parts[0].effect.mean in means
-    boxes = texts(figure)
-    for (one, first), (other, second) in combinations(boxes, 2):
-        assert not first.overlaps(second), (one, other)
-    for text, box in boxes:
-        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
+    assert parts[0].statistic.mean in means
+    assert_texts_apart(figure)
     assert png(figure) == png(effects_figure(result))
 
 

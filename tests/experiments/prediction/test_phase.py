@@ -7,7 +7,7 @@ from psmt import PSMT, SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import METHODS, log_mse
 from psmt.experiments.phases import Phase
-from psmt.experiments.prediction.phase import Row, predict_phase, summarise
+from psmt.experiments.prediction.phase import predict_phase
 
 SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "seed": 0}
 
@@ -111,10 +111,10 @@ def test_rows_tell_the_scores(result, mode):
 
 
 def test_the_summary_averages_the_rows(result):
-    rows = list(result.rows())
-    summary = {line.method: line for line in summarise(rows)}
+    lines = result.method_errors()
+    summary = {line.method: line for line in lines}
     assert set(summary) == set(METHODS)
-    assert [line.mse_vs_frame for line in summarise(rows)] == sorted(line.mse_vs_frame for line in summary.values())
+    assert [line.mse_vs_frame for line in lines] == sorted(line.mse_vs_frame for line in lines)
     for name, line in summary.items():
         score = result.scores[name]
         assert line.mse_vs_code == pytest.approx(score.vs_code.mean())
@@ -125,9 +125,8 @@ def test_the_summary_averages_the_rows(result):
     assert summary["copy"].vs_copy == summary["copy_code"].vs_copy_code == 1
 
 
-def test_a_still_film_has_nothing_to_compare_with():
-    rows = [Row("p", method, 1, 1, 0.0, 0.0) for method in ("psmt", "copy", "copy_code")]
-    for line in summarise(rows):
+def test_a_still_film_has_nothing_to_compare_with(make_result, with_errors):
+    for line in with_errors(make_result(), **dict.fromkeys(METHODS, 0.0)).method_errors():
         assert np.isnan(line.vs_copy)
         assert line.log_mse_vs_code == log_mse(0.0)
 

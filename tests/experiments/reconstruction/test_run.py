@@ -9,9 +9,9 @@ from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion, phase_segment, told_motion
+from psmt.experiments.phases import Phase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
+from psmt.experiments.reconstruction.report import reconstruction_section
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
-from psmt.experiments.reconstruction.section import reconstruction_section
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.pipeline.run import Run
 
@@ -127,9 +127,9 @@ def test_motion_is_told_beside_the_phases():
     assert motion[45] == pytest.approx(np.abs(film[45] - film[44]).mean() / film.std())
     phases = [Phase("calm", 20), Phase("lively", 45)]
     assert phase_motion(motion, phases[0], horizon=5) == 0
-    assert "move alike" not in told_motion(motion, phases, horizon=5)
-    assert "Both phases move alike" in told_motion(motion, [Phase("calm", 41), Phase("lively", 50)], horizon=5)
-    assert "moves more than the lively" in told_motion(motion, [Phase("calm", 45), Phase("lively", 20)], horizon=5)
+    assert "move alike" not in describe_motion(motion, phases, horizon=5)
+    assert "Both phases move alike" in describe_motion(motion, [Phase("calm", 41), Phase("lively", 50)], horizon=5)
+    assert "moves more than the lively" in describe_motion(motion, [Phase("calm", 45), Phase("lively", 20)], horizon=5)
     assert np.array_equal(frame_motion(np.ones((4, 3))), np.zeros(4))
 
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.sweep.claims import more_frames
+from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -94,7 +94,7 @@ def made_up(film_ratio, null_ratio, spread=0.05):
     ],
 )
 def test_a_gain_holds_beyond_its_null_alone(film_ratio, null_ratio, spread, outcome):
-    claim = more_frames(made_up(film_ratio, null_ratio, spread))
+    claim = sweep_claims(made_up(film_ratio, null_ratio, spread))[1]
     assert claim.verdict == outcome
     if film_ratio < 1:
         assert "on its frames shuffled" in " ".join([*claim.support, *claim.against, *claim.notes])

@@ -21,7 +21,7 @@ from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_d
 from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.output_files import write_files
 from psmt.experiments.reproduce.command import ReproduceOptions
-from psmt.experiments.sweep.claims import more_atoms
+from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.command import SweepOptions
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
@@ -141,11 +141,6 @@ def test_tables(unbroken):
         assert line.trimmed_mean == pytest.approx(stats.trim_mean(errors, 0.25))
         assert line.trimmed_std == pytest.approx(np.std(stats.trimboth(np.sort(errors), 0.25)))
         assert line.coding_trimmed_mean == pytest.approx(stats.trim_mean(result.coding_errors[key[1:]].ravel(), 0.25))
-    for segment in result.segments():
-        errors = result.errors[segment.lam, segment.n_atoms, segment.window][segment.segment]
-        assert segment.stop - segment.start == segment.window == len(errors)
-        assert segment.start == segment.segment * (segment.window // 4)
-        assert (segment.lower, segment.median, segment.upper) == pytest.approx(np.percentile(errors, (25, 50, 75)))
 
 
 def test_trimming_takes_a_quarter_off_each_tail():
@@ -205,15 +200,15 @@ def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
     activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 24) + phase) - 0.6, 0)
     settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
     result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
-    claim = more_atoms(replace(result, null_errors={}))
+    claim = sweep_claims(replace(result, null_errors={}))[0]
     assert claim.verdict == "holds"
     assert claim.text.endswith("(holds at λ = 0.001 and 0.01)")
-    assert all(high < 0.7 for own in claim.figures.values() for _, _, high in [own["H = 3 M"]["ratio"]])
-    # They would show the same frames in any order: beyond its null it is no gain.
-    beyond = more_atoms(result)
+    assert all(own[f"λ = {lam}, H = 3 M"]["estimate"]["high"] < np.log(0.7) for lam, own in claim.figures.items())
+    # They would show the same frames in any order: there is no gain beyond the null model.
+    beyond = sweep_claims(result)[0]
     assert beyond.verdict == "does not hold"
-    assert {own["on_film"] for own in beyond.figures.values()} == {"holds"}
-    assert any("says nothing of dynamics" in note for note in beyond.notes)
+    assert {own["as_measured"] for own in beyond.figures.values()} == {"holds"}
+    assert any("not about dynamics" in note for note in beyond.notes)
 
 
 # Films that are too short

@@ -1,1 +1,1 @@
-"""Prediction: PSMT and all it is compared with, on stretches of a film (Fig. 4 of the paper)."""
+"""Prediction: PSMT and the methods that it is compared with, on stretches of a film (Fig. 4 of the paper)."""

@@ -7,12 +7,11 @@ from typing import Any
 
 from psmt.experiments.contract import Chapter, Experiment, Shown
 from psmt.experiments.prediction.claims import prediction_claims
-from psmt.experiments.prediction.effects import mean_log_error
-from psmt.experiments.prediction.effects_figure import effects_figure
-from psmt.experiments.prediction.figure import prediction_figure
-from psmt.experiments.prediction.phase import Mode, Row
-from psmt.experiments.prediction.run import PredictionResult, predict
-from psmt.experiments.prediction.section import phase_table, prediction_facts, prediction_sections
+from psmt.experiments.prediction.figure import effects_figure, prediction_figure
+from psmt.experiments.prediction.phase import Mode, PredictionRow, mean_log_error
+from psmt.experiments.prediction.report import phase_table, prediction_facts, prediction_sections
+from psmt.experiments.prediction.result import PredictionResult
+from psmt.experiments.prediction.run import predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.figures import png
 from psmt.pipeline.run import Run
@@ -27,7 +26,7 @@ def _run(values: Array, settings: PredictionSettings, run: Run, earlier: Mapping
 
 def _table(result: PredictionResult, mode: Mode) -> bytes:
     """One line per predicted patch."""
-    return to_csv(Row._fields, (row for phase in result.phases for row in phase.rows(mode)))
+    return to_csv(PredictionRow._fields, (row for phase in result.phases for row in phase.rows(mode)))
 
 
 def _starts(result: PredictionResult) -> bytes:

@@ -1,8 +1,9 @@
-"""Fig. 4 of the paper, with copying in it: error curves, and below them what each method showed."""
+"""Figures of the prediction: errors and patches of each phase (Fig. 4 of the paper), and effects over all starts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,30 +13,55 @@ from matplotlib.ticker import MaxNLocator
 
 from psmt.evaluation import METHODS, log_mse
 from psmt.experiments.prediction.phase import PhaseResult
+from psmt.experiments.prediction.result import MARGIN, PredictionResult
+from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
 from psmt.figures.methods import METHOD_STYLES
-from psmt.figures.panels import as_picture
-from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
+from psmt.figures.panels import as_picture, panel
+from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
+from psmt.report.numbers import signed
 
-# Inches. A panel is a phase; the row labels at the left, which are the legend too, serve all panels of a line.
-_LABELS = 1.98
-_PANEL = 3.9
-_NUMBERS = 0.66
-_GAP = 0.52
-_MARGIN = 0.14
-_HEAD = 0.78
-_CURVES = 2.5
-_TICKS = 0.5
-_GROUP_GAP = 0.09
-_FOOT = 0.58
-_BLOCK_GAP = 0.25
+# Inches: patches are square, and stand below their steps on the axis of the curves, which no automatic layout gives.
+# Labels at the left are the legend too, and serve both panels of a line.
+_MARGIN, _LABELS, _PANEL, _NUMBERS, _GAP = 0.14, 1.98, 3.9, 0.66, 0.52
+_HEAD, _CURVES, _TICKS, _GROUP_GAP, _FOOT, _LINE_GAP = 0.78, 2.5, 0.5, 0.09, 0.58, 0.25
 _PANELS_PER_LINE = 2
 _COLUMNS = 8
-"""About so many patches in a row."""
+"""Patches in a row, approximately."""
 
 _GROUPS = (("input", "estimate"), *(tuple(METHOD_STYLES)[k : k + 2] for k in range(0, len(METHOD_STYLES), 2)))
-"""Rows of patches, in groups that stand a little apart."""
+"""Rows of patches, in groups with a gap between them."""
 
 _ROW_NAMES = {"input": "input", "estimate": "estimate (layer 1)", **METHODS}
+
+
+def effects_figure(result: PredictionResult) -> Figure:
+    """Figure with a row per comparison: differences of log MSE at each start, and means with their intervals."""
+    parts = [own for group in result.evidence.values() for own in group]
+    films = [film for film, found in result.films.items() if found]
+    colours = dict(zip(films, (COLOURS[0], COLOURS[4], QUIET), strict=False))
+    figure, panels = panel_figure(
+        [["effects"]],
+        height=1.4 + 0.62 * len(parts),
+        title="Over many starts",
+        note=f"Dots: starts ({len(result.starts)} of the film). Bars: means, 95% intervals. Grey band: ties, "
+        f"±{MARGIN:g}. A claim holds if the bars of the film are left of the band and of the null models.",
+    )
+    axes = panels["effects"]
+    axes.axvspan(-MARGIN, MARGIN, color=RULE, alpha=0.8, linewidth=0)
+    rows = {
+        own.name.replace(" against ", "\nagainst "): {
+            "the film": Estimate(*own.statistic, own.values),
+            **{null: Estimate(*effect, own.null_values[null]) for null, effect in own.nulls.items()},
+        }
+        for own in parts
+    }
+    draw_estimates(axes, rows, colours)
+    # Linear near a tie, logarithmic beyond it, so that an effect of 0.1 is visible beside one of 5.
+    axes.set_xscale("symlog", linthresh=0.1, linscale=0.6)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
+    axes.set_xlabel("difference of mean log MSE: left of 0 the first method is better", fontsize=TEXT, color=INK)
+    draw_key(figure, colours)
+    return figure
 
 
 def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
@@ -43,47 +69,40 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     lines = [results[i : i + _PANELS_PER_LINE] for i in range(0, len(results), _PANELS_PER_LINE)]
-    steps = [shown_steps(len(result.frames)) for result in results]
-    # Panels of a figure share the horizon, so that one height of rows fits all.
-    spacing = steps[0][1] - steps[0][0] if len(steps[0]) > 1 else 1
-    low, high = _step_range(len(results[0].frames), spacing)
-    cell = _PANEL * spacing / (high - low)
-    rows_height = sum(len(group) for group in _GROUPS) * cell + (len(_GROUPS) - 1) * _GROUP_GAP
+    # All phases have the same horizon, so one size of patches fits all panels.
+    steps = shown_steps(len(results[0].frames))
+    spacing = steps[1] - steps[0] if len(steps) > 1 else 1
+    span = 1 - spacing / 2, max(steps[-1] + spacing / 2, len(results[0].frames) + 0.25)
+    side = _PANEL * spacing / (span[1] - span[0])
+    rows_height = sum(map(len, _GROUPS)) * side + (len(_GROUPS) - 1) * _GROUP_GAP
     block = _HEAD + _CURVES + _TICKS + rows_height
-    width = _MARGIN + _LABELS + len(lines[0]) * (_PANEL + _NUMBERS) + (len(lines[0]) - 1) * _GAP + _MARGIN
-    height = len(lines) * block + (len(lines) - 1) * _BLOCK_GAP + _FOOT
+    n = len(lines[0])
+    width = _MARGIN + _LABELS + n * (_PANEL + _NUMBERS) + (n - 1) * _GAP + _MARGIN
+    height = len(lines) * block + (len(lines) - 1) * _LINE_GAP + _FOOT
     figure = Figure(figsize=(width, height))
-    limit = _grey_limit(results)
-
+    # What layer 1 shows is what is predicted. The frames have a few extreme values, which would leave all else grey.
+    limit = max(float(np.percentile(np.abs(result.estimates), 98)) for result in results) or 1.0
     for i, line in enumerate(lines):
-        top = height - i * (block + _BLOCK_GAP)
         for j, result in enumerate(line):
             left = _MARGIN + _LABELS + j * (_PANEL + _NUMBERS + _GAP)
-            bottom = top - _HEAD - _CURVES
-            curves = figure.add_axes((left / width, bottom / height, _PANEL / width, _CURVES / height))
-            _draw_curves(curves, result, shown_steps(len(result.frames)), (low, high), first=j == 0)
-            bottom -= _TICKS + rows_height
-            patches = figure.add_axes((left / width, bottom / height, _PANEL / width, rows_height / height))
+            bottom = height - i * (block + _LINE_GAP) - _HEAD - _CURVES
+            curves = panel(figure, left, bottom, _PANEL, _CURVES)
+            curves.set_xlim(*span)
+            _draw_curves(curves, result, steps, first=j == 0)
+            patches = panel(figure, left, bottom - _TICKS - rows_height, _PANEL, rows_height)
             patches.set_label("patches")
-            _draw_patches(patches, result, spacing, (low, high), rows_height, cell, limit, labels=j == 0)
-    figure.text(
-        _MARGIN / width,
-        (_FOOT - 0.14) / height,
-        _footnote(limit, wide=len(results) > 1, pictures=results[0].picture_shape is not None),
-        fontsize=SMALL,
-        color=QUIET,
-        va="top",
-        linespacing=1.35,
-    )
+            _draw_patches(patches, result, steps, (0.475 * spacing, 0.475 * side), limit, labels=j == 0)
+            # imshow changes the limits; y counts inches from the top.
+            patches.set(xlim=span, ylim=(rows_height, 0))
+    fold = "" if len(results) > 1 else "\n"
+    note = "Each prediction is one step ahead and knows all earlier frames."
+    if results[0].picture_shape is None:
+        note += f" {fold}Bars are features, on one scale (±{limit:.1f})."
+    else:
+        note += f" Patches are standardised, {fold}and share one grey scale (±{limit:.1f}; beyond it black or white)."
+    place = _MARGIN / width, (_FOOT - 0.14) / height
+    figure.text(*place, note, fontsize=SMALL, color=QUIET, va="top", linespacing=1.35)
     return figure
-
-
-def _footnote(limit: float, *, wide: bool, pictures: bool) -> str:
-    told = "Each prediction is one step ahead and knows all earlier frames."
-    fold = "" if wide else "\n"
-    if not pictures:
-        return f"{told} {fold}Bars are features, on one scale (±{limit:.1f})."
-    return f"{told} Patches are standardised, {fold}and share one grey scale (±{limit:.1f}; beyond it black or white)."
 
 
 def shown_steps(horizon: int) -> list[int]:
@@ -91,31 +110,12 @@ def shown_steps(horizon: int) -> list[int]:
     return list(range(1, horizon + 1, max(round((horizon - 1) / (_COLUMNS - 1)), 1)))
 
 
-def _step_range(horizon: int, spacing: int) -> tuple[float, float]:
-    """Ends of the step axis: patches stand centred under their steps."""
-    last = shown_steps(horizon)[-1]
-    return 1 - spacing / 2, max(last + spacing / 2, horizon + 0.25)
-
-
-def _grey_limit(results: Sequence[PhaseResult]) -> float:
-    """Standardised value that is white; its negative is black.
-
-    By what layer 1 makes of the frames, which is what is predicted: its range is smaller than that of the frames, whose
-    few extremes would leave all else grey.
-    """
-    limit = max(float(np.percentile(np.abs(result.estimates), 98)) for result in results)
-    return limit if limit > 0 else 1.0
-
-
-def _draw_curves(
-    axes: Axes, result: PhaseResult, steps: Sequence[int], span: tuple[float, float], *, first: bool
-) -> None:
+def _draw_curves(axes: Axes, result: PhaseResult, steps: Sequence[int], *, first: bool) -> None:
     for method, style in METHOD_STYLES.items():
         if method in result.scores:
             errors = log_mse(result.scores[method].vs_code)
             axes.plot(np.arange(1, len(errors) + 1), errors, label=METHODS[method], **style.kwargs())
     style_axes(axes)
-    axes.set_xlim(*span)
     axes.set_xticks(steps)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.margins(y=0.08)
@@ -123,95 +123,45 @@ def _draw_curves(
         axes.set_ylabel("log MSE vs code\n(natural log)", fontsize=TEXT, color=INK, labelpad=6, linespacing=1.3)
     axes.set_xlabel("step, and the patches predicted there", fontsize=SMALL, color=QUIET, labelpad=3)
     start, horizon = result.phase.start, len(result.frames)
-    inch = 1 / _CURVES  # in fractions of the panel's height
-    axes.text(
-        0, 1 + 0.4 * inch, result.phase.name, fontsize=TITLE, fontweight="bold", color=INK, transform=axes.transAxes
-    )
-    axes.text(
-        0,
-        1 + 0.17 * inch,
-        f"frames {start + 1:,} to {start + horizon:,} · f = {result.n_components} · λ = {result.lam:g}",
-        fontsize=TEXT,
-        color=QUIET,
-        transform=axes.transAxes,
-    )
+    about = f"frames {start + 1:,} to {start + horizon:,} · f = {result.n_components} · λ = {result.lam:g}"
+    panel_name = {"fontsize": TITLE, "fontweight": "bold", "color": INK}
+    axes.text(0, 1 + 0.4 / _CURVES, result.phase.name, panel_name, transform=axes.transAxes)
+    axes.text(0, 1 + 0.17 / _CURVES, about, {"fontsize": TEXT, "color": QUIET}, transform=axes.transAxes)
 
 
 def _draw_patches(
-    axes: Axes,
-    result: PhaseResult,
-    spacing: int,
-    span: tuple[float, float],
-    height: float,
-    cell: float,
-    limit: float,
-    *,
-    labels: bool,
+    axes: Axes, result: PhaseResult, steps: Sequence[int], half: tuple[float, float], limit: float, *, labels: bool
 ) -> None:
-    """Rows of patches; y counts inches from the top."""
-    axes.set_xlim(*span)
-    axes.set_ylim(height, 0)
+    """Rows of patches with half their width in steps and half their height in inches."""
     axes.set_axis_off()
     pictures = {"input": result.frames, "estimate": result.estimates} | {
         method: score.predicted for method, score in result.scores.items()
     }
-    beside = axes.get_yaxis_transform()  # x in fractions of the panel, y in inches
     means = {method: float(np.mean(log_mse(score.vs_code))) for method, score in result.scores.items()}
     best = min(means, key=means.__getitem__)
-    axes.text(
-        1 + 0.06 / _PANEL,
-        -0.09,
-        "mean\nlog MSE",
-        fontsize=SMALL,
-        color=QUIET,
-        va="bottom",
-        transform=beside,
-        clip_on=False,
-    )
-    half_x, half_y = 0.475 * spacing, 0.475 * cell
-    y = 0.0
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform()}  # x in fractions of the panel, y in inches
+    text: dict[str, Any] = {"fontsize": TEXT, "color": INK, "va": "center", **beside}
+    right = 1 + 0.06 / _PANEL
+    axes.text(right, -0.09, "mean\nlog MSE", fontsize=SMALL, color=QUIET, va="bottom", **beside)
+    y = half[1] / 0.95
     for group in _GROUPS:
         for name in group:
-            middle = y + cell / 2
-            for step in shown_steps(len(result.frames)):
+            for step in steps:
                 axes.imshow(
                     as_picture(pictures[name][step - 1], result.picture_shape, limit),
                     cmap="gray",
                     vmin=-limit,
                     vmax=limit,
-                    extent=(step - half_x, step + half_x, middle + half_y, middle - half_y),
+                    extent=(step - half[0], step + half[0], y + half[1], y - half[1]),
                     aspect="auto",
                     interpolation="nearest",
                 )
             if labels:
-                axes.text(
-                    -0.1 / _PANEL,
-                    middle,
-                    _ROW_NAMES[name],
-                    fontsize=TEXT,
-                    color=INK,
-                    ha="right",
-                    va="center",
-                    transform=beside,
-                )
-                if name in METHOD_STYLES:
-                    key = (-_LABELS / _PANEL, (-_LABELS + 0.3) / _PANEL)
-                    axes.add_line(
-                        Line2D(key, (middle, middle), transform=beside, clip_on=False, **METHOD_STYLES[name].kwargs())
-                    )
+                axes.text(-0.1 / _PANEL, y, _ROW_NAMES[name], ha="right", **text)
+            if labels and name in METHOD_STYLES:
+                key = (-_LABELS / _PANEL, (-_LABELS + 0.3) / _PANEL)
+                axes.add_line(Line2D(key, (y, y), clip_on=False, **beside, **METHOD_STYLES[name].kwargs()))
             if name in means:
-                axes.text(
-                    1 + 0.06 / _PANEL,
-                    middle,
-                    f"{means[name]:.2f}".replace("-", "−"),
-                    fontsize=TEXT,
-                    fontweight="bold" if name == best else "normal",
-                    color=INK,
-                    va="center",
-                    transform=beside,
-                )
-            y += cell
+                axes.text(right, y, signed(means[name]), fontweight="bold" if name == best else "normal", **text)
+            y += half[1] / 0.475
         y += _GROUP_GAP
-    # imshow takes the limits over.
-    axes.set_xlim(*span)
-    axes.set_ylim(height, 0)

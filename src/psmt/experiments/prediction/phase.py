@@ -1,40 +1,35 @@
-"""One phase: PSMT and what it is compared with, on a stretch of a film."""
+"""One phase: PSMT and the methods that it is compared with predict a stretch of a film."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
 from psmt.coding import SparseCoder
-from psmt.evaluation import METHODS, Score, free_running, log_mse, teacher_forced
+from psmt.evaluation import METHODS, Score, error_ratio, free_running, log_mse, teacher_forced
+from psmt.evaluation.null_models import NULLS
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.settings import check_start
-from psmt.experiments.shared_dictionary import SharingPSMT
-from psmt.model import PSMT
-from psmt.model.baselines import (
-    Baseline1,
-    Baseline2,
-    CopyCode,
-    CopyLast,
-    LinearTrend,
-    MeanCode,
-    MeanFrame,
-    RidgeAutoregression,
-)
+from psmt.model import PSMT, baselines
 from psmt.model.paper_options import OURS
 from psmt.series import Scaling
-from psmt.types import Array, Predictor
+from psmt.types import Array, Predictor, Progress, Result, silent
 
 Mode = Literal["scores", "rollouts"]
-"""One-step predictions with delayed inputs, or free-running ones."""
+"""One-step predictions with delayed inputs, or free-running predictions."""
+
+Truth = Literal["code", "frame"]
+"""What errors are measured against: the patch that the true code stands for, or the frame itself."""
+
+NO_ERROR = 1e-6
+"""Smallest error in a logarithm, relative to the variance of the frames. Smaller errors are rounding errors."""
 
 
-class Row(NamedTuple):
+class PredictionRow(NamedTuple):
     """One line of prediction.csv."""
 
     phase: str
@@ -45,33 +40,8 @@ class Row(NamedTuple):
     mse_vs_frame: float
 
 
-@dataclass(frozen=True)
-class PhaseResult:
-    """Everything that one phase gave."""
-
-    phase: Phase
-    n_components: int
-    lam: float
-    frames: Array
-    """(horizon, n_features): the patches that were to be predicted."""
-    estimates: Array
-    """(horizon, n_features): what layer 1 makes of them."""
-    scores: dict[str, Score]
-    """One-step predictions with delayed inputs, by method."""
-    rollouts: dict[str, Score]
-    """Free-running predictions, by method."""
-    picture_shape: tuple[int, int] | None = None
-    """Height and width of frames that are pictures."""
-
-    def rows(self, mode: Mode = "scores") -> Iterator[Row]:
-        """Lines of the table, method by method."""
-        for method, score in getattr(self, mode).items():
-            for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
-                yield Row(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
-
-
-class Summary(NamedTuple):
-    """Mean errors of a method over some rows."""
+class MethodErrors(NamedTuple):
+    """Mean errors of a method over the steps of a phase."""
 
     method: str
     log_mse_vs_code: float
@@ -83,29 +53,87 @@ class Summary(NamedTuple):
     """mse_vs_code divided by that of copying the last code."""
 
 
+@dataclass(frozen=True)
+class PhaseResult:
+    """Predictions of all methods in one phase."""
+
+    phase: Phase
+    n_components: int
+    lam: float
+    frames: Array
+    """(horizon, n_features): the patches to predict."""
+    estimates: Array
+    """(horizon, n_features): the same patches after coding and decoding in layer 1."""
+    scores: dict[str, Score]
+    """One-step predictions with delayed inputs, by method."""
+    rollouts: dict[str, Score]
+    """Free-running predictions, by method."""
+    picture_shape: tuple[int, int] | None = None
+    """Height and width of frames that are pictures."""
+
+    def rows(self, mode: Mode = "scores") -> Iterator[PredictionRow]:
+        """Lines of the table, method by method."""
+        for method, score in getattr(self, mode).items():
+            for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
+                yield PredictionRow(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
+
+    def method_errors(self, mode: Mode = "scores") -> list[MethodErrors]:
+        """Mean errors of each method, lowest `mse_vs_frame` first."""
+        scores: dict[str, Score] = getattr(self, mode)
+        means = {name: np.stack([own.vs_code, own.vs_frame], axis=1).mean(axis=0) for name, own in scores.items()}
+        errors = [
+            MethodErrors(
+                method,
+                float(np.mean(log_mse(scores[method].vs_code))),
+                float(code),
+                float(frame),
+                float(error_ratio(frame, means["copy"][1])),
+                float(error_ratio(code, means["copy_code"][0])),
+            )
+            for method, (code, frame) in means.items()
+        ]
+        return sorted(errors, key=lambda own: own.mse_vs_frame)
+
+
+def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
+    """Mean logarithm of a method's MSE over the steps of a phase, see `NO_ERROR`."""
+    errors = getattr(result.scores[method], f"vs_{truth}")
+    least = max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
+    return float(np.mean(np.log(np.maximum(errors, least))))
+
+
+class SharingPSMT(PSMT):
+    """PSMT that takes its dictionary from other models of the same film, if one of them has learned it before."""
+
+    def share(self, learned: dict[int, SparseCoder]) -> Self:
+        """Read and store coders here, by the number of frames from the start of the film that they were fitted to."""
+        self._learned = learned
+        return self
+
+    def fit_coder(
+        self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
+    ) -> SparseCoder:
+        """The shared coder that was fitted to as many frames, or a new one."""
+        if len(samples) not in self._learned:
+            self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
+        return self._learned[len(samples)]
+
+
 def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
-    """All that is compared, by name: PSMT, which is fitted, and what is not yet; baselines with layers share PSMT's."""
-    shared: dict[str, Any] = {
-        "window": psmt.window,
-        "n_components": psmt.n_components_,
-        "lam": psmt.lam_,
-        "coder": psmt.coder_,
-        "device": psmt.device,
-        **{name: getattr(psmt, name) for name in OURS.parameters},
-        "solver": psmt.solver,
-        "random_state": psmt.random_state,
-    }
+    """All methods by name. PSMT is fitted, the others are not yet; baselines with layers share those of PSMT."""
+    shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
+    shared |= {name: getattr(psmt, name) for name in ("window", "device", "solver", "random_state", *OURS.parameters)}
     return {
         "psmt": psmt,
         "psmt_gain": psmt_gain,
-        "baseline1": Baseline1(**shared),
-        "baseline2": Baseline2(**shared),
-        "copy": CopyLast(),
-        "copy_code": CopyCode(**shared),
-        "mean": MeanFrame(window=psmt.window_),
-        "mean_code": MeanCode(**shared),
-        "linear": LinearTrend(),
-        "ridge": RidgeAutoregression(),
+        "baseline1": baselines.Baseline1(**shared),
+        "baseline2": baselines.Baseline2(**shared),
+        "copy": baselines.CopyLast(),
+        "copy_code": baselines.CopyCode(**shared),
+        "mean": baselines.MeanFrame(window=psmt.window_),
+        "mean_code": baselines.MeanCode(**shared),
+        "linear": baselines.LinearTrend(),
+        "ridge": baselines.RidgeAutoregression(),
     }
 
 
@@ -113,49 +141,33 @@ def predict_phase(
     patches: Array,
     phase: Phase,
     *,
-    horizon: int = 30,
-    n_atoms: int = 512,
-    window: int = 1536,
-    n_components: int | Literal["auto"] = "auto",
-    alpha: float = 1.0,
-    lam: float | Literal["auto"] = "auto",
+    horizon: int,
+    window: int,
     seed: int = 0,
-    departures: Mapping[str, Any] = MappingProxyType({}),
-    solver: str = "closed",
     extrapolation: str = "linear",
     series: bool = False,
-    device: str = "cpu",
+    **model: Any,
 ) -> PhaseResult:
     """Predictions of all methods for the `horizon` frames after ``phase.start``.
 
-    Dictionary, n_components, lam and gains come from frames before the start alone. Baselines 1 and 2 share PSMT's
-    dictionary, n_components and lam. All that have layers depart from the paper alike. Features of a series are
-    standardised by its past, and errors are those of standardised features.
+    Dictionary, n_components, lam and gains come from frames before the start only. Baselines 1 and 2 share PSMT's
+    dictionary, n_components and lam. Features of a series are standardised by its past, and errors are those of
+    standardised features. Other keywords are parameters of `PSMT`, for all methods that have layers.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
     if series:
         patches = Scaling.of(patches[: phase.start]).standardise(patches)
     past, delayed = patches[: phase.start], np.asarray(patches[phase.start : phase.start + horizon + 1])
-    asked: dict[str, Any] = {
-        "n_atoms": n_atoms,
-        "window": window,
-        "n_components": n_components,
-        "alpha": alpha,
-        "lam": lam,
-        "random_state": seed,
-        "solver": solver,
-        "device": device,
-        **departures,
-    }
+    model |= {"window": window, "random_state": seed}
     learned: dict[int, SparseCoder] = {}
-    psmt = SharingPSMT(extrapolation=extrapolation, **asked).share(learned).fit(past)
-    methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **asked).share(learned))
+    psmt = SharingPSMT(extrapolation=extrapolation, **model).share(learned).fit(past)
+    methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **model).share(learned))
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
     for name, method in methods.items():
-        # Who receives nothing after training, Baseline 1, has the first frame that all receive in its training window:
-        # every method begins with the same frames.
+        # Baseline 1 receives nothing after training. So its training window includes the first frame that the others
+        # receive: every method begins with the same frames.
         received = getattr(method, "static_window", False)
         fitted = psmt if method is psmt else method.fit(patches[: phase.start + received])
         rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
@@ -163,25 +175,32 @@ def predict_phase(
     return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
 
 
-def summarise(rows: Iterable[Row], methods: Sequence[str] = tuple(METHODS)) -> list[Summary]:
-    """Mean errors of each method, best `mse_vs_frame` first."""
-    errors: dict[str, list[Row]] = {method: [] for method in methods}
-    for row in rows:
-        errors[row.method].append(row)
-    means = {method: np.mean([row[4:] for row in lines], axis=0) for method, lines in errors.items() if lines}
-    summaries = [
-        Summary(
-            method,
-            float(np.mean(log_mse([row.mse_vs_code for row in errors[method]]))),
-            float(code),
-            float(frame),
-            _ratio(frame, means["copy"][1]),
-            _ratio(code, means["copy_code"][0]),
-        )
-        for method, (code, frame) in means.items()
-    ]
-    return sorted(summaries, key=lambda summary: summary.mse_vs_frame)
+def predict_patches(
+    *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
+) -> Result:
+    """Arrays of `predict_phase` for the frames after `start`, on the film or on a null model of it. One task."""
+    if null:
+        # Each start draws its own null, so that its errors are independent of those at other starts.
+        patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
+    result = predict_phase(patches, Phase("phase", start), **departures, **settings)
+    arrays: Result = {
+        "n_components": np.array(result.n_components),
+        "lam": np.array(result.lam),
+        "frames": result.frames,
+        "estimates": result.estimates,
+    }
+    for mode in get_args(Mode):
+        for method, score in getattr(result, mode).items():
+            arrays |= {f"{mode}-{method}-{name}": values for name, values in vars(score).items()}
+    return arrays
 
 
-def _ratio(error: float, reference: float) -> float:
-    return float(error / reference) if reference > 0 else float("nan")
+def unpack_phase(phase: Phase, arrays: Result) -> PhaseResult:
+    """The result of a phase from the arrays of `predict_patches`."""
+    fields = Score.__dataclass_fields__
+    scores, rollouts = (
+        {method: Score(**{name: arrays[f"{mode}-{method}-{name}"] for name in fields}) for method in METHODS}
+        for mode in get_args(Mode)
+    )
+    n_components, lam = int(arrays["n_components"]), float(arrays["lam"])
+    return PhaseResult(phase, n_components, lam, arrays["frames"], arrays["estimates"], scores, rollouts)

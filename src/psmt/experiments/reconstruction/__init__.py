@@ -1,1 +1,1 @@
-"""Reconstruction: every frame through the embedding of all frames and back (the original sparse manifold transform)."""
+"""Reconstruction of each frame with one embedding of all frames (the original sparse manifold transform)."""

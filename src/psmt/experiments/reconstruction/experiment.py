@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from psmt.experiments.contract import Chapter, Experiment
 from psmt.experiments.reconstruction.figure import reconstruction_figure
-from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
-from psmt.experiments.reconstruction.section import (
+from psmt.experiments.reconstruction.report import (
     reconstruction_facts,
     reconstruction_lines,
     reconstruction_section,
 )
+from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png
 from psmt.report import csv_parts

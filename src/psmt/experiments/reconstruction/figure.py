@@ -1,81 +1,66 @@
-"""Fig. 4 (a) of the paper: how well each frame comes back, and the phases that this singles out."""
+"""Fig. 4 (a) of the paper: reconstruction error of each frame, with the segment of least error and the phases."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from psmt.experiments.phases import Phase, Stretch
-from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
+from psmt.figures.layouts import panel_figure
+from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
 
 
 def reconstruction_figure(
     errors: ArrayLike, phases: Sequence[Phase], *, window: int, horizon: int, segment: Stretch | None = None
 ) -> Figure:
-    """Figure of the MSE (time,) of each frame after the embedding of all frames, with phases and a segment marked.
+    """Figure of the MSE (time,) of each frame, with phases and a segment marked.
 
-    With a `window` of 0 there is no first window to be left out of the search for phases.
+    The first `window` frames have no room for phases; with 0 they are not marked.
     """
-    values = np.asarray(errors, dtype=np.float64)
-    figure = Figure(figsize=(10.0, 3.3))
-    axes = figure.add_axes((0.075, 0.16, 0.905, 0.6))
+    values, length = np.asarray(errors, dtype=np.float64), horizon + 1
+    note = f"Black: mean over {length} frames."
+    if segment is not None:
+        note += f" Bar: segment of least error, {segment.start:,} to {segment.stop:,}."
+    figure, panels = panel_figure([["errors"]], height=3.3, title="Reconstruction error of each frame", note=note)
+    axes = panels["errors"]
     style_axes(axes)
-    frames = np.arange(len(values))
+    n_frames = len(values)
+    inside: dict[str, Any] = {"transform": axes.get_xaxis_transform()}  # x in frames, y in fractions of the panel
     if window:
         axes.axvspan(0, window, color=RULE, alpha=0.35, linewidth=0)
-        axes.text(
-            window / 2,
-            0.95,
-            "first window",
-            transform=axes.get_xaxis_transform(),
-            ha="center",
-            va="top",
-            fontsize=SMALL,
-            color=QUIET,
-        )
-    axes.plot(frames, values, color=QUIET, linewidth=0.6, alpha=0.75)
-    length = horizon + 1
-    if len(values) >= length:
+        # At the left edge: a short window has no room for centred text.
+        axes.text(0.004 * n_frames, 0.97, "first window", va="top", fontsize=SMALL, color=QUIET, **inside)
+    axes.plot(np.arange(n_frames), values, color=QUIET, linewidth=0.6, alpha=0.75)
+    if n_frames >= length:
         mean = np.convolve(values, np.full(length, 1 / length), mode="valid")
-        axes.plot(frames[: len(mean)] + horizon / 2, mean, color=INK, linewidth=1.6)
-    axes.set_xlim(0, len(values))
+        axes.plot(np.arange(len(mean)) + horizon / 2, mean, color=INK, linewidth=1.6)
+    axes.set_xlim(0, n_frames)
     axes.set_ylim(0, 1.06 * max(float(values.max()), np.finfo(float).tiny))
-    beneath = axes.get_xaxis_transform()
-    near = 0.2 * len(values)  # labels closer than this would touch
     for i, phase in enumerate(phases):
-        colour = COLOURS[i % len(COLOURS)]
+        colour, middle = COLOURS[i % len(COLOURS)], phase.start + length / 2
         axes.axvspan(phase.start, phase.start + length, color=colour, alpha=0.28, linewidth=0)
-        middle = phase.start + length / 2
-        axes.plot(
-            [middle], [1.0], marker="v", markersize=6, color=colour, transform=axes.get_xaxis_transform(), clip_on=False
-        )
-        share = middle / len(values)
-        crowd = sum(abs(other.start - phase.start) < near for other in phases[:i])
+        axes.plot([middle], [1.0], marker="v", markersize=6, color=colour, clip_on=False, **inside)
+        # Labels of phases that are close to each other stand one above the other.
+        crowd = sum(abs(other.start - phase.start) < 0.2 * n_frames for other in phases[:i])
         axes.annotate(
             f"{phase.name}, from {phase.start:,}",
             (middle, 1.0),
+            (0, 6 + 13 * crowd),
             xycoords=axes.get_xaxis_transform(),
-            xytext=(0, 6 + 13 * crowd),
             textcoords="offset points",
-            ha="left" if share < 0.1 else "right" if share > 0.9 else "center",
+            ha="left" if middle < 0.1 * n_frames else "right" if middle > 0.9 * n_frames else "center",
             fontsize=TEXT,
             fontweight="bold",
             color=colour,
         )
     if segment is not None:
         ends = [segment.start, segment.stop]
-        axes.plot(ends, [0.025, 0.025], color=INK, linewidth=3.2, solid_capstyle="butt", transform=beneath)
+        axes.plot(ends, [0.025, 0.025], color=INK, linewidth=3.2, solid_capstyle="butt", **inside)
     axes.set_xlabel("frame", fontsize=TEXT, color=INK)
     axes.set_ylabel("MSE", fontsize=TEXT, color=INK)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    figure.text(
-        0.012, 0.965, "Reconstruction error of each frame", fontsize=TITLE, fontweight="bold", color=INK, va="top"
-    )
-    note = f"black: mean over {length} frames"
-    if segment is not None:
-        note += f" · bar: least error, {segment.start:,} to {segment.stop:,}"
-    figure.text(0.985, 0.96, note, fontsize=SMALL, color=QUIET, va="top", ha="right")
     return figure

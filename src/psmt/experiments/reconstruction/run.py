@@ -1,4 +1,4 @@
-"""The reconstruction itself, one task, and the stretches that it singles out."""
+"""Reconstruction of all frames, in one task, and the stretches to predict that it finds."""
 
 from __future__ import annotations
 
@@ -20,34 +20,33 @@ from psmt.utils.validation import check_film
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionResult:
-    """The error of each frame, and what it singles out."""
+    """The error of each frame, and the stretches found by it."""
 
     settings: ReconstructionSettings
     errors: Array
     """MSE (time,)."""
     motion: Array
-    """How much of each frame has moved (time,), see `frame_motion`."""
+    """Motion of each frame (time,), see `frame_motion`."""
 
     @cached_property
     def segment(self) -> Stretch:
-        """The segment of least error, as long as a window, that has room for phases where the film has any."""
-        window = self.search_window
-        if window is None:
+        """The segment of least error, as long as a window. It has room for phases if the film has."""
+        if self.search_window is None:
             return least_error(self.errors, window=self.settings.window)
-        return phase_segment(self.errors, window=window, horizon=self.settings.horizon)
+        return phase_segment(self.errors, window=self.search_window, horizon=self.settings.horizon)
 
     @cached_property
     def search_window(self) -> int | None:
-        """Frames before the phases; None where the film has no room for any."""
+        """Frames before the phases; None if the film has no room for phases."""
         return self.settings.search_window(len(self.errors))
 
     @cached_property
     def phases(self) -> list[Phase]:
-        """Stretches to predict, where the film has room for them."""
-        window, settings = self.search_window, self.settings
-        if window is None:
+        """Stretches to predict; none if the film has no room for them."""
+        if self.search_window is None:
             return []
-        return find_phases(self.errors, window=window, horizon=settings.horizon, search=settings.search)
+        horizon, search = self.settings.horizon, self.settings.search
+        return find_phases(self.errors, window=self.search_window, horizon=horizon, search=search)
 
     def summary(self) -> dict[str, Any]:
         """Numbers, for JSON."""
@@ -68,7 +67,7 @@ class ReconstructionResult:
 
 
 def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -> ReconstructionResult:
-    """MSE of a film's patches, or of a series, (time, n_features) through the embedding of all of them and back."""
+    """Reconstruct patches of a film or a series (time, n_features) with one embedding of all frames."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="reconstruction")
@@ -80,7 +79,7 @@ def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -
         codes,
         n_components=settings.components,
         lam=settings.lam,
-        # V of the original transform is the second moment about zero.
+        # In the original transform, V is the second moment about zero.
         departures=replace(settings.departures, centred=False),
         solver=settings.solver,
         device=run.device,

@@ -1,1 +1,1 @@
-"""Hyper-parameter sweep: how well frames come back from the embedding, by atoms M and window H (Table 1, Fig. 2)."""
+"""Parameter sweep: reconstruction error by number of atoms M and window H (Table 1 and Fig. 2 of the paper)."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from psmt.experiments.contract import Chapter, Experiment
 from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.figure import sweep_figure
-from psmt.experiments.sweep.result import Row, SweepResult
+from psmt.experiments.sweep.report import sweep_facts, sweep_section, tables, verdicts_table
+from psmt.experiments.sweep.result import SweepResult, SweepRow
 from psmt.experiments.sweep.run import sweep
-from psmt.experiments.sweep.section import sweep_facts, sweep_section, tables, verdicts_table
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.figures import png
 from psmt.report import Section, csv_parts
@@ -27,7 +27,7 @@ EXPERIMENT = Experiment[SweepSettings, SweepResult](
         "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
     },
     tables={
-        "sweep.csv": lambda result: csv_parts(Row._fields, result.rows()),
+        "sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows()),
     },
     shown=lambda result: [*tables(result), verdicts_table(result)],
     chapter=Chapter(

@@ -1,20 +1,23 @@
-"""Errors of all windows, and Table 1 and Fig. 2 as tables made from them."""
+"""Errors of all windows, Table 1 made from them, and the evidence on the claims."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from psmt.evaluation import Interval, trimmed
+from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.experiments.table_1 import compare
+from psmt.experiments.table_1 import MARGIN, NOTHING, compare
+from psmt.report import TIE, Evidence
+from psmt.report.numbers import error, log_ratio
 from psmt.types import Array
 
 
-class Row(NamedTuple):
+class SweepRow(NamedTuple):
     """One line of sweep.csv."""
 
     lam: float
@@ -27,24 +30,8 @@ class Row(NamedTuple):
     mse: float
 
 
-class Segment(NamedTuple):
-    """One window of one combination, as Fig. 2 shows it."""
-
-    lam: float
-    n_atoms: int
-    window: int
-    segment: int
-    start: int
-    stop: int
-    lower: float
-    """First quartile of the MSE."""
-    median: float
-    upper: float
-    """Third quartile."""
-
-
 class Combination(NamedTuple):
-    """One (M, H) at one λ, as Table 1 shows it; without figures where the film is too short for it."""
+    """One (M, H) at one λ, as in Table 1; NaN if the film is too short for it."""
 
     lam: float
     n_atoms: int
@@ -55,14 +42,14 @@ class Combination(NamedTuple):
     mean: float = float("nan")
     std: float = float("nan")
     coding_trimmed_mean: float = float("nan")
-    """Of layer 1 alone, over the same frames, trimmed alike."""
+    """Error of layer 1 alone over the same frames, trimmed alike."""
     missing: str | None = None
-    """Why there are no figures, with the frames that are there and those that are needed; None where there are."""
+    """Why there are no errors, with the number of frames and of those needed; None if there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """Errors of all windows, and the tables made from them."""
+    """Errors of all windows."""
 
     settings: SweepSettings
     n_frames: int
@@ -71,20 +58,20 @@ class SweepResult:
     coding_errors: Mapping[tuple[int, int], Array]
     """The same for layer 1 alone, by (M, H)."""
     null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
-    """The errors on each null of the film, see `psmt.evaluation.null_models`: of fewer windows."""
+    """Errors of fewer windows on each null model, see `psmt.evaluation.null_models`."""
     empty_error: float = float("inf")
-    """Trimmed mean of the MSE of an empty picture, that of a code of zeros: 1 for standardised patches."""
+    """Trimmed mean of the MSE of an empty picture, which is a code of zeros: 1 for standardised patches."""
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SweepRow]:
         """Lines of sweep.csv: one per λ, combination, window and frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
                 for frame, value in enumerate(values.tolist(), start=start):
-                    yield Row(lam, n_atoms, window, segment, start, stop, frame, value)
+                    yield SweepRow(lam, n_atoms, window, segment, start, stop, frame, value)
 
     def table(self) -> list[Combination]:
-        """Mean and standard deviation of the errors by (λ, M, H): Table 1, the missing combinations included."""
+        """Mean and standard deviation of the errors by (λ, M, H), with the missing combinations: Table 1."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam
@@ -92,24 +79,52 @@ class SweepResult:
             for window in self.settings.windows(n_atoms)
         ]
 
-    def segments(self) -> list[Segment]:
-        """Median and quartiles of the errors by window: Fig. 2."""
-        return [
-            Segment(lam, n_atoms, window, segment, start, stop, *np.quantile(values, (0.25, 0.5, 0.75)).tolist())
-            for (lam, n_atoms, window), errors in self.errors.items()
-            for segment, ((start, stop), values) in enumerate(
-                zip(self.settings.segments(window, self.n_frames), errors, strict=True)
-            )
-        ]
+    @cached_property
+    def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
+        """Evidence by claim and λ: that errors fall along the columns of Table 1, and along its rows."""
+        chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
+        ratios = self.settings.ratios
+        for k, entry in enumerate(self.table()):
+            if not entry.missing:
+                column, atoms = f"H = {ratios[k % len(ratios)]:g} M", f"M = {entry.n_atoms:,}"
+                chains.setdefault(("more_atoms", entry.lam, column), {})[atoms] = entry
+                chains.setdefault(("more_frames", entry.lam, atoms), {})[f"H = {entry.window:,}"] = entry
+        found: dict[str, dict[float, list[Evidence]]] = {"more_atoms": {}, "more_frames": {}}
+        for (claim, lam, head), entries in chains.items():
+            if len(entries) > 1:
+                found[claim].setdefault(lam, []).append(self._compare(f"λ = {lam:g}, {head}", entries))
+        return found
 
-    def change(self, first: Combination, last: Combination, null: str = "") -> Interval:
-        """Logarithm of the ratio of two trimmed means, the last over the first, with its interval; or on a null."""
+    def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
+        """Logarithm of the ratio of the trimmed means of the last entry and the first."""
+        first, *_, last = entries.values()
+        means = [entry.trimmed_mean for entry in entries.values()]
+        steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))
+        if any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
+            steps += ", not lower at every step"
+        if (last.mean < first.mean) != (means[-1] < means[0]):
+            steps += f", but the untrimmed mean goes from {error(first.mean)} to {error(last.mean)}"
+        empty = max(means) >= NOTHING * self.empty_error
+        return Evidence(
+            name=name,
+            statistic=self._change(first, last),
+            nulls={NULL_NAMES[null]: self._change(first, last, null) for null in self.null_errors},
+            n=self.n_frames,
+            margin=MARGIN,
+            lower_is_better=True,
+            write=log_ratio,
+            unit=" × the error",
+            too_few="nothing is reconstructed: errors are as large as that of an empty picture" if empty else "",
+            details=f", MSE {steps}",
+        )
+
+    def _change(self, first: Combination, last: Combination, null: str = "") -> Interval:
         errors = self.null_errors[null] if null else self.errors
         segments = self.settings.null_segments if null else self.settings.segments
         return compare(
-            errors[first.lam, first.n_atoms, first.window],
+            errors[first[:3]],
             segments(first.window, self.n_frames),
-            errors[last.lam, last.n_atoms, last.window],
+            errors[last[:3]],
             segments(last.window, self.n_frames),
             n_frames=self.n_frames,
         )
