@@ -101,8 +101,9 @@ def test_halves_agree_where_people_do_and_not_where_nothing_is_shared():
 
     scans = BoldSimulation(n_subjects=2, n_frames=250, n_regions=30, noise=0.5)
     series = np.concatenate([clean(scans.subject(k).values, 2.0, 0.0025) for k in range(2)])
-    given = {"lengths": [250, 250], "first": [0], "draw": 0, "n_states": 5, "n_atoms": 32, "alpha": 0.3}
-    given |= {"n_components": 5, "window": 30, "seed": 0, "methods": ["psmt", "swc"]}
+    given = {"lengths": [250, 250], "first": [0], "draw": 0, "methods": ["psmt", "swc"]}
+    given["layers"] = {"n_atoms": 32, "alpha": 0.3, "n_components": 5, "seed": 0}
+    given["states"] = {"n_states": 5, "n_components": 5, "window": 30, "seed": 0}
     real = compare_halves(series=series, kind="scan", **given)
     assert real["states"].shape == (2, 3)
     assert real["states"][0, 0] > 0.7
@@ -155,16 +156,6 @@ def test_ridge_finds_the_order_and_each_horizon_of_a_known_process():
     assert np.allclose(model.predict(), model.predict(3)[0])
     with pytest.raises(ValueError, match="horizon=4 is more than the 3 that were learned"):
         model.predict(4)
-
-
-def test_ridge_in_parts_is_ridge_at_once(monkeypatch):
-    """A long series is never held once more for each order and each horizon."""
-    rows = np.random.default_rng(0).standard_normal((300, 3)).cumsum(axis=0)
-    whole = DirectRidge(horizon=3).fit(rows)
-    monkeypatch.setattr(prediction, "_BLOCK", 37)
-    parts = DirectRidge(horizon=3).fit(rows)
-    np.testing.assert_array_equal(parts.orders_, whole.orders_)
-    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-10)
 
 
 def test_hmm_of_the_field_where_it_is_there():

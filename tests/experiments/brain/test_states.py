@@ -7,10 +7,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from psmt.data import BoldSimulation
-from psmt.experiments.brain.group import clean, learn_layers
+from psmt.experiments.brain.group import clean, join, learn_layers
 from psmt.experiments.brain.reproducibility import likelihood_gains, surrogate
 from psmt.experiments.brain.result import state_dynamics
-from psmt.experiments.brain.states import choose_number, fit_states, score_numbers
+from psmt.experiments.brain.states import choose_number, fit_states, score_states
 
 
 def attracted(n=400, memory=0.6, seed=0, n_people=3):
@@ -67,14 +67,19 @@ def test_no_step_is_learned_across_people():
     assert np.diag(model.transitions).min() > 0.97
 
 
+def chosen(people, candidates):
+    """The number of states that is chosen among some."""
+    return choose_number({n: score_states(**join(people), n_states=n, seed=0)["scores"] for n in candidates})
+
+
 def test_the_number_of_states_is_found():
     people, _, _ = attracted(n_people=4)
-    assert choose_number(score_numbers(people, (2, 3, 4, 5))) == 3
+    assert chosen(people, (2, 3, 4, 5)) == 3
 
 
 def test_noise_needs_the_fewest():
     people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
-    assert choose_number(score_numbers(people, (2, 3, 4))) == 2
+    assert chosen(people, (2, 3, 4)) == 2
 
 
 def test_states_predict_others_where_places_draw_and_not_in_a_linear_process():
@@ -91,8 +96,8 @@ def test_states_predict_others_where_places_draw_and_not_in_a_linear_process():
 def test_simulated_states_are_found_through_both_layers():
     scans = BoldSimulation(n_subjects=3, n_frames=300)
     people = [clean(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
-    layers, points = learn_layers(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
-    assert layers.dictionary.shape == (64, 60)
+    dictionary, points, _ = learn_layers(people, [], n_atoms=64, alpha=0.3, n_components=6, seed=0)
+    assert dictionary.shape == (64, 60)
     model = fit_states(points, 5)
     truth = np.concatenate([scans.states(k) for k in range(3)])
     assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75

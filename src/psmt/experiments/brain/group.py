@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -96,28 +95,15 @@ def trajectory(codes: Any, matrix: Array) -> Array:
     return np.asarray(points - points.mean(axis=0))
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Both layers, learned from some people: they give the trajectory of any series of the same regions."""
-
-    dictionary: Array
-    """(n_atoms, n_regions)"""
-    alpha: float
-    matrix: Array
-    """See `embed_group`."""
-
-    def points(self, series: Array) -> Array:
-        """Trajectory (time, n_components) of a cleaned series (time, n_regions)."""
-        coder = SparseCoder.from_dictionary(self.dictionary, alpha=self.alpha)
-        return trajectory(coder.transform(series), self.matrix)
-
-
 def learn_layers(
-    people: Sequence[Array], *, n_atoms: int, alpha: float, n_components: int, seed: int
-) -> tuple[Layers, list[Array]]:
-    """Both layers of cleaned series (time, n_regions), and the trajectory (time, n_components) of each."""
-    coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=MAX_EPOCHS, random_state=seed)
-    dictionary = coder.fit(training_volumes(people)).dictionary_
+    people: Sequence[Array], others: Sequence[Array], *, n_atoms: int, alpha: float, n_components: int, seed: int
+) -> tuple[Array, list[Array], list[Array]]:
+    """Learn both layers from cleaned series (time, n_regions): the dictionary (n_atoms, n_regions) and trajectories.
+
+    The trajectories (time, n_components) are those of the people, and those of others in the same embedding.
+    """
+    learner = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=MAX_EPOCHS, random_state=seed)
+    dictionary = learner.fit(training_volumes(people)).dictionary_
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha)
     codes: list[csr_array] = []
     sums: list[Result] = []
@@ -126,9 +112,15 @@ def learn_layers(
         codes.append(csr_array(dense))
         sums.append(moments(dense))
     matrix = embed_group(sums, sum(map(len, people)), dictionary, n_components)
-    return Layers(dictionary, alpha, matrix), [trajectory(own, matrix) for own in codes]
+    own = [trajectory(code, matrix) for code in codes]
+    return dictionary, own, [trajectory(coder.transform(series), matrix) for series in others]
+
+
+def join(people: Sequence[Array]) -> dict[str, Any]:
+    """Arrays of several people as inputs of a task: ``series``, all in a row, and their ``lengths``."""
+    return {"series": np.concatenate(people), "lengths": [len(own) for own in people]}
 
 
 def split(joined: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:
-    """The part of each person in an array that holds the volumes of all people in a row."""
+    """The array of each person, from what `join` gives."""
     return np.split(joined, np.cumsum(lengths)[:-1])

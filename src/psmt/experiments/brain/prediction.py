@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,17 +28,8 @@ PREDICTORS = {
 SCORED = 0.25
 """Share of each series, at its end, that is predicted."""
 
-ORDERS = (1, 2, 3, 4)
-"""Candidates for the number of past rows that ridge autoregression uses."""
-
-PENALTIES = tuple(float(10.0**power) for power in np.arange(-3.0, 2.6, 0.5))
-"""Candidates for the ridge penalty, relative to the mean square of the inputs."""
-
-FOLDS = (4, 5, 6, 7)
-"""Eighths of the past that are predicted to choose among the candidates, each from the rows before it."""
-
-_BLOCK = 1 << 14
-"""Rows that are held at a time."""
+ORDERS, PENALTIES = (1, 2, 3, 4), tuple(float(10.0**power) for power in np.arange(-3.0, 2.6, 0.5))
+"""Candidates of ridge autoregression: the number of past rows, and penalties relative to the inputs' mean square."""
 
 
 def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
@@ -96,7 +87,7 @@ class DirectRidge(SeriesBaseline):
         """Learn from the checked past."""
         n_rows, n = past.shape
         errors = np.zeros((len(ORDERS), len(PENALTIES), self.horizon))
-        for fold in FOLDS:
+        for fold in (4, 5, 6, 7):  # eighths of the past, each predicted from the rows before it
             first, stop = n_rows * fold // 8, n_rows * (fold + 1) // 8
             errors += [self._errors(past[:stop], first, order) for order in ORDERS]
         # Weights beyond the chosen order stay zero, so that all maps have one shape.
@@ -105,21 +96,22 @@ class DirectRidge(SeriesBaseline):
         for h in range(self.horizon):
             i, j = np.unravel_index(np.argmin(errors[..., h]), errors.shape[:2])
             self.orders_[h], self.penalties_[h] = ORDERS[i], PENALTIES[j]
-            sums = _sums(past, ORDERS[i], [h + 1], n_rows - h - 1)
-            (weights,) = _solve(*sums, [PENALTIES[j]])
+            (weights,) = _ridge_maps(past, ORDERS[i], [h + 1], n_rows - h - 1, [PENALTIES[j]])
             self.weights_[h, : len(weights)] = weights
 
     def _errors(self, past: Array, first: int, order: int) -> Array:
-        """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from those before it."""
+        """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from the rows before it."""
         # One decomposition serves all horizons: only pairs whose furthest row is known are used.
         ahead = range(1, self.horizon + 1)
-        solved = _solve(*_sums(past, order, ahead, first - self.horizon), PENALTIES)
+        maps = [
+            np.split(weights, self.horizon, axis=1)
+            for weights in _ridge_maps(past, order, ahead, first - self.horizon, PENALTIES)
+        ]
         errors = np.zeros((len(PENALTIES), self.horizon))
-        for k, weights in enumerate(solved):
-            for h, own in zip(ahead, np.split(weights, self.horizon, axis=1), strict=True):
-                for start, inputs in _inputs(past, order, max(first, order) - 1, len(past) - h):
-                    truth = past[start + h : start + h + len(inputs)]
-                    errors[k, h - 1] += np.sum((truth - inputs @ own) ** 2)
+        start = max(first, order) - 1
+        for h in ahead:
+            inputs, truth = _inputs(past, order, start, len(past) - h), past[start + h :]
+            errors[:, h - 1] = [np.sum((truth - inputs @ own[h - 1]) ** 2) for own in maps]
         return errors
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
@@ -137,32 +129,22 @@ class DirectRidge(SeriesBaseline):
         return np.asarray(last[::-1].ravel() @ self.weights_[0])
 
 
-def _inputs(rows: Array, order: int, first: int, stop: int) -> Iterator[tuple[int, Array]]:
-    """Yield inputs (n, order * n_features) in blocks, each with the time of its first.
+def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
+    """The last `order` rows (n, order * n_features), the latest first, at the times `first` to `stop`."""
+    return np.hstack([rows[first - k : max(stop, first) - k] for k in range(order)])
 
-    An input holds the last `order` rows, the latest first; the latest rows of all inputs are `first` to `stop`. Blocks
-    are used because all inputs at once would take `order` times the memory of the rows.
+
+def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
+    """Ridge weights (order * n_features, n_ahead * n_features) for each penalty, by one eigendecomposition.
+
+    They map the inputs at all times before `stop` to the rows `ahead` of them.
     """
-    for start in range(first, stop, _BLOCK):
-        n = min(_BLOCK, stop - start)
-        yield start, np.hstack([rows[start - k : start - k + n] for k in range(order)])
-
-
-def _sums(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Products of all inputs before `stop` with each other, and with the rows `ahead` of them."""
-    n = rows.shape[1]
-    gram, products = np.zeros((order * n, order * n)), np.zeros((order * n, len(ahead) * n))
-    for start, inputs in _inputs(rows, order, order - 1, stop):
-        gram += inputs.T @ inputs
-        products += inputs.T @ np.hstack([rows[start + h : start + h + len(inputs)] for h in ahead])
-    return gram, products
-
-
-def _solve(gram: Array, products: Array, penalties: Sequence[float]) -> list[Array]:
-    """Ridge weights (n_inputs, n_targets) for each penalty, by one eigendecomposition."""
+    inputs = _inputs(rows, order, order - 1, stop)
+    targets = np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
+    gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = scipy.linalg.eigh(gram)
-    turned = vectors.T @ products
+    turned = vectors.T @ (inputs.T @ targets)
     return [vectors @ (turned / (np.maximum(values, 0.0) + p * scale)[:, None]) for p in penalties]
 
 

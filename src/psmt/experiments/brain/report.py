@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -25,19 +25,23 @@ MAX_ROWS = 20
 
 _NAMES = {
     "activity": "activity",
-    "connectivity": "connectivity of a state less that of all volumes",
+    "connectivity": "connectivity less the overall",
     "foretold": "gain in log-likelihood",
+    "ridge": "ridge",
+    "dmd": "dynamic modes",
+    "copy": "copying",
+    "mean": "the mean",
 }
+"""Short names, for claims."""
 
-_RIVALS = {"ridge": "ridge", "dmd": "dynamic modes", "copy": "copying", "mean": "the mean"}
-
-
-# Claims
+_claim = partial(Claim.from_evidence, paper=False)
+_difference = partial(Evidence, write=lambda value: plus(signed(value)))
+"""Evidence by a difference that should be positive."""
 
 
 @lru_cache(maxsize=1)
 def brain_claims(result: BrainResult) -> list[Claim]:
-    """All claims of a study. They are cached, as intervals take a bootstrap each."""
+    """All claims of a study. They are cached: each interval takes a bootstrap."""
     claims = [
         _predicts_better(result, "beats_trivial", "PSMT predicts better than copying and the mean", ("copy", "mean")),
         _predicts_better(result, "beats_linear", "PSMT predicts better than standard linear models", ("ridge", "dmd")),
@@ -47,19 +51,17 @@ def brain_claims(result: BrainResult) -> list[Claim]:
             "states_beyond_surrogates",
             "States are found again more reliably than in series without dynamics",
             "the correlation of matched states between halves of the people",
-            COMPARED,
-            " in correlation",
+            dict.fromkeys(COMPARED, " in correlation"),
         ),
         _beyond_surrogates(
             result,
             "states_foretell",
             "States predict other people better than in series without dynamics",
             "the gain in log-likelihood of the other half of the people by states, compared with a single state,",
-            ("foretold",),
-            " nats",
+            {"foretold": " nats"},
         ),
     ]
-    return claims if not result.agreement else [*claims, _states_true(result)]
+    return [*claims, _states_true(result)] if result.agreement else claims
 
 
 def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[str]) -> Claim:
@@ -67,85 +69,66 @@ def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[
     logs = dict(zip(PREDICTORS, np.log(result.errors).swapaxes(0, 1), strict=True))
     evidence = [
         Evidence(
-            name=f"{h + 1} ahead",
+            name=f"{h} ahead",
             statistic=mean_interval(change),
             n=n,
             margin=TIE,
             lower_is_better=True,
             write=lambda change: ratio(float(np.exp(change))),
-            unit=f" × the error of {_RIVALS[rival]}",
-            too_few=f"{n} people; an interval needs at least three" if n < 3 else "",
+            unit=f" × the error of {_NAMES[rival]}",
+            too_few=_too_few(n, "people"),
         )
         for rival in rivals
-        for h, change in enumerate((logs["psmt"] - logs[rival]).T)
+        for h, change in enumerate((logs["psmt"] - logs[rival]).T, 1)
     ]
     rule = "the error is lower at each horizon, in paired differences over people with a 95% bootstrap interval"
-    return Claim.from_evidence(key, text, rule, evidence, paper=False, figures=result.mean_errors)
-
-
-def _difference(name: str, statistic: Interval, unit: str, details: str, n: int = 0, too_few: str = "") -> Evidence:
-    """Evidence by a difference that should be positive."""
-    return Evidence(
-        name=name,
-        statistic=statistic,
-        n=n,
-        write=lambda value: plus(signed(value)),
-        unit=unit,
-        too_few=too_few,
-        details=details,
-    )
+    return _claim(key, text, rule, evidence, figures=result.mean_errors)
 
 
 def _states_found_again(result: BrainResult) -> Claim:
-    n = result.n_splits
+    n, means = result.n_splits, result.between_means
     evidence = [
         _difference(
-            _NAMES[measure],
-            mean_interval(result.between[measure]["psmt"] - result.between[measure]["swc"]),
-            " in correlation",
-            "; {} by PSMT, {} by sliding windows".format(
-                *(signed(result.between_means[measure][name].mean) for name in ("psmt", "swc"))
-            ),
-            n,
-            f"{n} splits of the people; an interval needs at least three" if n < 3 else "",
+            name=_NAMES[measure],
+            statistic=mean_interval(result.between[measure]["psmt"] - result.between[measure]["swc"]),
+            n=n,
+            unit=" in correlation",
+            details=f"; {signed(means[measure]['psmt'].mean)} by PSMT, {signed(means[measure]['swc'].mean)} by windows",
+            too_few=_too_few(n, "splits of the people"),
         )
         for measure in (COMPARED if n else ())
     ]
-    return Claim.from_evidence(
+    return _claim(
         "states_found_again",
         "States are found again in other people more reliably than by sliding windows",
         "matched states of two halves of the people correlate more than those of sliding windows with k-means, over "
         "splits with a 95% interval",
         evidence,
-        paper=False,
         notes=[_single_person(result)],
-        figures={measure: result.between_means[measure] for measure in MEASURES} if n else {},
+        figures={measure: means[measure] for measure in MEASURES} if n else {},
     )
 
 
-def _beyond_surrogates(
-    result: BrainResult, key: str, text: str, what: str, measures: Sequence[str], unit: str
-) -> Claim:
-    tests = {kind: {measure: own[measure] for measure in measures} for kind, own in result.surrogate_tests.items()}
+def _beyond_surrogates(result: BrainResult, key: str, text: str, what: str, units: Mapping[str, str]) -> Claim:
+    tests = {kind: {measure: own[measure] for measure in units} for kind, own in result.surrogate_tests.items()}
     evidence = [
         _difference(
-            f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
-            test.beyond(),
-            unit,
-            f"; {signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
-            len(test.null),
+            name=f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
+            statistic=test.beyond(),
+            n=len(test.null),
+            unit=units[measure],
+            details=f"; {signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
         )
         for kind, own in (tests.items() if result.n_splits else ())
         for measure, test in own.items()
     ]
-    return Claim.from_evidence(
+    return _claim(
         key,
         text,
         f"{what} is larger than in surrogates by the same splits (90% interval of the draws). Shuffled volumes keep "
         "the patterns of regions, but not their order; random phases keep correlations and spectra, as in a "
         "stationary linear process",
         evidence,
-        paper=False,
         notes=[_single_person(result)],
         figures={kind: {measure: test.summary() for measure, test in own.items()} for kind, own in tests.items()},
     )
@@ -155,37 +138,38 @@ def _states_true(result: BrainResult) -> Claim:
     scores = result.agreement_by_person
     evidence = [
         _difference(
-            f"compared with {STATE_METHODS[name]}",
-            mean_interval(scores["psmt"] - own),
-            " in adjusted Rand index",
-            f"; {result.agreement['psmt']:.3f} and {result.agreement[name]:.3f} over all volumes",
-            len(own),
+            name=f"compared with {STATE_METHODS[name]}",
+            statistic=mean_interval(scores["psmt"] - own),
+            n=len(own),
+            unit=" in adjusted Rand index",
+            details=f"; {result.agreement['psmt']:.3f} and {result.agreement[name]:.3f} over all volumes",
+            too_few=_too_few(len(own), "people"),
         )
         for name, own in scores.items()
         if name != "psmt"
     ]
-    return Claim.from_evidence(
+    return _claim(
         "states_true",
         "States agree with the true states better than those of other methods",
         "the adjusted Rand index with the simulated states is higher, in paired differences over people with a 95% "
         "interval",
         evidence,
-        paper=False,
         notes=["" if "hmm" in result.agreement else "hmmlearn is not installed, so there is no HMM to compare with"],
         figures=result.agreement,
     )
+
+
+def _too_few(n: int, what: str) -> str:
+    return f"{n} {what}; an interval needs at least three" if n < 3 else ""
 
 
 def _single_person(result: BrainResult) -> str:
     return "" if result.n_splits else "a single person cannot be split into halves of people"
 
 
-# Tables
-
-
 @lru_cache(maxsize=1)
 def brain_tables(result: BrainResult) -> list[Table]:
-    """Errors, states found again, and on simulated scans agreement with the truth. Cached, as the claims are."""
+    """Errors, states found again, and on simulated scans agreement with the truth."""
     errors, copied = result.mean_errors, result.mean_errors["copy"]
 
     def ahead(h: int) -> Column:
@@ -198,10 +182,8 @@ def brain_tables(result: BrainResult) -> list[Table]:
         )
 
     columns = [Column("method", PREDICTORS.__getitem__), *map(ahead, range(len(copied)))]
-    tables = [
-        Table.of("Error (MSE / variance of the scored part), mean over people", PREDICTORS, columns),
-        _states_table(result),
-    ]
+    caption = "Error (MSE / variance of the scored part), mean over people"
+    tables = [Table.of(caption, PREDICTORS, columns), _states_table(result)]
     if result.agreement:
         columns = [
             Column("method", STATE_METHODS.__getitem__),
@@ -214,151 +196,133 @@ def brain_tables(result: BrainResult) -> list[Table]:
 
 
 def _states_table(result: BrainResult) -> Table:
+    between, within = result.between_means, result.within_means
     rows = [
         (
             STATE_METHODS[method],
-            *(_mean(result.between_means[measure][method]) for measure in MEASURES),
-            *(_mean(result.within_means[measure][method]) for measure in COMPARED),
+            *(_mean(between[measure][method]) for measure in MEASURES),
+            *(_mean(within[measure][method]) for measure in COMPARED),
         )
-        for method in result.between["activity"]
+        for method in between["activity"]
     ]
     rows += [
         (
             f"PSMT on {SURROGATES[kind]}",
-            *(_range(result.surrogate_tests[kind][measure].null) for measure in MEASURES),
+            *(_range(tests[measure].null) for measure in MEASURES),
             *(_mean(mean_interval(result.within_nulls[kind][measure])) for measure in COMPARED),
         )
-        for kind in SURROGATES
+        for kind, tests in result.surrogate_tests.items()
     ]
-    columns = ["method", "people: activity", "people: connectivity", "people: whole connectivity"]
-    columns += ["time: activity", "time: connectivity"]
-    return _rows_table(
-        "Correlation of matched states between halves of the people, and of each person's time", columns, rows
-    )
+    columns = ["people: activity", "people: connectivity", "people: whole connectivity"]
+    columns += ["a person's time: activity", "a person's time: connectivity"]
+    caption = "Correlation of matched states between halves of the people, and of each person's time"
+    return _table(caption, ["method", *columns], rows)
 
 
 def _components_table(result: BrainResult) -> Table:
     counts = list(result.component_counts.items())[:MAX_ROWS]
-    return _rows_table(
-        "Components and their events; persistent ones are seen in windows that do not overlap",
-        ["person", *counts[0][1]],
-        [(name, *own.values()) for name, own in counts],
-    )
+    caption = "Components and their events; persistent ones are seen in windows that do not overlap"
+    return _table(caption, ["person", *counts[0][1]], [(name, *own.values()) for name, own in counts])
 
 
 def _occupancy_table(result: BrainResult) -> Table:
-    people = {"all people": result.group_dynamics, **dict(list(result.person_dynamics.items())[:MAX_ROWS])}
-
     def cell(share: float, dwell: float) -> str:
         return f"{percent(share)}, {result.seconds * dwell:.1f}" if np.isfinite(dwell) else "never"
 
-    return _rows_table(
-        f"Share of time and mean dwell time ({result.unit}) of each state",
-        ["person", *(f"state {k + 1}" for k in range(result.n_states))],
-        [(name, *map(cell, own.occupancy, own.dwell)) for name, own in people.items()],
-    )
+    people = [("all people", result.group_dynamics), *list(result.person_dynamics.items())[:MAX_ROWS]]
+    caption = f"Share of time and mean dwell time ({result.unit}) of each state"
+    columns = ["person", *(f"state {k + 1}" for k in range(result.n_states))]
+    return _table(caption, columns, [(name, *map(cell, own.occupancy, own.dwell)) for name, own in people])
 
 
-def _rows_table(caption: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
+def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
     return Table.of(caption, rows, [Column(name, itemgetter(k)) for k, name in enumerate(columns)])
-
-
-# Page
 
 
 def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
     """Page with PNG files by name."""
-    study, settings = result.study, result.settings
-    networks = result.between_means["networks"]["psmt"].mean
-    errors = {name: own[0] for name, own in result.mean_errors.items()}
-    lead = (
-        f"{len(study.subjects)} people, {len(study.regions)} regions, {result.n_states} states. One volume ahead the "
-        f"error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
-        f"autoregression and {errors['copy']:.2f} with copying."
-    )
-    if result.agreement:
-        lead += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
+    study, settings, networks = result.study, result.settings, result.between_means["networks"]["psmt"].mean
+
+    def section(title: str, text: str, picture: str, alt: str, tables: Sequence[Table] = ()) -> Section:
+        return Section(title=title, text=[text], pictures=[Picture(pictures[picture], alt=alt)], tables=tables)
+
+    reproduced = ""
+    if np.isfinite(networks):
+        reproduced = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
     chosen = f"The number of states was set to {result.n_states}."
     if result.state_scores:
         chosen = (
             f"{result.n_states} states were chosen out of {min(result.state_scores)} to {max(result.state_scores)}: "
             "the fewest that reach four fifths of the largest gain in predicting other people."
         )
-    lengths = sorted({min(study.lengths), max(study.lengths)})
-    return Page(
-        title="Dynamic networks of the brain",
-        lead=lead,
-        claims=brain_claims(result),
-        sections=[
-            Section(
-                title="Networks",
-                text=[
-                    f"All people share one dictionary of {settings.n_atoms} atoms. An atom is a pattern of regions "
-                    "that are active together; a volume is a sum of few atoms. "
-                    + (
-                        "Matched atoms of two halves of the people have a mean correlation of " + signed(networks) + "."
-                        if np.isfinite(networks)
-                        else "With one person it is not known whether other people have the same atoms."
-                    ),
-                ],
-                pictures=[Picture(pictures["networks.png"], alt="Regions by networks, and atoms on a glass brain")],
-            ),
-            Section(
-                title="Components over time",
-                text=[
-                    f"In each window of {settings.window} volumes, atoms are linked if their columns of P point in the "
-                    "same direction (as in Fig. 3 of the paper). A component is a set of linked atoms. It continues "
-                    "in the next window if half of its atoms, at least two, are in one component there. It is "
-                    "persistent if it is seen in windows that do not overlap.",
-                ],
-                pictures=[
-                    Picture(pictures["components.png"], alt="Sizes of components over time, with births and ends")
-                ],
-                tables=[_components_table(result)],
-            ),
-            Section(
-                title="States",
-                text=[
-                    f"{chosen} A state is a place in the embedding that attracts the trajectory of the brain. A Markov "
-                    "chain describes which state comes next. From volume to volume the trajectory keeps "
-                    f"{percent(result.model.memory)} of its position. Transitions are shares of all changes from a "
-                    "state to another one.",
-                ],
-                pictures=[
-                    Picture(pictures["states.png"], alt="States over time, their patterns, transitions and dwell times")
-                ],
-                tables=[_occupancy_table(result)],
-            ),
-            Section(
-                title="How far to trust it",
-                text=[
-                    f"The last {percent(SCORED)} of each series is predicted from the volumes before it. States are "
-                    "fitted separately to two halves of the people and matched by correlation: of the mean activity "
-                    "of regions (activity), and of the correlations between regions less those in all volumes "
-                    "(connectivity). The same is done with surrogates.",
-                ],
-                pictures=[Picture(pictures["trust.png"], alt="Errors by volumes ahead, and matched correlations")],
-                tables=brain_tables(result),
-            ),
-        ],
-        facts=[
-            Fact("People", f"{len(study.subjects)}, {' to '.join(map('{:,}'.format, lengths))} volumes each"),
-            Fact("Regions", f"{len(study.regions)}"),
-            Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
-            *(Fact("Left out", remark) for remark in study.remarks),
-            Fact(
-                "Model",
-                f"M = {settings.n_atoms}, α = {settings.alpha:g}, H = {settings.window}, {settings.n_components} "
-                f"directions, drifts below {settings.high_pass or 0:g} Hz removed, seed {settings.seed}",
-            ),
-            Fact(
-                "Compared on",
-                f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits, {settings.n_surrogates} "
-                "draws of each surrogate",
-            ),
-            Fact("Version", f"psmt {psmt.__version__}"),
-        ],
+    sections = [
+        section(
+            "Networks",
+            f"All people share one dictionary of {settings.n_atoms} atoms. An atom is a pattern of regions that are "
+            f"active together; a volume is a sum of few atoms.{reproduced}",
+            "networks.png",
+            "Regions by networks, and atoms on a glass brain",
+        ),
+        section(
+            "Components over time",
+            f"In each window of {settings.window} volumes, atoms are linked if their columns of P point in the same "
+            "direction (as in Fig. 3 of the paper). A component is a set of linked atoms. It continues in the next "
+            "window if half of its atoms, at least two, are in one component there. It is persistent if it is seen in "
+            "windows that do not overlap.",
+            "components.png",
+            "Sizes of components over time, with births and ends",
+            [_components_table(result)],
+        ),
+        section(
+            "States",
+            f"{chosen} A state is a place in the embedding that attracts the trajectory of the brain. A Markov chain "
+            "describes which state comes next. From volume to volume the trajectory keeps "
+            f"{percent(result.model.memory)} of its position. Transitions are shares of all changes from a state to "
+            "another one.",
+            "states.png",
+            "States over time, their patterns, transitions and dwell times",
+            [_occupancy_table(result)],
+        ),
+        section(
+            "How far to trust it",
+            f"The last {percent(SCORED)} of each series is predicted from the volumes before it. States are fitted "
+            "separately to two halves of the people and matched by correlation: of the mean activity of regions "
+            "(activity), and of the correlations between regions less those in all volumes (connectivity). The same "
+            "is done with surrogates.",
+            "trust.png",
+            "Errors by volumes ahead, and matched correlations",
+            brain_tables(result),
+        ),
+    ]
+    lengths = " to ".join(f"{n:,}" for n in sorted({min(study.lengths), max(study.lengths)}))
+    model = (
+        f"M = {settings.n_atoms}, α = {settings.alpha:g}, H = {settings.window}, {settings.n_components} directions, "
+        f"drifts below {settings.high_pass or 0:g} Hz removed, seed {settings.seed}"
     )
+    compared = f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits"
+    facts = [
+        Fact("People", f"{len(study.subjects)}, {lengths} volumes each"),
+        Fact("Regions", f"{len(study.regions)}"),
+        Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
+        *(Fact("Left out", remark) for remark in study.remarks),
+        Fact("Model", model),
+        Fact("Compared on", f"{compared}, {settings.n_surrogates} draws of each surrogate"),
+        Fact("Version", f"psmt {psmt.__version__}"),
+    ]
+    title = "Dynamic networks of the brain"
+    return Page(title=title, lead=_lead(result), claims=brain_claims(result), sections=sections, facts=facts)
+
+
+def _lead(result: BrainResult) -> str:
+    errors = {name: own[0] for name, own in result.mean_errors.items()}
+    text = (
+        f"{len(result.states)} people, {len(result.study.regions)} regions, {result.n_states} states. One volume ahead "
+        f"the error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
+        f"autoregression and {errors['copy']:.2f} with copying."
+    )
+    if result.agreement:
+        text += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
+    return text
 
 
 def _mean(interval: Interval) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -22,6 +23,9 @@ STATE_METHODS = {"psmt": "PSMT, attractor states", "swc": "sliding windows + k-m
 MEASURES = ("activity", "connectivity", "whole_connectivity")
 """What is compared between two states: the mean of their volumes; the correlations of regions less those of all
 volumes; and the correlations of regions, of which all states share the largest part."""
+
+GROUP_MEASURES = ("networks", "foretold")
+"""Other results of `compare_halves`, of our method only."""
 
 NULL_SPLITS = 3
 """Most splits of the people for each surrogate. Scans and surrogates are compared by the same splits."""
@@ -81,18 +85,14 @@ def compare_halves(
     first: list[int],
     kind: str,
     draw: int,
-    n_states: int,
-    n_atoms: int,
-    alpha: float,
-    n_components: int,
-    window: int,
-    seed: int,
     methods: list[str],
+    layers: dict[str, Any],
+    states: dict[str, Any],
 ) -> Result:
     """Mean correlation of the matched states of two halves of the people, by method and measure. One task.
 
-    `series` holds the cleaned series of all people in a row; `first` lists the people of the first half. `kind` is
-    'scan', or a surrogate that is drawn first.
+    `series` are cleaned; `first` lists the people of the first half. `kind` is 'scan', or a surrogate that is drawn
+    first. `layers` and `states` are the keyword arguments of `learn_layers` and `rival_states`.
 
     Returns
     -------
@@ -100,25 +100,20 @@ def compare_halves(
         ``states`` (n_methods, n_measures); ``networks`` (): the same for the atoms of the dictionaries; ``foretold``
         (): mean of `likelihood_gains` in the other half.
     """
-    people = split(series, lengths)
+    people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
     if kind != "scan":
         people = [surrogate(own, kind, np.random.default_rng([seed, draw, k])) for k, own in enumerate(people)]
     halves = [[own for k, own in enumerate(people) if (k in first) == inside] for inside in (True, False)]
     patterns: list[list[Array]] = [[], []]
     dictionaries, gains = [], []
     for own, half, others in zip(patterns, halves, halves[::-1], strict=True):
-        layers, points = learn_layers(half, n_atoms=n_atoms, alpha=alpha, n_components=n_components, seed=seed)
-        dictionaries.append(layers.dictionary)
+        dictionary, points, other_points = learn_layers(half, others, **layers)
+        dictionaries.append(dictionary)
         model = fit_states(points, n_states, seed=seed)
-        gains += likelihood_gains(model, points, [layers.points(other) for other in others], seed=seed)
+        gains += likelihood_gains(model, points, other_points, seed=seed)
         for method in methods:
-            if method == "psmt":
-                states = [model.shown(one) for one in points]
-            else:
-                states = rival_states(
-                    half, method, n_states=n_states, n_components=n_components, window=window, seed=seed
-                )
-            own += state_patterns(np.concatenate(half), np.concatenate(states), n_states)
+            found = [model.shown(one) for one in points] if method == "psmt" else rival_states(half, method, **states)
+            own += state_patterns(np.concatenate(half), np.concatenate(found), n_states)
     matched = [match(*pair) for pair in zip(*patterns, strict=True)]
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
@@ -157,21 +152,21 @@ def match(one: Array, other: Array) -> float:
 
     A pattern of zeros, which stands for a missing one, has correlation 0 with all others.
     """
-    unit = []
-    for patterns in (one, other):
-        centred = patterns - patterns.mean(axis=1, keepdims=True)
-        norms = np.linalg.norm(centred, axis=1, keepdims=True)
-        unit.append(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
-    correlations = unit[0] @ unit[1].T
+    correlations = _unit_rows(one) @ _unit_rows(other).T
     return float(correlations[linear_sum_assignment(-correlations)].mean())
 
 
 def correlation(series: Array) -> Array:
     """Correlations (n_regions, n_regions); 0 for a constant region."""
-    centred = series - series.mean(axis=0)
-    norms = np.linalg.norm(centred, axis=0)
-    unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12)
-    return np.asarray(unit.T @ unit)
+    unit = _unit_rows(series.T)
+    return np.asarray(unit @ unit.T)
+
+
+def _unit_rows(values: Array) -> Array:
+    """Rows with mean zero and length one; constant rows become zero."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.asarray(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
 
 
 # Other methods

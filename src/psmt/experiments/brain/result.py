@@ -13,14 +13,11 @@ from psmt.evaluation import Interval, mean_interval
 from psmt.evaluation.null_test import Measured
 from psmt.experiments.brain.components import ComponentStep, count_events
 from psmt.experiments.brain.prediction import PREDICTORS
-from psmt.experiments.brain.reproducibility import MEASURES, NULL_SPLITS, SURROGATES
+from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, NULL_SPLITS, SURROGATES
 from psmt.experiments.brain.settings import PATHS, BrainSettings
 from psmt.experiments.brain.states import StateModel
 from psmt.experiments.brain.subjects import Study
 from psmt.types import Array, Ints
-
-TESTED = (*MEASURES[:2], "networks", "foretold")
-"""Measures that are compared with surrogates."""
 
 
 class StateDynamics(NamedTuple):
@@ -186,7 +183,7 @@ class BrainResult:
                 "states_within_person": _as_dicts({measure: self.within_means[measure] for measure in MEASURES}),
                 "networks_between_people": self.between_means["networks"]["psmt"]._asdict(),
                 "against_surrogates": {
-                    kind: {measure: own[measure].summary() for measure in TESTED}
+                    kind: {measure: own[measure].summary() for measure in (*MEASURES[:2], *GROUP_MEASURES)}
                     for kind, own in self.surrogate_tests.items()
                 },
                 "within_person_less_surrogates": _as_dicts(_means(less)),

@@ -15,12 +15,14 @@ from psmt.experiments.brain.group import (
     clean,
     code_person,
     embed_group,
+    join,
     split,
     training_volumes,
     trajectory,
 )
 from psmt.experiments.brain.prediction import predict_person
 from psmt.experiments.brain.reproducibility import (
+    GROUP_MEASURES,
     MEASURES,
     NULL_SPLITS,
     SURROGATES,
@@ -31,7 +33,7 @@ from psmt.experiments.brain.reproducibility import (
 )
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import STATE_CANDIDATES, BrainSettings
-from psmt.experiments.brain.states import StateModel, choose_number, fit_states, score_numbers
+from psmt.experiments.brain.states import StateModel, choose_number, learn_states, score_states
 from psmt.experiments.brain.subjects import Study
 from psmt.experiments.coding_tasks import dictionary_task, unpack_codes
 from psmt.pipeline.run import Run
@@ -51,12 +53,12 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
     with one_blas_thread():
         people = [clean(subject.values, study.tr, settings.high_pass) for subject in study.subjects]
         raw = [{"series": subject.values, "horizon": settings.horizon, "seed": seed} for subject in study.subjects]
-        predicted = _each(run, "brain-prediction", predict_person, raw, "predictions")
+        predicted = _each(run, "prediction", predict_person, raw, "predictions")
         given: dict[str, Any] = {"n_atoms": n_atoms, "alpha": settings.alpha, "max_epochs": MAX_EPOCHS, "seed": seed}
         (learned,) = run.tasks([dictionary_task(training_volumes(people), **given)], "dictionary")
         dictionary = learned["dictionary"]
         series = [{"series": own, "dictionary": dictionary, "alpha": settings.alpha} for own in people]
-        coded = _each(run, "brain-codes", code_person, series, "codes")
+        coded = _each(run, "codes", code_person, series, "codes")
         codes: list[dict[str, Any]] = [
             {"n_atoms": n_atoms, **{name: one[name] for name in ("values", "columns", "offsets")}} for one in coded
         ]
@@ -65,7 +67,7 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
         model, scores = _fit_states(points, settings, run)
         states = [model.shown(own) for own in points]
         windows = [{**own, "window": settings.window, "step": settings.step} for own in codes]
-        graphs = _each(run, "brain-graphs", person_graphs, windows, "graphs")
+        graphs = _each(run, "graphs", person_graphs, windows, "graphs")
         activity = np.sum([one["total"] for one in coded], axis=0)
         return BrainResult(
             study=study,
@@ -87,8 +89,8 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
 def _each(
     run: Run, name: str, compute: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], stage: str
 ) -> list[Result]:
-    """Results of a task for each person."""
-    return run.tasks([Task(f"{name}-{k:04d}", compute, own) for k, own in enumerate(inputs)], stage)
+    """Results of a task for each of the inputs."""
+    return run.tasks([Task(f"brain-{name}-{k:04d}", compute, own) for k, own in enumerate(inputs)], stage)
 
 
 def _fit_states(points: list[Array], settings: BrainSettings, run: Run) -> tuple[StateModel, dict[int, Array]]:
@@ -96,31 +98,15 @@ def _fit_states(points: list[Array], settings: BrainSettings, run: Run) -> tuple
     scores: dict[int, Array] = {}
     n_states = settings.n_states
     if n_states == "auto":
-        inputs = _joined(points[:MAX_CHOSEN_ON]) | {"seed": settings.seed}
+        inputs = join(points[:MAX_CHOSEN_ON]) | {"seed": settings.seed}
         tasks = [Task(f"brain-states-{n:02d}", score_states, {**inputs, "n_states": n}) for n in STATE_CANDIDATES]
         found = run.tasks(tasks, "number of states")
         scores = {n: one["scores"] for n, one in zip(STATE_CANDIDATES, found, strict=True)}
         n_states = choose_number(scores)
-    inputs = _joined(points) | {"seed": settings.seed, "n_states": n_states}
+    inputs = join(points) | {"seed": settings.seed, "n_states": n_states}
     (fitted,) = run.tasks([Task("brain-states", learn_states, inputs)], "states")
     fields: dict[str, Any] = {name: value[()] for name, value in fitted.items()}
     return StateModel(**fields), scores
-
-
-def _joined(people: Sequence[Array]) -> dict[str, Any]:
-    """Arrays of several people as inputs of a task."""
-    return {"series": np.concatenate(people), "lengths": [len(own) for own in people]}
-
-
-def score_states(*, series: Array, lengths: list[int], n_states: int, seed: int) -> Result:
-    """``scores`` (n_people,) of a number of states, see `score_numbers`. One task."""
-    return {"scores": score_numbers(split(series, lengths), [n_states], seed=seed)[n_states]}
-
-
-def learn_states(*, series: Array, lengths: list[int], n_states: int, seed: int) -> Result:
-    """Fields of the `StateModel` of trajectories (all volumes, n_components). One task."""
-    model = fit_states(split(series, lengths), n_states, seed=seed)
-    return {name: np.asarray(value) for name, value in vars(model).items()}
 
 
 def find_rival_states(*, series: Array, lengths: list[int], **how: Any) -> Result:
@@ -141,65 +127,56 @@ def _compare(
     people: list[Array], states: Sequence[Ints], n_states: int, study: Study, settings: BrainSettings, run: Run
 ) -> dict[str, Any]:
     """Scores between halves, of all methods on scans and of ours on surrogates, and agreement with the true states."""
-    methods = state_methods()
+    methods, ours = state_methods(), ["psmt"]
     fast = [name for name in methods if name != "hmm"]
+    shared = {"n_components": settings.n_components, "seed": settings.seed}
     window = max(8, round(settings.swc_seconds / (study.tr or 1.0)))
-    rival: dict[str, Any] = {"n_states": n_states, "n_components": settings.n_components}
-    rival |= {"window": window, "seed": settings.seed}
-    given = {**rival, "n_atoms": settings.n_atoms, "alpha": settings.alpha}
-    splits = halvings(len(people), settings.n_splits, settings.seed)
-    group = _joined(people)
+    how: dict[str, Any] = {
+        "layers": {"n_atoms": settings.n_atoms, "alpha": settings.alpha, **shared},
+        "states": {"n_states": n_states, "window": window, **shared},
+    }
 
-    def task(name: str, first: Sequence[int], kind: str, draw: int, own: list[str]) -> Task:
-        inputs = {**group, **given, "first": list(first), "kind": kind, "draw": draw, "methods": own}
-        return Task(f"brain-halves-{name}", compare_halves, inputs)
+    def scores(name: str, inputs: Iterable[dict[str, Any]], own: list[str], stage: str) -> dict[str, dict[str, Array]]:
+        """Scores (n,) by measure and method; results may have only the first methods."""
+        found = _each(run, name, compare_halves, [how | one for one in inputs], stage)
+        tables = [one["states"] for one in found]
+        by_method = {
+            measure: {name: np.array([table[i, k] for table in tables if i < len(table)]) for i, name in enumerate(own)}
+            for k, measure in enumerate(MEASURES)
+        }
+        return by_method | {name: {"psmt": np.array([float(one[name]) for one in found])} for name in GROUP_MEASURES}
 
+    group = join(people)
+    splits = [{**group, "first": list(own)} for own in halvings(len(people), settings.n_splits, settings.seed)]
     # The HMM takes longer than everything else together, so it is fitted to the first split only.
-    scans = [task(f"scan-{k:02d}", first, "scan", 0, fast if k else methods) for k, first in enumerate(splits)]
-    between = run.tasks(scans, "halves of the people")
-    nulls = {}
-    for kind in SURROGATES if splits else ():
-        tasks = [
-            task(f"{kind}-{draw:02d}-{k}", first, kind, draw, ["psmt"])
-            for draw in range(settings.n_surrogates)
-            for k, first in enumerate(splits[:NULL_SPLITS])
-        ]
-        found = _scores(run.tasks(tasks, f"surrogates, {kind}"), ["psmt"])
-        nulls[kind] = {name: own["psmt"].reshape(settings.n_surrogates, -1).mean(axis=1) for name, own in found.items()}
+    scans = [{**own, "kind": "scan", "draw": 0, "methods": fast if k else methods} for k, own in enumerate(splits)]
+    halves = [{"series": own, "lengths": [len(own) // 2, -(-len(own) // 2)], "first": [0]} for own in people]
 
-    def within(kind: str, own: list[str]) -> list[Result]:
-        halves = [{"series": series, "lengths": [len(series) // 2, -(-len(series) // 2)]} for series in people]
-        inputs = [
-            {**half, **given, "first": [0], "kind": kind, "draw": k, "methods": own} for k, half in enumerate(halves)
-        ]
-        return _each(run, f"brain-person-{kind}", compare_halves, inputs, f"halves of a person, {kind}")
+    def within(kind: str, own: list[str], named: list[str]) -> dict[str, dict[str, Array]]:
+        inputs = ({**half, "kind": kind, "draw": k, "methods": own} for k, half in enumerate(halves))
+        return scores(f"person-{kind}", inputs, named, f"halves of a person, {kind}")
+
+    def null(kind: str) -> dict[str, Array]:
+        draws = range(settings.n_surrogates)
+        inputs = (
+            {**own, "kind": kind, "draw": draw, "methods": ours} for draw in draws for own in splits[:NULL_SPLITS]
+        )
+        found = scores(f"halves-{kind}", inputs, ours, f"surrogates, {kind}")
+        return {name: own["psmt"].reshape(len(draws), -1).mean(axis=1) for name, own in found.items()}
 
     return {
-        "between": _scores(between, methods),
-        "within": _scores(within("scan", fast), methods),
-        "nulls": nulls,
+        "between": scores("halves-scan", scans, methods, "halves of the people"),
+        "nulls": {kind: null(kind) for kind in SURROGATES} if splits else {},
+        "within": within("scan", fast, methods),
         "within_nulls": {
-            kind: {name: own["psmt"] for name, own in _scores(within(kind, ["psmt"]), ["psmt"]).items()}
-            for kind in SURROGATES
+            kind: {name: own["psmt"] for name, own in within(kind, ours, ours).items()} for kind in SURROGATES
         },
-        **_agreement(group, states[: len(people)], study, rival, run),
+        **_agreement(group, states[: len(people)], study, how["states"], run),
     }
-
-
-def _scores(found: Sequence[Result], methods: Sequence[str]) -> dict[str, dict[str, Array]]:
-    """Scores (n,) by measure and method; results may have only the first methods."""
-    scores = {
-        measure: {
-            method: np.array([one["states"][i, k] for one in found if i < len(one["states"])])
-            for i, method in enumerate(methods)
-        }
-        for k, measure in enumerate(MEASURES)
-    }
-    return scores | {name: {"psmt": np.array([float(one[name]) for one in found])} for name in ("networks", "foretold")}
 
 
 def _agreement(
-    group: dict[str, Any], states: Sequence[Ints], study: Study, rival: dict[str, Any], run: Run
+    group: dict[str, Any], states: Sequence[Ints], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
     """Adjusted Rand index with the true states by method, of all volumes and of each person; empty without a truth."""
     truths = [subject.truth for subject in study.subjects[: len(states)]]
@@ -207,15 +184,13 @@ def _agreement(
     if len(known) < len(states):
         return {"agreement": {}, "agreement_by_person": {}}
     others = [name for name in state_methods() if name != "psmt"]
-    tasks = [Task(f"brain-{name}", find_rival_states, {**group, **rival, "method": name}) for name in others]
-    found = {name: one["states"] for name, one in zip(others, run.tasks(tasks, "rivals"), strict=True)}
-    labels = {"psmt": np.concatenate(states), **found}
+    tasks = [Task(f"brain-{name}", find_rival_states, {**group, **how, "method": name}) for name in others]
+    found = run.tasks(tasks, "rivals")
+    labels = {"psmt": np.concatenate(states)} | {name: own["states"] for name, own in zip(others, found, strict=True)}
     return {
         "agreement": {name: float(adjusted_rand_score(np.concatenate(known), own)) for name, own in labels.items()},
         "agreement_by_person": {
-            name: np.array(
-                [adjusted_rand_score(*pair) for pair in zip(known, split(own, group["lengths"]), strict=True)]
-            )
+            name: np.array(list(map(adjusted_rand_score, known, split(own, group["lengths"]))))
             for name, own in labels.items()
         },
     }

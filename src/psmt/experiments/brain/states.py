@@ -20,14 +20,12 @@ from scipy.linalg import solve_triangular
 from scipy.signal import lfilter
 from sklearn.cluster import KMeans
 
-from psmt.types import Array, Ints
+from psmt.experiments.brain.group import split
+from psmt.types import Array, Ints, Result
 from psmt.utils.jit import njit
 
 MAX_STEPS = 60
 """Most steps of expectation-maximisation from each start."""
-
-TOL = 1e-5
-"""It stops when the log-likelihood per volume rises by less."""
 
 STAY = 10.0
 """Prior of the transitions: volumes that each state is counted as having stayed, beside one jump to each state."""
@@ -35,15 +33,6 @@ STAY = 10.0
 MEMORIES = (0.9, 0.5)
 """Upper bounds on the memory. Trajectories also wander without a state. With as much memory as the likelihood prefers,
 places may lie far outside of the trajectories, and states only describe a few jumps. Then the second bound is used."""
-
-REACHED = 0.025
-"""A place is reached if this share of the volumes goes at least as far in its direction."""
-
-ENOUGH = 0.8
-"""Share of the largest gain in predicting other people that is enough; it finds the true number on simulated scans."""
-
-RIDGE = 1e-3
-"""Added to the noise covariance, relative to the variance of the trajectory."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +101,17 @@ def fit_states(
     return replace(best, places=best.places[order], transitions=transitions, start=best.start[order])
 
 
+def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
+    """Fields of the `StateModel` of trajectories (all volumes, n_components). One task."""
+    model = fit_states(split(series, lengths), n_states, seed=seed)
+    return {name: np.asarray(value) for name, value in vars(model).items()}
+
+
 def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> StateModel:
     """Expectation-maximisation from probabilities (all volumes, n_states)."""
     now, before = np.concatenate(people), np.concatenate([_before(points) for points in people])
     n_states, ends = posterior.shape[1], np.cumsum([len(points) for points in people])
-    ridge = RIDGE * float(now.var(axis=0).mean()) * np.eye(now.shape[1])
+    ridge = 1e-3 * float(now.var(axis=0).mean()) * np.eye(now.shape[1])
     products = [a.T @ b for a, b in ((now, now), (now, before), (before, before))]
     pairs, first = STAY * np.eye(n_states) + 1.0, np.ones(n_states)
     memory, highest, total = 0.0, -np.inf, -np.inf
@@ -144,32 +139,29 @@ def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> Stat
             pairs += steps
             first += posterior[part][0]
             total += likelihood / len(now)
-        if total - highest < TOL:
+        if total - highest < 1e-5:
             break
         highest = total
     return StateModel(targets / (1.0 - memory), covariance, memory, transitions, start, total)
 
 
-def score_numbers(people: Sequence[Array], candidates: Sequence[int], *, seed: int = 0) -> dict[int, Array]:
-    """Log-likelihood per volume of each person (n_people,) by states of the other half, for each number of states.
+def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
+    """``scores`` (n_people,): log-likelihood per volume of each person by states of the other half. One task.
 
-    A single person is halved in time.
+    `series` are trajectories (all volumes, n_components). A single person is halved in time.
     """
-    parts = list(people) if len(people) > 1 else np.array_split(people[0], 2)
+    parts = split(series, lengths) if len(lengths) > 1 else np.array_split(series, 2)
     # The same bound for all numbers of states: more memory alone raises the likelihood.
     how: dict[str, Any] = {"seed": seed, "n_starts": 2, "memories": MEMORIES[-1:]}
-    scores = {}
-    for n_states in candidates:
-        models = [fit_states(parts[half::2], n_states, **how) for half in (1, 0)]
-        scores[n_states] = np.array([models[k % 2].score(own) / len(own) for k, own in enumerate(parts)])
-    return scores
+    models = [fit_states(parts[half::2], n_states, **how) for half in (1, 0)]
+    return {"scores": np.array([models[k % 2].score(own) / len(own) for k, own in enumerate(parts)])}
 
 
 def choose_number(scores: dict[int, Array]) -> int:
-    """The fewest states that gain `ENOUGH` of the largest gain in predicting other people, over the fewest candidate.
+    """The fewest states that reach 80% of the largest gain in predicting other people, over the fewest candidate.
 
-    A few states too many still gain a little, as they correct errors of the model. If the largest gain is within a
-    standard error of zero, the fewest candidate is chosen.
+    States too many still gain a little, as they correct errors of the model; 80% finds the true number on simulated
+    scans. If the largest gain is within a standard error of zero, the fewest candidate is chosen.
 
     >>> choose_number({2: np.array([-3.0, -3.2]), 3: np.array([-2.0, -2.1]), 4: np.array([-1.99, -2.1])})
     3
@@ -179,14 +171,15 @@ def choose_number(scores: dict[int, Array]) -> int:
     gain = scores[best] - scores[numbers[0]]
     if gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
         return numbers[0]
-    least = scores[numbers[0]].mean() + ENOUGH * gain.mean()
+    least = scores[numbers[0]].mean() + 0.8 * gain.mean()
     return next(n for n in numbers if n == best or scores[n].mean() >= least)
 
 
 def _are_reached(places: Array, joined: Array) -> bool:
+    """Whether 2.5% of the volumes or more go as far as each place, in its direction."""
     lengths = np.linalg.norm(places, axis=1)
     along = joined @ (places / np.maximum(lengths, 1e-300)[:, None]).T
-    return bool(np.all((along >= lengths).mean(axis=0) >= REACHED))
+    return bool(np.all((along >= lengths).mean(axis=0) >= 0.025))
 
 
 def _before(points: Array) -> Array:

@@ -17,9 +17,6 @@ from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.types import Array, Ints, Progress, silent
 
-DEFAULT_STRATEGY = "simple"
-"""Confounds of a BIDS folder if none are given: motion, white matter and ventricles."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -100,7 +97,7 @@ def find_people(specs: Sequence[str]) -> People:
 def read_study(people: People, parcels: Parcels, *, stop: int | None = None, progress: Progress = silent) -> Study:
     """The series of all people, with the regions that all of them have."""
     if people.bids and parcels.confounds is None:
-        parcels = replace(parcels, confounds=DEFAULT_STRATEGY)
+        parcels = replace(parcels, confounds="simple")  # motion, white matter and ventricles
     scans: dict[str, Scan] = {}
     truths: dict[str, Ints | None] = {}
     for done, (name, spec) in enumerate(people.files):
