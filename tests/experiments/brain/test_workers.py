@@ -22,22 +22,22 @@ def found(folder, executor=None):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    return found(tmp_path_factory.mktemp("alone"))
+def serial(tmp_path_factory):
+    return found(tmp_path_factory.mktemp("serial"))
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_same(alone, tmp_path):
+def test_two_workers_give_the_same(serial, tmp_path):
     with open_executor(workers=2) as executor:
-        assert found(tmp_path, executor) == alone
+        assert found(tmp_path, executor) == serial
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_gives_the_same(alone, tmp_path):
+def test_a_dask_cluster_gives_the_same(serial, tmp_path):
     distributed = pytest.importorskip("distributed")
     local = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     with (
         distributed.LocalCluster(**local, dashboard_address=":0", silence_logs=50) as cluster,
         open_executor(cluster=cluster.scheduler_address) as executor,
     ):
-        assert found(tmp_path, executor) == alone
+        assert found(tmp_path, executor) == serial

@@ -27,14 +27,8 @@ from psmt.figures.panels import heading
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, LineStyle, literal, style_axes
 from psmt.types import Array
 
-SHOWN_ATOMS = 24
-"""Atoms in the chart, those with the most activity."""
-
-GLASS_ATOMS = 8
-"""Atoms on a glass brain."""
-
-SHOWN_PEOPLE = 8
-"""People in timelines."""
+SHOWN_ATOMS, GLASS_ATOMS, SHOWN_PEOPLE = 24, 8, 8
+"""Most atoms in the chart and on glass brains, and most people in timelines."""
 
 SHOWN_WINDOWS = 6
 """Fewest windows of a component that is drawn; topology.csv has all."""
@@ -214,32 +208,31 @@ def draw_components(axes: Axes, steps: Sequence[ComponentStep], centres: Array) 
 
 def states_figure(result: BrainResult) -> Figure:
     """Timelines of the states, their patterns, transitions, occupancy and dwell times."""
-    people = range(min(SHOWN_PEOPLE, len(result.states)))
+    shown = result.states[:SHOWN_PEOPLE]
     figure, panels = panel_figure(
-        [*([k] * 3 for k in people), ["patterns"] * 3, ["transitions", "occupancy", "dwell"]],
-        height=5.6 + 0.34 * len(people),
-        heights=[*[0.3] * len(people), 2.2, 2.2],
+        [["time"] * 3, ["patterns"] * 3, ["transitions", "occupancy", "dwell"]],
+        height=5.8 + 0.26 * len(shown),
+        heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
         widths=[1.0, 1.3, 1.3],
     )
-    longest = max(len(result.states[k]) for k in people)
-    for k in people:
-        axes, own = panels[k], result.states[k]
+    axes, colours = panels["time"], _colours(result.n_states)
+    for k, own in enumerate(shown):
         axes.imshow(
             own[None],
             aspect="auto",
-            cmap=ListedColormap(_colours(result.n_states)),
+            cmap=ListedColormap(colours),
             vmin=-0.5,
             vmax=result.n_states - 0.5,
             interpolation="nearest",
-            extent=(0, len(own) * result.seconds, 0, 1),
+            extent=(0, len(own) * result.seconds, k + 0.9, k + 0.1),
         )
-        axes.set_xlim(0, longest * result.seconds)
-        axes.set_yticks([0.5], [literal(result.study.names[k])], fontsize=SMALL)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0, labelcolor=INK, labelbottom=k == people[-1])
-    heading(panels[0], "a", "States over time")
-    panels[people[-1]].tick_params(axis="x", labelsize=SMALL, length=3, color=QUIET)
-    panels[people[-1]].set_xlabel(f"time, {result.unit}", fontsize=TEXT, color=INK)
+    axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
+    axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
+    _label(axes, f"time, {result.unit}")
+    style_axes(axes, grid=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    heading(axes, "a", "States over time")
     axes, regions = panels["patterns"], result.study.regions
     _heatmap(figure, axes, result.patterns, "standard deviations")
     heading(axes, "b", "Mean activity of the regions in each state")
@@ -253,7 +246,7 @@ def states_figure(result: BrainResult) -> Figure:
     ):
         axes, places = panels[name], range(result.n_states)
         values = scale * getattr(result.group_dynamics, name)
-        axes.bar(places, np.nan_to_num(values), color=_colours(result.n_states), alpha=0.85)
+        axes.bar(places, np.nan_to_num(values), color=colours, alpha=0.85)
         for person in result.person_dynamics.values():
             axes.plot(places, scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
         axes.set_xticks(places, [str(k + 1) for k in places])

@@ -16,6 +16,7 @@ from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, SURR
 from psmt.experiments.brain.result import BrainResult
 from psmt.report import TIE, Claim, Column, Evidence, Fact, Page, Picture, Section, Table, write_interval
 from psmt.report.numbers import percent, plus, ratio, signed
+from psmt.types import Array
 
 COMPARED = MEASURES[:2]
 """Measures that claims are about. The third is mostly shared by all states."""
@@ -35,8 +36,6 @@ _NAMES = {
 """Short names, for claims."""
 
 _claim = partial(Claim.from_evidence, paper=False)
-_difference = partial(Evidence, write=lambda value: plus(signed(value)))
-"""Evidence by a difference that should be positive."""
 
 
 @lru_cache(maxsize=1)
@@ -51,32 +50,32 @@ def brain_claims(result: BrainResult) -> list[Claim]:
             "states_beyond_surrogates",
             "States are found again more reliably than in series without dynamics",
             "the correlation of matched states between halves of the people",
-            dict.fromkeys(COMPARED, " in correlation"),
+            COMPARED,
+            " in correlation",
         ),
         _beyond_surrogates(
             result,
             "states_foretell",
             "States predict other people better than in series without dynamics",
             "the gain in log-likelihood of the other half of the people by states, compared with a single state,",
-            {"foretold": " nats"},
+            ["foretold"],
+            " nats",
         ),
     ]
     return [*claims, _states_true(result)] if result.agreement else claims
 
 
 def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[str]) -> Claim:
-    n = len(result.errors)
     logs = dict(zip(PREDICTORS, np.log(result.errors).swapaxes(0, 1), strict=True))
     evidence = [
         Evidence(
             name=f"{h} ahead",
             statistic=mean_interval(change),
-            n=n,
             margin=TIE,
             lower_is_better=True,
             write=lambda change: ratio(float(np.exp(change))),
             unit=f" × the error of {_NAMES[rival]}",
-            too_few=_too_few(n, "people"),
+            too_few=_too_few(result.errors, "people"),
         )
         for rival in rivals
         for h, change in enumerate((logs["psmt"] - logs[rival]).T, 1)
@@ -85,39 +84,38 @@ def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[
     return _claim(key, text, rule, evidence, figures=result.mean_errors)
 
 
+def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = "") -> list[Evidence]:
+    """Evidence by differences that should be positive, each with a name, an interval and details."""
+    how: dict[str, Any] = {"write": lambda value: plus(signed(value)), "unit": unit, "too_few": too_few}
+    return [Evidence(name=name, statistic=own, details=f"; {details}", **how) for name, own, details in rows]
+
+
 def _states_found_again(result: BrainResult) -> Claim:
-    n, means = result.n_splits, result.between_means
-    evidence = [
-        _difference(
-            name=_NAMES[measure],
-            statistic=mean_interval(result.between[measure]["psmt"] - result.between[measure]["swc"]),
-            n=n,
-            unit=" in correlation",
-            details=f"; {signed(means[measure]['psmt'].mean)} by PSMT, {signed(means[measure]['swc'].mean)} by windows",
-            too_few=_too_few(n, "splits of the people"),
-        )
-        for measure in (COMPARED if n else ())
-    ]
+    rows = []
+    for measure in COMPARED if result.n_splits else ():
+        scores, means = result.between[measure], result.between_means[measure]
+        details = f"{signed(means['psmt'].mean)} by PSMT, {signed(means['swc'].mean)} by sliding windows"
+        rows.append((_NAMES[measure], mean_interval(scores["psmt"] - scores["swc"]), details))
     return _claim(
         "states_found_again",
         "States are found again in other people more reliably than by sliding windows",
         "matched states of two halves of the people correlate more than those of sliding windows with k-means, over "
         "splits with a 95% interval",
-        evidence,
+        _gains(rows, " in correlation", _too_few(result.between["activity"]["psmt"], "splits of the people")),
         notes=[_single_person(result)],
-        figures={measure: means[measure] for measure in MEASURES} if n else {},
+        figures={measure: result.between_means[measure] for measure in MEASURES} if result.n_splits else {},
     )
 
 
-def _beyond_surrogates(result: BrainResult, key: str, text: str, what: str, units: Mapping[str, str]) -> Claim:
-    tests = {kind: {measure: own[measure] for measure in units} for kind, own in result.surrogate_tests.items()}
-    evidence = [
-        _difference(
-            name=f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
-            statistic=test.beyond(),
-            n=len(test.null),
-            unit=units[measure],
-            details=f"; {signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
+def _beyond_surrogates(
+    result: BrainResult, key: str, text: str, what: str, measures: Sequence[str], unit: str
+) -> Claim:
+    tests = {kind: {measure: own[measure] for measure in measures} for kind, own in result.surrogate_tests.items()}
+    rows = [
+        (
+            f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
+            test.beyond(),
+            f"{signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
         )
         for kind, own in (tests.items() if result.n_splits else ())
         for measure, test in own.items()
@@ -128,22 +126,19 @@ def _beyond_surrogates(result: BrainResult, key: str, text: str, what: str, unit
         f"{what} is larger than in surrogates by the same splits (90% interval of the draws). Shuffled volumes keep "
         "the patterns of regions, but not their order; random phases keep correlations and spectra, as in a "
         "stationary linear process",
-        evidence,
+        _gains(rows, unit),
         notes=[_single_person(result)],
         figures={kind: {measure: test.summary() for measure, test in own.items()} for kind, own in tests.items()},
     )
 
 
 def _states_true(result: BrainResult) -> Claim:
-    scores = result.agreement_by_person
-    evidence = [
-        _difference(
-            name=f"compared with {STATE_METHODS[name]}",
-            statistic=mean_interval(scores["psmt"] - own),
-            n=len(own),
-            unit=" in adjusted Rand index",
-            details=f"; {result.agreement['psmt']:.3f} and {result.agreement[name]:.3f} over all volumes",
-            too_few=_too_few(len(own), "people"),
+    scores, overall = result.agreement_by_person, result.agreement
+    rows = [
+        (
+            f"compared with {STATE_METHODS[name]}",
+            mean_interval(scores["psmt"] - own),
+            f"{overall['psmt']:.3f} and {overall[name]:.3f} over all volumes",
         )
         for name, own in scores.items()
         if name != "psmt"
@@ -153,14 +148,14 @@ def _states_true(result: BrainResult) -> Claim:
         "States agree with the true states better than those of other methods",
         "the adjusted Rand index with the simulated states is higher, in paired differences over people with a 95% "
         "interval",
-        evidence,
-        notes=["" if "hmm" in result.agreement else "hmmlearn is not installed, so there is no HMM to compare with"],
-        figures=result.agreement,
+        _gains(rows, " in adjusted Rand index", _too_few(scores["psmt"], "people")),
+        notes=["" if "hmm" in overall else "hmmlearn is not installed, so there is no HMM to compare with"],
+        figures=overall,
     )
 
 
-def _too_few(n: int, what: str) -> str:
-    return f"{n} {what}; an interval needs at least three" if n < 3 else ""
+def _too_few(sample: Array, what: str) -> str:
+    return f"{len(sample)} {what}; an interval needs at least three" if len(sample) < 3 else ""
 
 
 def _single_person(result: BrainResult) -> str:
@@ -331,5 +326,5 @@ def _mean(interval: Interval) -> str:
     return f"{signed(interval.mean)} {write_interval(interval)}" if interval.is_finite else signed(interval.mean)
 
 
-def _range(values: np.ndarray) -> str:
+def _range(values: Array) -> str:
     return f"{signed(values.mean())} ({signed(values.min())} to {signed(values.max())})" if len(values) else "–"
