@@ -102,6 +102,11 @@ def test_a_dead_scan_is_refused(tmp_path):
         study(table(tmp_path / "a.npz", np.ones((50, 5)), 2.0))
 
 
+def test_a_single_region_is_refused(tmp_path):
+    with pytest.raises(FrameSourceError, match="1 region .* at least two"):
+        study(table(tmp_path / "a.npz", RNG.standard_normal((50, 1)), 2.0))
+
+
 def test_series_of_different_regions_are_refused(tmp_path):
     files = [table(tmp_path / f"{n}.npz", RNG.standard_normal((50, n)), 2.0) for n in (5, 6)]
     with pytest.raises(FrameSourceError, match="6 has 6 regions, but 5 has 5"):

@@ -13,20 +13,14 @@ from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.window_graphs import MIN_USES, embed, often_used, similarity_graph
 from psmt.types import AnyArray, Array, Ints, Result
 
-ALIKE = 0.5
-"""A component continues another if they share at least this part of the atoms of the smaller one."""
-
 
 def person_graphs(
     *, values: Array, columns: AnyArray, offsets: AnyArray, n_atoms: int, window: int, step: int
 ) -> Result:
     """Components in all windows of a person's packed codes. One task.
 
-    Returns
-    -------
-    dict
-        ``component`` (n_windows, n_atoms): label of the atom's component, -1 for an atom without links; ``starts``
-        (n_windows,): first volumes of the windows.
+    Returns ``component`` (n_windows, n_atoms), the label of each atom's component, -1 for an atom without links; and
+    ``starts`` (n_windows,), the first volumes of the windows.
     """
     codes = unpack_codes(values, columns, offsets, n_atoms)
     starts = np.arange(0, codes.shape[0] - window + 1, step)
@@ -95,7 +89,7 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
 
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
     shared = len(one & other)
-    return shared >= 2 and shared >= ALIKE * min(len(one), len(other))
+    return shared >= 2 and shared >= 0.5 * min(len(one), len(other))
 
 
 def count_events(steps: Sequence[ComponentStep], n_windows_apart: int) -> dict[str, int]:

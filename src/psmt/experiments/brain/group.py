@@ -24,18 +24,16 @@ MAX_VOLUMES = 12_000
 MAX_EPOCHS = 3
 """Passes of dictionary learning over these volumes."""
 
-DRIFT_VOLUMES = 200
-"""Period of the slowest signal that is kept if the TR is not known."""
-
 
 def clean(values: Array, tr: float | None, high_pass: float | None) -> Array:
     """The series (time, n_regions) without slow drifts, each region scaled to variance one.
 
-    Drifts are the components of the discrete cosine transform that are slower than `high_pass`, in Hz.
+    Drifts are the components of the discrete cosine transform that are slower than `high_pass` in Hz, or slower than
+    200 volumes if the TR is not known.
     """
     n, n_drifts = len(values), 0
     if high_pass is not None:
-        n_drifts = int(2 * n * (high_pass * tr if tr is not None else 1.0 / DRIFT_VOLUMES))
+        n_drifts = int(2 * n * (high_pass * tr if tr is not None else 1.0 / 200))
     # A regression on the cosines gives the same, but its memory grows with the square of the length.
     spectrum = dct(values, axis=0, norm="ortho")
     spectrum[: min(n_drifts, n - 2) + 1] = 0.0

@@ -30,9 +30,6 @@ GROUP_MEASURES = ("networks", "foretold")
 NULL_SPLITS = 3
 """Most splits of the people for each surrogate. Scans and surrogates are compared by the same splits."""
 
-MIN_VOLUMES = 10
-"""Fewest volumes of a state for its patterns."""
-
 SURROGATES = {"shuffled": "shuffled volumes", "phases": "random phases"}
 """Null models. Shuffled volumes keep the patterns of regions, but not their order in time. Random Fourier phases, the
 same for all regions, keep correlations and spectra: a stationary linear process that never switches."""
@@ -89,16 +86,12 @@ def compare_halves(
     layers: dict[str, Any],
     states: dict[str, Any],
 ) -> Result:
-    """Mean correlation of the matched states of two halves of the people, by method and measure. One task.
+    """Compare two halves of the people. One task.
 
     `series` are cleaned; `first` lists the people of the first half. `kind` is 'scan', or a surrogate that is drawn
-    first. `layers` and `states` are the keyword arguments of `learn_layers` and `rival_states`.
-
-    Returns
-    -------
-    dict
-        ``states`` (n_methods, n_measures); ``networks`` (): the same for the atoms of the dictionaries; ``foretold``
-        (): mean of `likelihood_gains` in the other half.
+    first. `layers` and `states` are the keyword arguments of `learn_layers` and `rival_states`. Returns ``states``
+    (n_methods, n_measures), the mean correlation of matched states; ``networks`` (), the same for the atoms of the
+    dictionaries; and ``foretold`` (), the mean of `likelihood_gains` in the other half.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
     if kind != "scan":
@@ -133,14 +126,17 @@ def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequenc
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Pattern (n_states, n) of each state (time,) in the series (time, n_regions), by each of `MEASURES`."""
+    """Pattern (n_states, n) of each state (time,) in the series (time, n_regions), by each of `MEASURES`.
+
+    The pattern of a state with fewer than ten volumes is zero.
+    """
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, whole = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
     specific = np.zeros_like(whole)
     for k in range(n_states):
         volumes = joined[states == k]
-        if len(volumes) >= MIN_VOLUMES:
+        if len(volumes) >= 10:
             activity[k] = volumes.mean(axis=0)
             whole[k] = correlation(volumes)[pairs]
             specific[k] = whole[k] - overall

@@ -41,9 +41,6 @@ from psmt.pipeline.tasks import Task
 from psmt.types import Array, Ints, Result
 from psmt.utils.threads import one_blas_thread
 
-MAX_CHOSEN_ON = 24
-"""Most people that the number of states is chosen on."""
-
 
 def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult:
     """Run a study; results of tasks that are on disk are read."""
@@ -98,7 +95,7 @@ def _fit_states(points: list[Array], settings: BrainSettings, run: Run) -> tuple
     scores: dict[int, Array] = {}
     n_states = settings.n_states
     if n_states == "auto":
-        inputs = join(points[:MAX_CHOSEN_ON]) | {"seed": settings.seed}
+        inputs = join(points[:24]) | {"seed": settings.seed}  # enough people to choose from
         tasks = [Task(f"brain-states-{n:02d}", score_states, {**inputs, "n_states": n}) for n in STATE_CANDIDATES]
         found = run.tasks(tasks, "number of states")
         scores = {n: one["scores"] for n, one in zip(STATE_CANDIDATES, found, strict=True)}

@@ -202,6 +202,8 @@ def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
 
 def _varying(values: Mapping[str, Array], regions: Sequence[str], remarks: list[str]) -> list[int]:
     """Indices of the regions that vary in all people; constant regions are added to `remarks`."""
+    if len(regions) < 2:
+        raise FrameSourceError(f"a series of {len(regions)} region has no networks; give at least two regions")
     constant: dict[int, str] = {}
     for name, own in values.items():
         flat = own.std(axis=0) <= 1e-9 * np.maximum(np.abs(own).max(axis=0), 1e-300)
