@@ -103,7 +103,7 @@ def test_a_dead_scan_is_refused(tmp_path):
 
 
 def test_a_single_region_is_refused(tmp_path):
-    with pytest.raises(FrameSourceError, match="1 region .* at least two"):
+    with pytest.raises(FrameSourceError, match=r"1 region .* at least two"):
         study(table(tmp_path / "a.npz", RNG.standard_normal((50, 1)), 2.0))
 
 
