@@ -16,7 +16,7 @@ import numpy as np
 
 from psmt import PSMT, read_patches
 from psmt.data import open_series
-from psmt.experiments.brain.ridge import DirectRidge
+from psmt.experiments.brain.prediction import DirectRidge
 from psmt.model.baselines import CopyLast, LinearTrend, MeanFrame
 
 HORIZONS = (1, 3, 5)

@@ -49,7 +49,7 @@ def test_states_of_each_volume_add_up_to_the_summary(folder):
     claims = summary["claims"]
     assert {claim["verdict"] for claim in claims.values()} <= {"holds", "does not hold", "inconclusive"}
     assert re.fullmatch(r"[\d.]+ × the error of (copying|the mean), \d ahead", claims["beats_trivial"]["size"])
-    assert re.match(r"Rand index [+−]", claims["states_true"]["size"])
+    assert re.match(r"[+−][\d.]+ in adjusted Rand index", claims["states_true"]["size"])
 
 
 def test_topology_and_report(folder):

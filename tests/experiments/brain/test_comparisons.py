@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from psmt.experiments.brain import figure, prediction, ridge
-from psmt.experiments.brain.components import Step, follow_components, lasting
-from psmt.experiments.brain.field import DynamicModes, _windows, hmm_states, window_states
-from psmt.experiments.brain.halves import compare_halves, halvings, match, state_patterns
-from psmt.experiments.brain.prediction import METHODS, predict_person
-from psmt.experiments.brain.ridge import DirectRidge
-from psmt.experiments.brain.surrogates import surrogate
+from psmt.experiments.brain import prediction
+from psmt.experiments.brain.components import ComponentStep, count_events, follow_components
+from psmt.experiments.brain.figures import draw_components
+from psmt.experiments.brain.prediction import PREDICTORS, DirectRidge, DynamicModes, predict_person
+from psmt.experiments.brain.reproducibility import (
+    _windows,
+    compare_halves,
+    halvings,
+    hmm_states,
+    match,
+    state_patterns,
+    surrogate,
+    window_states,
+)
 
 
 def test_patterns_are_matched_whatever_their_order():
@@ -90,12 +97,13 @@ def test_state_patterns_leave_out_what_all_volumes_share():
 @pytest.mark.slow
 def test_halves_agree_where_people_do_and_not_where_nothing_is_shared():
     from psmt.data import BoldSimulation
-    from psmt.experiments.brain.group import cleaned
+    from psmt.experiments.brain.group import clean
 
     scans = BoldSimulation(n_subjects=2, n_frames=250, n_regions=30, noise=0.5)
-    series = np.concatenate([cleaned(scans.subject(k).values, 2.0, 0.0025) for k in range(2)])
-    given = {"lengths": [250, 250], "first": [0], "draw": 0, "n_states": 5, "n_atoms": 32, "alpha": 0.3}
-    given |= {"n_components": 5, "window": 30, "seed": 0, "methods": ["psmt", "swc"]}
+    series = np.concatenate([clean(scans.subject(k).values, 2.0, 0.0025) for k in range(2)])
+    given = {"lengths": [250, 250], "first": [0], "draw": 0, "methods": ["psmt", "swc"]}
+    given["layers"] = {"n_atoms": 32, "alpha": 0.3, "n_components": 5, "seed": 0}
+    given["states"] = {"n_states": 5, "n_components": 5, "window": 30, "seed": 0}
     real = compare_halves(series=series, kind="scan", **given)
     assert real["states"].shape == (2, 3)
     assert real["states"][0, 0] > 0.7
@@ -119,8 +127,8 @@ def test_errors_are_in_units_of_each_regions_past_and_all_methods_are_there():
     units = 35 * np.array([1.0, 1, 1, 1, 1, 1, 1, 100])
     series = 9_500 + units * np.cumsum(0.1 * rng.standard_normal((260, 8)), axis=0)
     errors = predict_person(series=series, horizon=3, seed=0)["errors"]
-    assert errors.shape == (len(METHODS), 3)
-    copy, mean = (list(METHODS).index(name) for name in ("copy", "mean"))
+    assert errors.shape == (len(PREDICTORS), 3)
+    copy, mean = (list(PREDICTORS).index(name) for name in ("copy", "mean"))
     past, future, scale = series[:195], series[195:], series[:195].std(axis=0)
     variance = (future / scale).var(axis=0).mean()
     assert errors[copy, 0] == pytest.approx(np.mean(((future - series[194:-1]) / scale) ** 2) / variance)
@@ -148,16 +156,6 @@ def test_ridge_finds_the_order_and_each_horizon_of_a_known_process():
     assert np.allclose(model.predict(), model.predict(3)[0])
     with pytest.raises(ValueError, match="horizon=4 is more than the 3 that were learned"):
         model.predict(4)
-
-
-def test_ridge_in_parts_is_ridge_at_once(monkeypatch):
-    """A long series is never held once more for each order and each horizon."""
-    rows = np.random.default_rng(0).standard_normal((300, 3)).cumsum(axis=0)
-    whole = DirectRidge(horizon=3).fit(rows)
-    monkeypatch.setattr(ridge, "_BLOCK", 37)
-    parts = DirectRidge(horizon=3).fit(rows)
-    np.testing.assert_array_equal(parts.orders_, whole.orders_)
-    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-10)
 
 
 def test_hmm_of_the_field_where_it_is_there():
@@ -188,16 +186,23 @@ def test_components_are_born_merge_split_end_and_come_back():
     born = next(step.component for step in steps if step.event == "birth")
     assert next(step.component for step in steps if step.event == "return") == born
     assert sum(step.ends for step in steps) == 2
-    persistent, recurrent = lasting(steps, 4)
-    assert 0 in persistent
-    assert recurrent == {born}
+    counts = count_events(steps, 4)
+    assert {name: counts[name] for name in ("births", "merges", "splits", "returns", "ends")} == {
+        "births": 1,
+        "merges": 1,
+        "splits": 2,
+        "returns": 1,
+        "ends": 2,
+    }
+    assert counts["persistent"] == 1  # only the first is seen in windows 0 and 4
+    assert counts["recurrent"] == 1
 
 
 def test_predictions_learn_from_the_last_volumes_of_a_long_past(monkeypatch):
     """What lies further back changes nothing, and takes no memory."""
     rng = np.random.default_rng(0)
     series = np.cumsum(rng.standard_normal((240, 6)), axis=0)
-    monkeypatch.setattr(prediction, "LEARNED_FROM", 120)
+    monkeypatch.setattr(prediction, "MAX_VOLUMES", 120)
     other = series.copy()
     other[:60] = rng.standard_normal((60, 6))
     errors = [predict_person(series=own, horizon=2, seed=0)["errors"] for own in (series, other)]
@@ -207,9 +212,11 @@ def test_predictions_learn_from_the_last_volumes_of_a_long_past(monkeypatch):
 def test_a_long_scan_is_drawn_by_few_artists():
     """A mark or a component that is an artist of its own takes ten kilobytes: two hours took gigabytes."""
     events = ("birth", "goes on", "split", "merge", "return")
-    steps = [Step(w, n, 2 + n % 5, events[(w + n) % 5], w % 7 == 0) for w in range(400) for n in range(w % 9, 60, 9)]
+    steps = [
+        ComponentStep(w, n, 2 + n % 5, events[(w + n) % 5], w % 7 == 0) for w in range(400) for n in range(w % 9, 60, 9)
+    ]
     axes = Figure().add_subplot()
-    figure._draw_components(axes, steps, np.arange(400.0))
+    draw_components(axes, steps, np.arange(400.0))
     assert len(axes.lines) < 80
     drawn = sum(np.isfinite(line.get_xdata()).sum() for line in axes.lines if line.get_linestyle() == "-")
     assert drawn == len(steps)

@@ -7,11 +7,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from psmt.data import BoldSimulation
-from psmt.experiments.brain.group import cleaned, learn_layers
-from psmt.experiments.brain.halves import gains
+from psmt.experiments.brain.group import clean, join, learn_layers
+from psmt.experiments.brain.reproducibility import likelihood_gains, surrogate
 from psmt.experiments.brain.result import state_dynamics
-from psmt.experiments.brain.states import choose_n_states, fewest_as_good, fit_states
-from psmt.experiments.brain.surrogates import surrogate
+from psmt.experiments.brain.states import choose_number, fit_states, score_states
 
 
 def attracted(n=400, memory=0.6, seed=0, n_people=3):
@@ -68,32 +67,37 @@ def test_no_step_is_learned_across_people():
     assert np.diag(model.transitions).min() > 0.97
 
 
+def chosen(people, candidates):
+    """The number of states that is chosen among some."""
+    return choose_number({n: score_states(**join(people), n_states=n, seed=0)["scores"] for n in candidates})
+
+
 def test_the_number_of_states_is_found():
     people, _, _ = attracted(n_people=4)
-    assert fewest_as_good(choose_n_states(people, (2, 3, 4, 5))) == 3
+    assert chosen(people, (2, 3, 4, 5)) == 3
 
 
 def test_noise_needs_the_fewest():
     people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
-    assert fewest_as_good(choose_n_states(people, (2, 3, 4))) == 2
+    assert chosen(people, (2, 3, 4)) == 2
 
 
-def test_states_foretell_others_where_places_draw_and_not_in_a_linear_process():
+def test_states_predict_others_where_places_draw_and_not_in_a_linear_process():
     people, _, _ = attracted(n_people=4)
-    gained = np.mean(gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
+    gained = np.mean(likelihood_gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
     assert gained > 0.5
     wandering = [surrogate(own, "phases", np.random.default_rng(k)) for k, own in enumerate(people)]
     model = fit_states(wandering[:2], 3)
-    assert np.mean(gains(model, wandering[:2], wandering[2:], seed=0)) < 0.3 * gained
+    assert np.mean(likelihood_gains(model, wandering[:2], wandering[2:], seed=0)) < 0.3 * gained
     # A single state gains nothing over itself.
-    assert np.allclose(gains(fit_states(people, 1), people, people, seed=0), 0.0, atol=1e-6)
+    assert np.allclose(likelihood_gains(fit_states(people, 1), people, people, seed=0), 0.0, atol=1e-6)
 
 
 def test_simulated_states_are_found_through_both_layers():
     scans = BoldSimulation(n_subjects=3, n_frames=300)
-    people = [cleaned(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
-    layers, points = learn_layers(people, n_atoms=64, alpha=0.3, n_components=6, seed=0)
-    assert layers.dictionary.shape == (64, 60)
+    people = [clean(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
+    dictionary, points, _ = learn_layers(people, [], n_atoms=64, alpha=0.3, n_components=6, seed=0)
+    assert dictionary.shape == (64, 60)
     model = fit_states(points, 5)
     truth = np.concatenate([scans.states(k) for k in range(3)])
     assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75
@@ -102,7 +106,7 @@ def test_simulated_states_are_found_through_both_layers():
 def test_drifts_go_and_what_switches_stays():
     time = np.arange(600)
     drift, wave = np.cos(np.pi * time / 600), np.sin(2 * np.pi * time / 15)
-    left = cleaned(np.column_stack([5.0 * drift + wave, wave]) + 9_000.0, 2.0, 0.0025)
+    left = clean(np.column_stack([5.0 * drift + wave, wave]) + 9_000.0, 2.0, 0.0025)
     assert np.abs(left[:, 0] - left[:, 1]).max() < 0.3
     assert np.allclose(left.std(axis=0), 1.0)
 
@@ -111,13 +115,13 @@ def test_drifts_are_those_of_a_regression_on_slow_cosines():
     values = np.random.default_rng(0).standard_normal((101, 3)) + 50.0
     cosines = np.cos(np.pi * np.arange(11) * (np.arange(101)[:, None] + 0.5) / 101)  # 2 * 101 * 2 s * 0.025 Hz = 10.1
     rest = values - cosines @ np.linalg.lstsq(cosines, values, rcond=None)[0]
-    assert np.allclose(cleaned(values, 2.0, 0.025), rest / rest.std(axis=0))
+    assert np.allclose(clean(values, 2.0, 0.025), rest / rest.std(axis=0))
 
 
 def test_drifts_take_no_memory_with_the_square_of_the_length():
     values = np.random.default_rng(0).standard_normal((60_000, 2))
     tracemalloc.start()
-    cleaned(values, 2.0, 0.0025)  # 600 slow cosines: 288 MB of them
+    clean(values, 2.0, 0.0025)  # 600 slow cosines: 288 MB of them
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 * values.nbytes

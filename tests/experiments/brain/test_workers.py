@@ -5,7 +5,8 @@ import pytest
 from psmt.data.readers.scans import Parcels
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
-from psmt.experiments.brain.study import find_people, read_study
+from psmt.experiments.brain.subjects import find_people, read_study
+from psmt.experiments.provenance import to_json
 from psmt.pipeline.executors import open_executor
 from psmt.pipeline.run import Run
 
@@ -17,26 +18,26 @@ def found(folder, executor=None):
     study = read_study(find_people(["builtin:bold?subjects=2&frames=60&regions=6&networks=3&states=2"]), Parcels())
     result = study_brains(study, SETTINGS, Run(folder=folder, executor=executor))
     rows = [*result.prediction_rows(), *result.state_rows(), *result.topology_rows()]
-    return result.summary(), rows, {path.name: path.read_bytes() for path in (folder / "tasks").iterdir()}
+    return to_json(result.summary()), rows, {path.name: path.read_bytes() for path in (folder / "tasks").iterdir()}
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    return found(tmp_path_factory.mktemp("alone"))
+def serial(tmp_path_factory):
+    return found(tmp_path_factory.mktemp("serial"))
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_same(alone, tmp_path):
+def test_two_workers_give_the_same(serial, tmp_path):
     with open_executor(workers=2) as executor:
-        assert found(tmp_path, executor) == alone
+        assert found(tmp_path, executor) == serial
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_gives_the_same(alone, tmp_path):
+def test_a_dask_cluster_gives_the_same(serial, tmp_path):
     distributed = pytest.importorskip("distributed")
     local = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     with (
         distributed.LocalCluster(**local, dashboard_address=":0", silence_logs=50) as cluster,
         open_executor(cluster=cluster.scheduler_address) as executor,
     ):
-        assert found(tmp_path, executor) == alone
+        assert found(tmp_path, executor) == serial

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from psmt.data.readers.scans import Parcels
     from psmt.experiments.brain.settings import BrainSettings
-    from psmt.experiments.brain.study import People, Study
+    from psmt.experiments.brain.subjects import People, Study
     from psmt.types import Progress
 
 
@@ -94,13 +94,13 @@ class BrainOptions(ParallelOptions):
 
     def open(self, spec: "Sequence[str]") -> "People":  # type: ignore[override]  # people are several sources
         """The people, before their scans are read."""
-        from psmt.experiments.brain.study import find_people
+        from psmt.experiments.brain.subjects import find_people
 
         return find_people(spec)
 
     def read(self, source: "People", progress: "Progress") -> "Study":
         """Their series, with the same regions."""
-        from psmt.experiments.brain.study import read_study
+        from psmt.experiments.brain.subjects import read_study
 
         return read_study(source, self.parcels(), stop=self.n_frames, progress=progress)
 

@@ -1,4 +1,4 @@
-"""Components of the atoms' graph over time: which are born, go on, merge, split, come back and end."""
+"""Components of the graph of atoms over time: births, merges, splits, returns and ends."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.window_graphs import MIN_USES, embed, often_used, similarity_graph
 from psmt.types import AnyArray, Array, Ints, Result
 
-ALIKE = 0.5
-"""Share of the atoms of the smaller of two components that both have, at least, where one goes on as the other."""
-
 
 def person_graphs(
     *, values: Array, columns: AnyArray, offsets: AnyArray, n_atoms: int, window: int, step: int
 ) -> Result:
-    """Components of all windows of a person's packed codes. One task.
+    """Components in all windows of a person's packed codes. One task.
 
-    Returns
-    -------
-    dict
-        ``component`` (n_windows, n_atoms): label of the atom's component, -1 for an atom without links; ``starts``
-        (n_windows,).
+    Returns ``component`` (n_windows, n_atoms), the label of each atom's component, -1 for an atom without links; and
+    ``starts`` (n_windows,), the first volumes of the windows.
     """
     codes = unpack_codes(values, columns, offsets, n_atoms)
     starts = np.arange(0, codes.shape[0] - window + 1, step)
@@ -34,42 +28,41 @@ def person_graphs(
     labels = np.full((len(starts), n_atoms), -1)
     for row, start in zip(labels, starts, strict=True):
         part = codes[start : start + window]
-        graph = similarity_graph(
-            embed(part, max(1, n_atoms // 4), engine), often_used(part, MIN_USES), threshold=THRESHOLD
-        )
+        embedding = embed(part, max(1, n_atoms // 4), engine)
+        graph = similarity_graph(embedding, often_used(part, MIN_USES), threshold=THRESHOLD)
         linked = graph["neighbours"] > 0
         row[linked] = graph["component"][linked]
     return {"component": labels, "starts": starts}
 
 
 @dataclass(frozen=True)
-class Step:
+class ComponentStep:
     """One component in one window."""
 
     window: int
     component: int
-    """Its number over time: the same while it goes on, and when it comes back."""
+    """Number that the component keeps while it continues, and if it returns."""
     size: int
     event: str
     """How it came: 'start' (in the first window), 'birth', 'goes on', 'merge', 'split' or 'return'."""
     ends: bool
-    """Whether nothing of it goes on in the next window; in the last one nobody knows."""
+    """Whether no component of the next window continues it; False in the last window."""
 
 
-def follow_components(labels: Ints) -> list[Step]:
-    """Components over time, from the labels (n_windows, n_atoms) of the atoms, -1 where they have no links.
+def follow_components(labels: Ints) -> list[ComponentStep]:
+    """Components over time, from the labels (n_windows, n_atoms) of the atoms, -1 for an atom without links.
 
-    One goes on as another where they share half of the atoms of the smaller, two at least. Of several that become one
-    (a merge), it has the number of the one that it shares most with; so has of several that one becomes (a split) the
-    one that shares most. One that comes from none is a birth, or the return of one that had ended, if they are alike.
+    A component continues one of the window before if they share half of the atoms of the smaller one, and at least two.
+    One that continues several is a merge; several that continue one are a split. In both cases the number goes to the
+    pair that shares most atoms. One that continues none is a birth, or a return if it is like one that had ended.
 
     >>> labels = np.array([[0, 0, 1, 1, -1], [0, 0, 0, 0, -1], [-1, -1, -1, -1, -1], [2, 2, 2, 2, -1]])
     >>> [(step.window, step.component, step.event, step.ends) for step in follow_components(labels)]
     [(0, 0, 'start', False), (0, 1, 'start', False), (1, 0, 'merge', True), (3, 0, 'return', False)]
     """
-    steps: list[Step] = []
-    numbers: dict[int, frozenset[int]] = {}  # as each was when it was last seen
-    before: dict[int, frozenset[int]] = {}
+    steps: list[ComponentStep] = []
+    last: dict[int, frozenset[int]] = {}  # atoms of each component when it was last seen
+    before: dict[int, frozenset[int]] = {}  # those of the window before
     for window, row in enumerate(labels):
         groups = [frozenset(np.flatnonzero(row == label).tolist()) for label in np.unique(row[row >= 0])]
         groups.sort(key=lambda group: (-len(group), min(group)))
@@ -81,39 +74,37 @@ def follow_components(labels: Ints) -> list[Step]:
         now: dict[int, frozenset[int]] = {}
         for group, own in zip(groups, parents, strict=True):
             free = [number for number in own if number not in now]
-            gone = (
-                []
-                if own
-                else [n for n, old in numbers.items() if n not in before and n not in now and _alike(old, group)]
-            )
-            candidates = free or gone
-            number = max(candidates, key=lambda n: (len(numbers[n] & group), -n)) if candidates else len(numbers)
-            event = _event(len(own), max((children[n] for n in own), default=0), bool(gone), window)
-            now[number] = numbers[number] = group
-            steps.append(Step(window, number, len(group), event, ends=False))
+            ended = [] if own else [n for n in last if n not in before and n not in now and _alike(last[n], group)]
+            candidates = free or ended
+            number = max(candidates, key=lambda n: (len(last[n] & group), -n)) if candidates else len(last)
+            if own:
+                event = "merge" if len(own) > 1 else "split" if children[own[0]] > 1 else "goes on"
+            else:
+                event = "return" if ended else "birth" if window else "start"
+            now[number] = last[number] = group
+            steps.append(ComponentStep(window, number, len(group), event, ends=False))
         before = now
     return steps
 
 
-def _event(n_parents: int, n_siblings: int, returned: bool, window: int) -> str:
-    if n_parents > 1:
-        return "merge"
-    if n_parents == 1:
-        return "split" if n_siblings > 1 else "goes on"
-    if returned:
-        return "return"
-    return "start" if window == 0 else "birth"
-
-
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
     shared = len(one & other)
-    return shared >= 2 and shared >= ALIKE * min(len(one), len(other))
+    return shared >= 2 and shared >= 0.5 * min(len(one), len(other))
 
 
-def lasting(steps: Sequence[Step], n_windows_apart: int) -> tuple[set[int], set[int]]:
-    """Components that persist, over windows without a common volume, and those that came back."""
+def count_events(steps: Sequence[ComponentStep], n_windows_apart: int) -> dict[str, int]:
+    """Numbers of components and events; persistent ones are seen in windows that are `n_windows_apart` or more."""
     seen: dict[int, list[int]] = {}
     for step in steps:
         seen.setdefault(step.component, []).append(step.window)
-    persistent = {number for number, own in seen.items() if max(own) - min(own) >= n_windows_apart}
-    return persistent, {step.component for step in steps if step.event == "return"}
+    events = [step.event for step in steps]
+    return {
+        "components": len(seen),
+        "births": events.count("birth"),
+        "merges": events.count("merge"),
+        "splits": events.count("split"),
+        "returns": events.count("return"),
+        "ends": sum(step.ends for step in steps),
+        "persistent": sum(max(own) - min(own) >= n_windows_apart for own in seen.values()),
+        "recurrent": len({step.component for step in steps if step.event == "return"}),
+    }

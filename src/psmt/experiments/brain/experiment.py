@@ -7,13 +7,11 @@ from functools import lru_cache
 
 from matplotlib.figure import Figure
 
-from psmt.experiments.brain.claims import brain_claims
-from psmt.experiments.brain.figure import atoms_figure, components_figure, states_figure
-from psmt.experiments.brain.page import brain_page, brain_tables
+from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure, trust_figure
+from psmt.experiments.brain.report import brain_claims, brain_page, brain_tables
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
-from psmt.experiments.brain.trust_figure import trust_figure
 from psmt.experiments.contract import Experiment
 from psmt.experiments.provenance import to_json
 from psmt.figures import png

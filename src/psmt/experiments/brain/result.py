@@ -1,42 +1,43 @@
-"""What came out of a study: states, components, predictions, and how far states can be trusted."""
+"""Results of a study: predictions, components, states, and how reproducible states are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from psmt.evaluation import Interval, mean_interval
-from psmt.evaluation.missing_numbers import plain
 from psmt.evaluation.null_test import Measured
-from psmt.experiments.brain.components import Step, lasting
-from psmt.experiments.brain.halves import MEASURES, NULL_SPLITS
-from psmt.experiments.brain.prediction import METHODS as PREDICTORS
+from psmt.experiments.brain.components import ComponentStep, count_events
+from psmt.experiments.brain.prediction import PREDICTORS
+from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, NULL_SPLITS, SURROGATES
 from psmt.experiments.brain.settings import PATHS, BrainSettings
 from psmt.experiments.brain.states import StateModel
-from psmt.experiments.brain.study import Study
+from psmt.experiments.brain.subjects import Study
 from psmt.types import Array, Ints
 
-HELD_AGAINST = (*MEASURES[:2], "networks", "foretold")
-"""What surrogates are asked for, too."""
 
-
-class Dynamics(NamedTuple):
-    """Of the states of one person or the group."""
+class StateDynamics(NamedTuple):
+    """How the states of one person or of the group follow each other."""
 
     occupancy: Array
     """(n_states,): share of the volumes."""
     dwell: Array
     """(n_states,): mean length of a visit in volumes; NaN for a state that is never visited."""
     transitions: Array
-    """(n_states, n_states): share of the leavings of a state that lead to each other one; NaN without any."""
+    """(n_states, n_states): where the trajectory goes when it leaves a state, as shares; NaN if it never does."""
 
 
 @dataclass(frozen=True, eq=False)
 class BrainResult:
-    """All that was found in a study."""
+    """Everything that was found in a study.
+
+    Scores of reproducibility are correlations of matched states or networks between two halves. ``foretold`` is the
+    gain in log-likelihood of the other half by our states, in nats per volume, see `likelihood_gains`.
+    """
 
     study: Study
     settings: BrainSettings
@@ -46,36 +47,29 @@ class BrainResult:
     """(n_atoms,): share of the codes' activity."""
     model: StateModel
     state_scores: Mapping[int, Array]
-    """Log-likelihood per volume of each person by the states of others, for each number of states that was tried."""
+    """By number of states: log-likelihood per volume of each person by states of others."""
     states: Sequence[Ints]
     """(time,) of each person."""
     certainty: Sequence[Array]
     """(time,) of each person: probability of the likeliest state."""
     patterns: Array
     """(n_states, n_regions): mean activity in each state, in standard deviations of a region."""
-    steps: Sequence[Sequence[Step]]
-    """Components of the atoms' graph over time, of each person."""
+    steps: Sequence[Sequence[ComponentStep]]
+    """Components of the graph of atoms over time, of each person."""
     starts: Sequence[Ints]
     """First volumes of the windows of each person."""
     errors: Array
     """(n_people, n_predictors, horizon): MSE / variance."""
-    methods: Sequence[str]
-    """What finds states here."""
-    between: Array
-    """(n_splits, n_methods, n_measures): matched correlation of states between halves of the people."""
-    within: Array
-    """(n_compared, n_methods, n_measures): the same between the halves of each person's time."""
-    networks: Array
-    """(n_splits,): matched correlation of the atoms between halves of the people."""
-    foretold: Array
-    """(n_splits,): how much likelier a volume of the other half is by our states than by a single one, in nats."""
+    between: Mapping[str, Mapping[str, Array]]
+    """Scores (n_splits,) between halves of the people, by measure (also ``networks`` and ``foretold``) and method."""
+    within: Mapping[str, Mapping[str, Array]]
+    """Scores (n_compared,) between halves of each person's time, by measure and method."""
     nulls: Mapping[str, Mapping[str, Array]]
-    """Of surrogates, by kind, by our method alone: ``states`` (n_draws, n_measures), ``networks`` and ``foretold``
-    (n_draws,), means over the first `NULL_SPLITS` splits."""
-    within_nulls: Mapping[str, Array]
-    """By kind (n_compared, n_measures), a draw for each person."""
+    """Our scores (n_draws,) between halves of surrogate people, by surrogate and measure: means over `NULL_SPLITS`."""
+    within_nulls: Mapping[str, Mapping[str, Array]]
+    """Our scores (n_compared,) between halves of a surrogate of each person, by surrogate and measure."""
     agreement: Mapping[str, float]
-    """Adjusted Rand index of the states with the truth, by method, where the truth is known."""
+    """Adjusted Rand index with the true states, by method; empty if these are not known."""
     agreement_by_person: Mapping[str, Array]
     """The same of each person (n_compared,)."""
 
@@ -85,153 +79,121 @@ class BrainResult:
         return self.model.n_states
 
     @property
+    def n_splits(self) -> int:
+        """Number of splits of the people into halves; 0 for a single person."""
+        return len(self.between["networks"]["psmt"])
+
+    @property
     def seconds(self) -> float:
-        """Of a volume; 1 where no TR is known, so that times are in volumes."""
+        """Duration of a volume; 1 if no TR is known, so that times are in volumes."""
         return self.study.tr or 1.0
 
     @property
     def unit(self) -> str:
-        """Of times."""
+        """Unit of times."""
         return "s" if self.study.tr else "volumes"
 
-    # States
+    # Statistics, each computed once
 
-    def dynamics(self, person: int | None = None) -> Dynamics:
-        """Occupancy, dwell times and transitions of a person, or of all."""
-        chosen = self.states if person is None else [self.states[person]]
-        return state_dynamics(chosen, self.n_states)
+    @cached_property
+    def mean_errors(self) -> dict[str, Array]:
+        """Mean error over people (horizon,), by predictor."""
+        return dict(zip(PREDICTORS, self.errors.mean(axis=0), strict=True))
 
-    # Reproducibility
+    @cached_property
+    def group_dynamics(self) -> StateDynamics:
+        """Dynamics of the states of all people."""
+        return state_dynamics(self.states, self.n_states)
 
-    def state_measure(self, measure: str) -> dict[str, Interval]:
-        """Matched correlation between halves of the people with its interval over splits, by method."""
-        k = MEASURES.index(measure)
-        return {name: mean_interval(self.between[:, i, k]) for i, name in enumerate(self.methods)}
+    @cached_property
+    def person_dynamics(self) -> dict[str, StateDynamics]:
+        """Dynamics of the states of each person, by name."""
+        found = [state_dynamics([own], self.n_states) for own in self.states]
+        return dict(zip(self.study.names, found, strict=True))
 
-    def ahead_of(self, rival: str, measure: str, *, within: bool = False) -> Interval:
-        """Our matched correlation less a rival's, over splits or over people."""
-        table, k = self.within if within else self.between, MEASURES.index(measure)
-        if rival not in self.methods or not len(table):
-            return mean_interval([])
-        return mean_interval(table[:, 0, k] - table[:, self.methods.index(rival), k])
+    @cached_property
+    def between_means(self) -> dict[str, dict[str, Interval]]:
+        """Mean of `between` over splits, by measure and method."""
+        return _means(self.between)
 
-    def against(self, kind: str, measure: str) -> Measured:
-        """What our states have between halves of the people, one of `MEASURES`, ``networks`` or ``foretold``, against
-        draws of a surrogate by the same splits.
-        """
-        if not len(self.between):
-            return Measured(np.nan, np.zeros(0))
-        if measure in MEASURES:
-            k = MEASURES.index(measure)
-            values, null = self.between[:, 0, k], self.nulls[kind]["states"][:, k]
-        else:
-            values, null = getattr(self, measure), self.nulls[kind][measure]
-        return Measured(float(np.mean(values[:NULL_SPLITS])), null)
+    @cached_property
+    def within_means(self) -> dict[str, dict[str, Interval]]:
+        """Mean of `within` over people, by measure and method."""
+        return _means(self.within)
 
-    def within_against(self, kind: str, measure: str) -> Interval:
-        """Our matched correlation between halves of a person's time less that of a surrogate, over people."""
-        k = MEASURES.index(measure)
-        if kind not in self.within_nulls or not len(self.within):
-            return mean_interval([])
-        return mean_interval(self.within[:, 0, k] - self.within_nulls[kind][:, k])
+    @cached_property
+    def surrogate_tests(self) -> dict[str, dict[str, Measured]]:
+        """Our scores between halves of the people with draws of a surrogate by the same splits."""
+        if not self.n_splits:
+            return {kind: dict.fromkeys(self.between, Measured(np.nan, np.zeros(0))) for kind in SURROGATES}
+        scores = {measure: float(np.mean(own["psmt"][:NULL_SPLITS])) for measure, own in self.between.items()}
+        return {kind: {name: Measured(scores[name], own[name]) for name in scores} for kind, own in self.nulls.items()}
+
+    @cached_property
+    def component_counts(self) -> dict[str, dict[str, int]]:
+        """Numbers of components and of their events, by person."""
+        counts = [count_events(steps, PATHS) for steps in self.steps]
+        return dict(zip(self.study.names, counts, strict=True))
 
     # Files
 
     def prediction_rows(self) -> Iterator[tuple[str, str, int, float]]:
         """Lines of prediction.csv."""
-        for subject, errors in zip(self.study.subjects, self.errors, strict=True):
+        for subject, errors in zip(self.study.names, self.errors, strict=True):
             for name, own in zip(PREDICTORS, errors, strict=True):
-                yield from ((subject.name, name, h + 1, float(error)) for h, error in enumerate(own))
+                yield from ((subject, name, h + 1, float(error)) for h, error in enumerate(own))
 
     def state_rows(self) -> Iterator[tuple[str, int, float, int, float]]:
         """Lines of states.csv."""
-        for subject, states, certainty in zip(self.study.subjects, self.states, self.certainty, strict=True):
+        for subject, states, certainty in zip(self.study.names, self.states, self.certainty, strict=True):
             for t, (state, sure) in enumerate(zip(states, certainty, strict=True)):
-                yield subject.name, t, t * self.seconds, int(state) + 1, round(float(sure), 4)
+                yield subject, t, t * self.seconds, int(state) + 1, round(float(sure), 4)
 
     def topology_rows(self) -> Iterator[tuple[str, int, float, int, int, str, int]]:
         """Lines of topology.csv."""
-        for subject, steps, starts in zip(self.study.subjects, self.steps, self.starts, strict=True):
+        for subject, steps, starts in zip(self.study.names, self.steps, self.starts, strict=True):
             for step in steps:
-                centre = int(starts[step.window]) + self.settings.window // 2
-                yield (
-                    subject.name,
-                    centre,
-                    centre * self.seconds,
-                    step.component + 1,
-                    step.size,
-                    step.event,
-                    int(step.ends),
-                )
-
-    def topology_counts(self, person: int) -> dict[str, int]:
-        """How many components of a person there are, and what became of them."""
-        steps = self.steps[person]
-        persistent, returned = lasting(steps, PATHS)
-        events = [step.event for step in steps]
-        return {
-            "components": len({step.component for step in steps}),
-            "births": events.count("birth"),
-            "merges": events.count("merge"),
-            "splits": events.count("split"),
-            "returns": events.count("return"),
-            "ends": sum(step.ends for step in steps),
-            "persistent": len(persistent),
-            "recurrent": len(returned),
-        }
+                t = int(starts[step.window]) + self.settings.window // 2
+                number = step.component + 1
+                yield subject, t, t * self.seconds, number, step.size, step.event, int(step.ends)
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers for summary.json, without claims."""
-        means = self.errors.mean(axis=0)
+        """Numbers for summary.json, without claims."""
+        less = {
+            kind: {measure: self.within[measure]["psmt"] - own[measure] for measure in MEASURES[:2]}
+            for kind, own in self.within_nulls.items()
+        }
         return {
-            "subjects": [subject.name for subject in self.study.subjects],
+            "subjects": self.study.names,
             "volumes": self.study.lengths,
-            "regions": list(self.study.regions),
+            "regions": self.study.regions,
             "tr": self.study.tr,
-            "remarks": list(self.study.remarks),
-            "prediction": {
-                name: {str(h + 1): float(error) for h, error in enumerate(own)}
-                for name, own in zip(PREDICTORS, means, strict=True)
-            },
+            "remarks": self.study.remarks,
+            "prediction": {name: dict(enumerate(own, 1)) for name, own in self.mean_errors.items()},
             "n_states": self.n_states,
-            "state_scores": {str(n): float(np.mean(score)) for n, score in self.state_scores.items()},
+            "state_scores": {n: np.mean(score) for n, score in self.state_scores.items()},
             "memory": self.model.memory,
             "states": {
-                "group": _plain_dynamics(self.dynamics(), self.seconds),
-                **{
-                    subject.name: _plain_dynamics(self.dynamics(k), self.seconds)
-                    for k, subject in enumerate(self.study.subjects)
-                },
+                name: {**own._asdict(), "dwell": self.seconds * own.dwell}
+                for name, own in {"group": self.group_dynamics, **self.person_dynamics}.items()
             },
             "time_unit": self.unit,
             "reproducibility": {
-                "states_between_people": {
-                    measure: {name: _plain_interval(own) for name, own in self.state_measure(measure).items()}
-                    for measure in MEASURES
-                },
-                "states_within_person": {
-                    measure: {
-                        name: _plain_interval(mean_interval(self.within[:, i, k]))
-                        for i, name in enumerate(self.methods)
-                    }
-                    for k, measure in enumerate(MEASURES)
-                },
-                "networks_between_people": _plain_interval(mean_interval(self.networks)),
+                "states_between_people": _as_dicts({measure: self.between_means[measure] for measure in MEASURES}),
+                "states_within_person": _as_dicts({measure: self.within_means[measure] for measure in MEASURES}),
+                "networks_between_people": self.between_means["networks"]["psmt"]._asdict(),
                 "against_surrogates": {
-                    kind: {measure: self.against(kind, measure).summary() for measure in HELD_AGAINST}
-                    for kind in self.nulls
+                    kind: {measure: own[measure].summary() for measure in (*MEASURES[:2], *GROUP_MEASURES)}
+                    for kind, own in self.surrogate_tests.items()
                 },
-                "within_person_less_surrogates": {
-                    kind: {measure: _plain_interval(self.within_against(kind, measure)) for measure in MEASURES[:2]}
-                    for kind in self.within_nulls
-                },
+                "within_person_less_surrogates": _as_dicts(_means(less)),
             },
-            "agreement_with_truth": dict(self.agreement),
-            "topology": {subject.name: self.topology_counts(k) for k, subject in enumerate(self.study.subjects)},
+            "agreement_with_truth": self.agreement,
+            "topology": self.component_counts,
         }
 
 
-def state_dynamics(people: Sequence[Ints], n_states: int) -> Dynamics:
+def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
     """Occupancy, dwell times and transitions of the states (time,) of some people.
 
     >>> state_dynamics([np.array([0, 0, 1, 1, 1, 0])], 2).dwell.tolist()
@@ -243,22 +205,17 @@ def state_dynamics(people: Sequence[Ints], n_states: int) -> Dynamics:
         left = np.flatnonzero(np.diff(states))
         np.add.at(visits, states[np.concatenate([[0], left + 1])], 1)
         np.add.at(moves, (states[left], states[left + 1]), 1)
-    leavings = moves.sum(axis=1, keepdims=True)
-    missing = np.full(n_states, np.nan)
-    return Dynamics(
+    n_left = moves.sum(axis=1, keepdims=True)
+    return StateDynamics(
         occupancy=volumes / volumes.sum(),
-        dwell=np.divide(volumes, visits, out=missing.copy(), where=visits > 0),
-        transitions=np.divide(moves, leavings, out=np.full_like(moves, np.nan), where=leavings > 0),
+        dwell=np.divide(volumes, visits, out=np.full(n_states, np.nan), where=visits > 0),
+        transitions=np.divide(moves, n_left, out=np.full_like(moves, np.nan), where=n_left > 0),
     )
 
 
-def _plain_dynamics(dynamics: Dynamics, seconds: float) -> dict[str, Any]:
-    return {
-        "occupancy": dynamics.occupancy.tolist(),
-        "dwell": [plain(seconds * value) for value in dynamics.dwell],
-        "transitions": [[plain(value) for value in row] for row in dynamics.transitions],
-    }
+def _means(scores: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Interval]]:
+    return {outer: {name: mean_interval(own) for name, own in inner.items()} for outer, inner in scores.items()}
 
 
-def _plain_interval(interval: Interval) -> dict[str, float | None]:
-    return {name: plain(value) for name, value in interval._asdict().items()}
+def _as_dicts(means: Mapping[str, Mapping[str, Interval]]) -> dict[str, dict[str, Any]]:
+    return {outer: {name: own._asdict() for name, own in inner.items()} for outer, inner in means.items()}

@@ -8,7 +8,7 @@ import pytest
 from psmt.data.readers.scans import Parcels, find_scans
 from psmt.errors import FrameSourceError, NotEnoughFramesError
 from psmt.experiments.brain.settings import BrainSettings
-from psmt.experiments.brain.study import find_people, read_study
+from psmt.experiments.brain.subjects import find_people, read_study
 
 RNG = np.random.default_rng(0)
 
@@ -46,7 +46,7 @@ def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
 @pytest.mark.parametrize("tr", ["two", 1j, b"2", np.datetime64("2020-01-01"), True])
 def test_a_tr_that_is_no_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
     path = table(tmp_path / "p.npz", RNG.standard_normal((50, 5)), tr=np.array(tr))
-    with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, no number of seconds; give --tr SECONDS"):
+    with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, not a number of seconds; give --tr SECONDS"):
         study(path)
     assert study(path, tr=2.0).tr == 2.0
 
@@ -80,7 +80,7 @@ def test_nobody_is_in_a_study_twice_and_everybody_has_a_name(tmp_path):
 def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
     one = table(tmp_path / "one.npz", RNG.standard_normal((50, 5)), tr=0.72)
     other = table(tmp_path / "other.npy", RNG.standard_normal((50, 5)))
-    with pytest.raises(FrameSourceError, match=r"other says no TR, but one has 0.72 s; give --tr"):
+    with pytest.raises(FrameSourceError, match=r"other has no TR, but one has 0.72 s; give --tr"):
         study(one, other)
     third = table(tmp_path / "third.npz", RNG.standard_normal((50, 5)), tr=2.0)
     with pytest.raises(FrameSourceError, match=r"third has a TR of 2 s, but one of 0.72 s"):
@@ -100,6 +100,11 @@ def test_a_constant_region_is_left_out_in_all_and_told(tmp_path):
 def test_a_dead_scan_is_refused(tmp_path):
     with pytest.raises(FrameSourceError, match="5 of 5 regions never change"):
         study(table(tmp_path / "a.npz", np.ones((50, 5)), 2.0))
+
+
+def test_a_single_region_is_refused(tmp_path):
+    with pytest.raises(FrameSourceError, match=r"1 region .* at least two"):
+        study(table(tmp_path / "a.npz", RNG.standard_normal((50, 1)), 2.0))
 
 
 def test_series_of_different_regions_are_refused(tmp_path):
