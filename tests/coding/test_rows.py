@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, vstack
 
-from psmt.coding.rows import SparseRows
+from psmt.coding.atoms import SparseRows
 
 
 @pytest.mark.parametrize("densities", [(0.1, 0.1, 0.1), (0.0, 0.5, 0.02, 0.9), (0.9, 0.0), (0.3,), (0.0,)])

@@ -157,7 +157,7 @@ def test_the_noise_is_what_its_formula_says():
     codes[:, 4] *= 1e-4
     moments = WindowMoments.of(codes)
     V, S = moments.covariance(), moments.second_differences()
-    n = float(noise_variance(moments.variances(), 1e-7))
+    n = float(noise_variance(np.diag(moments.covariance()), 1e-7))
     values, vectors = np.linalg.eigh(V)
     N = (vectors * n**2 / (values + n)) @ vectors.T
     assert np.allclose(N, noise_covariance(V, n), atol=1e-8 * n)

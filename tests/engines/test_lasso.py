@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from psmt.engines import engine_for  # noqa: E402
 from psmt.engines.contract import Bound, ResidentArrays  # noqa: E402
 from psmt.engines.torch import lasso as torch_lasso  # noqa: E402
-from psmt.engines.torch.graphs import Captured  # noqa: E402
+from psmt.engines.torch.cuda import Captured  # noqa: E402
 from psmt.engines.torch.lasso import pose, solve  # noqa: E402
 
 

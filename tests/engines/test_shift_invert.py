@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from psmt.engines.contract import Change
+from psmt.engines.contract import LowRankChange
 from psmt.engines.numba.shift_invert import LazyShiftInvert
 
 N, SHIFTS = 40, np.array([0.1 + 0.2j, 0.7 + 0.1j])
@@ -32,11 +32,11 @@ class Pencil:
         vectors, (covariance, curvature) = self.rng.standard_normal((4, N)), self.rng.uniform(0.0, 0.1, (2, 4))
         self.covariance = self.covariance + (vectors.T * covariance) @ vectors
         self.curvature = self.curvature + (vectors.T * curvature) @ vectors
-        return Change(vectors, covariance, curvature)
+        return LowRankChange(vectors, covariance, curvature)
 
 
 def own(engine, change):
-    return Change(*map(engine.array, change))
+    return LowRankChange(*map(engine.array, change))
 
 
 def operators(engine, pencil):

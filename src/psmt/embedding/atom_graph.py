@@ -1,4 +1,4 @@
-"""Which atoms move together: cosines between columns of P, and links between those that point the same way."""
+"""The graph of atoms that move together: links between columns of P that point in similar directions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from psmt.engines import Engine
 from psmt.types import Array
 
-THRESHOLD = 0.7
-"""Cosine similarity of two columns of P above which the paper links two atoms."""
+THRESHOLD = 0.7  # the paper links two atoms if the cosine similarity of their columns of P is above this
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Numbers (n_used,) of the atoms that have a column in P (n_components, n_atoms), and these with unit length."""
+    """Atoms (n_used,) with a non-zero column in P (n_components, n_atoms), and these columns with unit norm."""
     norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
     atoms = np.flatnonzero(norms)
     return atoms, embedding[:, atoms] / engine.array(norms[atoms])
@@ -33,6 +32,6 @@ def similar_columns(
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Linked atoms (n_links, 2), the lower first and in order: those whose cosine (n, n) is above the threshold."""
-    # One triangle alone decides: rounding could break the symmetry of the product.
+    """Pairs (n_links, 2) of atoms whose cosine (n, n) is above the threshold, each in ascending order."""
+    # Only one triangle decides, because rounding could break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.numerics.few_rows import FEW, few_rows_times
+from psmt.engines.numba.shift_invert import FEW, few_rows_times
 
 
 @pytest.mark.parametrize("k", range(FEW + 1))
