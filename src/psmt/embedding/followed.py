@@ -20,6 +20,7 @@ do not help, the closed form is solved, and tracking goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,6 @@ from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import (
     Known,
     Pencil,
-    diagonal,
     estimate_error,
     lifted_covariance,
     mixed_residuals,
@@ -78,6 +78,7 @@ _DOUBTFUL = 1e-3
 the known products: V and S on the directions are then computed."""
 
 
+@dataclass(eq=False)
 class FollowedEmbedding:
     """P of a sliding window, updated after each slide.
 
@@ -112,20 +113,14 @@ class FollowedEmbedding:
     ((8, 300), 1, True)
     """
 
-    def __init__(
-        self,
-        n_components: int | None,
-        *,
-        centred: bool = True,
-        half_stencils: bool = False,
-        rank_tol: float = RANK_TOL,
-        tol: float = 2e-7,
-    ) -> None:
-        self.n_components = n_components
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.rank_tol = rank_tol
-        self.tol = tol
+    n_components: int | None
+    _: KW_ONLY
+    centred: bool = True
+    half_stencils: bool = False
+    rank_tol: float = RANK_TOL
+    tol: float = 2e-7
+
+    def __post_init__(self) -> None:
         self.error_ = 0.0
         self.n_solved_ = 0
         self._track: Track | None = None
@@ -182,8 +177,9 @@ class FollowedEmbedding:
         if self._engine is not moments.engine:
             self._engine = moments.engine
             self._noise = moments.engine.capture(window_noise)
+        squares = array_namespace(moments.products).linalg.diagonal(moments.products)
         constant, noise = self._noise(
-            diagonal(moments.products), moments.total, n=len(moments), centred=self.centred, rank_tol=self.rank_tol
+            squares, moments.total, n=len(moments), centred=self.centred, rank_tol=self.rank_tol
         )
         return View(moments.sums(half_stencils=self.half_stencils), constant, noise, self.centred)
 

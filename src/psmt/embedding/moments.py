@@ -7,7 +7,6 @@ An engine updates the sums; this module turns them into V and S.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -64,7 +63,6 @@ def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
     return images
 
 
-@lru_cache
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
     """Weights of V and of S in the `LowRankChange` of a slide of a window of n codes."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
@@ -85,14 +83,6 @@ class WindowMoments:
 
     Attributes
     ----------
-    total : (n_features,) array
-        Sum of the codes.
-    products : (n_features, n_features) array
-        Sum of ``a_t a_t'``.
-    curvature : (n_features, n_features) array
-        Sum of ``d_t d_t'`` over the interior second differences ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``.
-    uses : (n_features,) array
-        Number of codes of the window that use each atom. Rows of an unused atom are exactly zero.
     changes : int
         Number of changes of the window so far.
 
@@ -217,12 +207,12 @@ class WindowMoments:
 
     @property
     def curvature(self) -> Array:
-        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior second differences."""
+        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``."""
         return self._window.curvature
 
     @property
     def uses(self) -> Ints:
-        """Number of codes that use each atom (n_features,)."""
+        """Number of codes that use each atom (n_features,). Rows of an unused atom are exactly zero in the sums."""
         return self._window.uses
 
     def sums(self, *, half_stencils: bool = False) -> Sums:

@@ -143,11 +143,6 @@ def regularised_change(change: LowRankChange, pencil: Pencil, *, refinements: in
     )
 
 
-def diagonal(matrix: Array) -> Array:
-    """Diagonal (n,) of a matrix (n, n)."""
-    return array_namespace(matrix).linalg.diagonal(matrix)
-
-
 def propose(
     along: Array, change: LowRankChange, directions: Array, eigenvalues: Array, inverses: ShiftInvert
 ) -> tuple[Array]:
@@ -304,7 +299,7 @@ def _orthonormalise_masked(pencil: Pencil, directions: Array) -> tuple[Array, Ar
     directions = directions / positive_or_one(xp.linalg.vector_norm(directions, axis=0))
     images = pencil.covariance_times(directions)
     products = directions.T @ images
-    scale = 1.0 / xp.sqrt(positive_or_one(diagonal(products)))
+    scale = 1.0 / xp.sqrt(positive_or_one(xp.linalg.diagonal(products)))
     inverse, _ = inverse_cholesky_unchecked(add_to_diagonal(scale[:, None] * products * scale, _RIDGE))
     turn = scale[:, None] * inverse.mT
     return directions @ turn, images @ turn

@@ -21,7 +21,7 @@ Rayleigh-Ritz and guards, which mix the rows, and keep each row as close to its 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import scipy.linalg
@@ -59,6 +59,7 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
+@dataclass(eq=False)
 class StochasticEmbedding:
     """P of a window by mini-batch steps that start from P of the window before.
 
@@ -66,21 +67,13 @@ class StochasticEmbedding:
     ----------
     n_components : int or None
         f. With None, all directions are kept: then every allowed P is optimal, and one pass is enough.
-    centred, half_stencils, rank_tol :
+    centred, half_stencils, rank_tol, max_epochs, batch_size, rate, sparsity :
         As in `TemporalEmbedding`.
-    max_epochs : int
-        Most passes over a window.
-    batch_size : int
-        Second differences in a batch.
-    rate : float
-        Size of a step: one pass damps directions as curved as the roughest wanted row by ``exp(-rate)``.
     tol : float or None
         A window is done at this relative excess of the roughness over the minimum, as estimated from the gradient. With
         `sparsity`, it is done when a pass over the whole window in one batch moves rows by less than this, in the
         metric of V. A window that is not done after `max_epochs` gives a warning. With None the descent stops early: it
         takes `max_epochs` plain passes in every window.
-    sparsity : float
-        Amount by which each pass shrinks every weight of P, in standard deviations of its atom.
     seed : int
 
     Attributes
@@ -107,30 +100,19 @@ class StochasticEmbedding:
 
     is_following = True  # every slide must be passed to `update`: each window starts from the one before
 
-    def __init__(
-        self,
-        n_components: int | None,
-        *,
-        centred: bool = True,
-        half_stencils: bool = False,
-        rank_tol: float = RANK_TOL,
-        max_epochs: int = MAX_EPOCHS,
-        batch_size: int = BATCH_SIZE,
-        rate: float = RATE,
-        tol: float | None = TOL,
-        sparsity: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.rank_tol = rank_tol
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.rate = rate
-        self.tol = tol
-        self.sparsity = sparsity
-        self.seed = seed
+    n_components: int | None
+    _: KW_ONLY
+    centred: bool = True
+    half_stencils: bool = False
+    rank_tol: float = RANK_TOL
+    max_epochs: int = MAX_EPOCHS
+    batch_size: int = BATCH_SIZE
+    rate: float = RATE
+    tol: float | None = TOL
+    sparsity: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
         self.error_ = 0.0
         self.n_epochs_ = 0
         self.n_windows_ = 0

@@ -11,15 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from psmt.embedding.closed_form import Embedding, embed_window
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import (
-    BATCH_SIZE,
-    MAX_EPOCHS,
-    RATE,
-    TOL,
-    StochasticEmbedding,
-    check_solver,
-    draw_seed,
-)
+from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, RATE, TOL, StochasticEmbedding, check_solver, draw_seed
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
@@ -286,15 +278,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def _start_descent(self) -> StochasticEmbedding:
-        return StochasticEmbedding(
-            self.n_components,
-            centred=self.centred,
-            half_stencils=self._half_stencils,
-            rank_tol=self.rank_tol,
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            rate=self.rate,
-            tol=self.tol,
-            sparsity=self.sparsity,
-            seed=draw_seed(self.random_state),
-        )
+        shared = ("centred", "rank_tol", "max_epochs", "batch_size", "rate", "tol", "sparsity")
+        own = {name: getattr(self, name) for name in shared}
+        seed = draw_seed(self.random_state)
+        return StochasticEmbedding(self.n_components, half_stencils=self._half_stencils, seed=seed, **own)

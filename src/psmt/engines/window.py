@@ -123,15 +123,13 @@ class CodeWindow(ABC):
     def append(self, code: Array, *, begins: bool = False) -> None:
         """Add the code (n_features,) that follows the youngest, or `begins` another series."""
         self.begins.append(begins)
-        self._store(code)
-        self._add(code)
+        self._enter(code)
         xp = array_namespace(self.peak)
         self.peak[...] = xp.maximum(self.peak, self._traces())
 
     def popleft(self) -> None:
         """Remove the oldest code."""
-        self._subtract()
-        self._discard()
+        self._leave()
         self.begins.popleft()
         if self.reverted >= max(len(self), 1) or bool((self._traces() < FALL * self.peak).any()):
             self.refresh()
@@ -174,20 +172,12 @@ class CodeWindow(ABC):
         return xp.stack([xp.linalg.trace(self.products), xp.linalg.trace(self.curvature)])
 
     @abstractmethod
-    def _store(self, code: Array) -> None:
-        """Store a code as the youngest."""
+    def _enter(self, code: Array) -> None:
+        """Store a code as the youngest, and add it and the second difference that it completes to the sums."""
 
     @abstractmethod
-    def _discard(self) -> None:
-        """Drop the oldest code, and count it as `reverted`."""
-
-    @abstractmethod
-    def _add(self, code: Array) -> None:
-        """Add the youngest code, and the second difference that it completes, to the sums."""
-
-    @abstractmethod
-    def _subtract(self) -> None:
-        """Subtract the oldest code, and the second difference that it begins, from the sums."""
+    def _leave(self) -> None:
+        """Drop the oldest code, count it as `reverted`, and subtract it and its second difference from the sums."""
 
     @abstractmethod
     def _recompute(self) -> None:

@@ -9,7 +9,7 @@ libraries are typed as NumPy arrays (see `psmt.types`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import array_api_compat
 import numpy as np
@@ -21,26 +21,12 @@ A = TypeVar("A", bound=AnyArray)
 S = TypeVar("S", bound=np.generic)
 
 
-class Eigenpairs(NamedTuple):
-    """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns."""
-
-    eigenvalues: Array
-    eigenvectors: Array
-
-
-class UncheckedFactor(NamedTuple):
-    """A Cholesky factor (n, n), and zero () if it exists."""
-
-    L: Array
-    info: Ints
-
-
 class Linalg(Protocol):
     """Linear algebra of the standard."""
 
     def cholesky(self, x: Array, /) -> Array: ...
     def diagonal(self, x: Array, /) -> Array: ...
-    def eigh(self, x: Array, /) -> Eigenpairs: ...
+    def eigh(self, x: Array, /) -> tuple[Array, Array]: ...
     def inv(self, x: Array, /) -> Array: ...
     def qr(self, x: Array, /) -> tuple[Array, Array]: ...
     def trace(self, x: Array, /) -> Array: ...
@@ -50,7 +36,7 @@ class Linalg(Protocol):
 class UncheckedLinalg(Protocol):
     """Linear algebra that does not wait for results, with torch's names: for engines that capture work."""
 
-    def cholesky_ex(self, x: Array, /) -> UncheckedFactor: ...
+    def cholesky_ex(self, x: Array, /) -> tuple[Array, Ints]: ...
     def solve_triangular(self, x: Array, b: Array, /, *, upper: bool) -> Array: ...
 
 

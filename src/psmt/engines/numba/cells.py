@@ -15,13 +15,7 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 
 
 def add_moments(
-    gram: Levels,
-    match: Levels,
-    kept: float,
-    candidates: Levels,
-    change: Levels,
-    weight: float,
-    cell: tuple[int, int],
+    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: tuple[int, int]
 ) -> None:
     """See `FrameKernels.add_moments`."""
     n_rows, n_columns, n = match.shape

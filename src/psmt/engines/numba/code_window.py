@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -43,19 +42,7 @@ def _transposed_times(bounds: Ints, atoms: NDArray[np.int32], values: Array, row
 
 
 class SparseCodes:
-    """A queue of codes (n_features,), oldest first, stored by their non-zero entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> codes = SparseCodes.of(np.eye(3))
-    >>> codes.append(np.array([0.0, 5.0, 0.0]))
-    >>> codes.popleft()
-    >>> codes.matrix.toarray()
-    array([[0., 1., 0.],
-           [0., 0., 1.],
-           [0., 5., 0.]])
-    """
+    """A queue of codes (n_features,), oldest first, stored by their non-zero entries."""
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -112,12 +99,6 @@ class SparseCodes:
         vectors = np.zeros((self.n_features, rows.shape[1]))
         _transposed_times(self._held, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
         return vectors
-
-    def sums(self) -> Iterator[float]:
-        """Sum of each code, oldest first, added in the same order as for a dense code."""
-        codes = self.matrix
-        for first in range(0, len(self), _DENSE):
-            yield from codes[first : first + _DENSE].toarray().sum(axis=1).tolist()
 
     def append(self, code: Array) -> None:
         """Add a code (n_features,) as the youngest."""
@@ -181,7 +162,10 @@ class SparseWindow(CodeWindow):
         self.begins = deque(np.zeros(codes.shape[0], bool).tolist() if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
-        self._activity = deque(self._codes.sums())
+        matrix = self._codes.matrix
+        # Sums of dense codes, in parts: sums of sparse ones would add in another order.
+        parts = (matrix[first : first + _DENSE].toarray().sum(axis=1) for first in range(0, len(self), _DENSE))
+        self._activity = deque(value for part in parts for value in part.tolist())
         self.peak = np.zeros(2)
         self.refresh()
 
@@ -209,24 +193,20 @@ class SparseWindow(CodeWindow):
             return SparseSums(*dense, self._codes, self.bends_kept())
         return Sums(*dense)
 
-    def _store(self, code: Array) -> None:
+    def _enter(self, code: Array) -> None:
         self._codes.append(code)
         self._activity.append(float(code.sum()))
-
-    def _discard(self) -> None:
-        self._codes.popleft()
-        self._activity.popleft()
-        self.reverted += 1
-
-    def _add(self, code: Array) -> None:
         self._count(code, 1)
         if len(self) >= 3 and self.bends_at(-3):
             self._curve(-3, 1.0)
 
-    def _subtract(self) -> None:
+    def _leave(self) -> None:
         if len(self) >= 3 and self.bends_at(0):
             self._curve(0, -1.0)
         self._count(self._codes[0], -1)
+        self._codes.popleft()
+        self._activity.popleft()
+        self.reverted += 1
 
     def _recompute(self) -> None:
         # Sparse products: a code uses few atoms, and the entries of unused atoms stay exactly zero.

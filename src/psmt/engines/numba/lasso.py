@@ -409,20 +409,10 @@ def solve_many(
 ) -> LassoResult:
     """Coefficients (n_targets, n_columns) and duality gaps (n_targets,) of many problems with the same columns.
 
-    Parameters
-    ----------
-    columns : (n_columns, n_features) array
-        One unit-norm column of the problem per row. A zero column is never used if it has a penalty.
-    targets : (n_targets, n_features) array
-        A target that is close to the one before it starts from the support of that one.
-    penalty : float or (n_columns,) array
-        Of each coefficient, >= 0.
-    tol : float
-        Stop when the duality gap is below ``tol * ||x||^2 / 2``, that is relative to the objective at zero.
-    norms : (n_columns,) array or None
-        Divisors of the coefficients: the norms that the columns had before they were scaled.
-    gram : (n_columns, n_columns) array or None
-        `gram_matrix` of the columns, if it is known.
+    The columns (n_columns, n_features), one per row, have unit norm; a zero column is never used if it has a penalty.
+    A target (n_features,) that is close to the one before it starts from the support of that one. The gap is at most
+    ``tol * ||x||^2 / 2``, that is relative to the objective at zero. The coefficients are divided by `norms`, the norms
+    that the columns had before they were scaled. `gram` is the `gram_matrix` of the columns, if it is known.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     penalties = _penalties(penalty, columns)

@@ -81,11 +81,7 @@ class Captured:
             return _rebuilt(capture.found, copies, [])
 
     def _capture(
-        self,
-        arguments: tuple[Any, ...],
-        copied: list[Tensor],
-        resident: list[Tensor],
-        settings: dict[str, Hashable],
+        self, arguments: tuple[Any, ...], copied: list[Tensor], resident: list[Tensor], settings: dict[str, Hashable]
     ) -> _Capture:
         own = [torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor) for tensor in copied]
         graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()

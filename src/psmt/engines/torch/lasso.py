@@ -112,32 +112,12 @@ def _solve_by_kernel(
     bounds: tuple[Tensor, Tensor] = (penalty, square) if bound is None else bound
     worth, limits = (part.contiguous() for part in bounds)
     if n:
-        compiled(
-            blocks,
-            threads,
-            shared,
-            gram,
-            corr,
-            square,
-            penalty,
-            worth,
-            limits,
-            coef,
-            gap,
-            corr.new_empty(blocks * scratch_size),
-            torch.zeros(1, dtype=torch.int32, device=corr.device),
-            n,
-            n_columns,
-            limit,
-            int(gram.dim() == 2),
-            n_columns * (penalty.dim() == 2),
-            n_columns * (worth.dim() == 2),
-            int(start is not None),
-            int(bound is not None),
-            near,
-            int(roomy),
-            float(tol),
-        )
+        scratch = corr.new_empty(blocks * scratch_size)
+        counter = torch.zeros(1, dtype=torch.int32, device=corr.device)
+        arrays = gram, corr, square, penalty, worth, limits, coef, gap, scratch, counter
+        steps = int(gram.dim() == 2), n_columns * (penalty.dim() == 2), n_columns * (worth.dim() == 2)
+        how = int(start is not None), int(bound is not None), near, int(roomy), float(tol)
+        compiled(blocks, threads, shared, *arrays, n, n_columns, limit, *steps, *how)
     return LassoResult(coef, gap)
 
 

@@ -102,13 +102,15 @@ class DenseWindow(CodeWindow):
         self._n -= 1
         self.reverted += 1
 
-    def _add(self, code: Tensor) -> None:
+    def _enter(self, code: Tensor) -> None:
+        self._store(code)
         latest = self.codes[-3:]
         _add(code, self._resident, latest if len(latest) == 3 and self.bends_at(-3) else None)
 
-    def _subtract(self) -> None:
+    def _leave(self) -> None:
         oldest = self.oldest(3)
         _subtract(oldest[0], self._resident, oldest if len(oldest) == 3 and self.bends_at(0) else None)
+        self._discard()
 
     def _recompute(self) -> None:
         # In place, because captured slides refer to the memory of the sums.
