@@ -56,7 +56,7 @@ def assert_moments_of(moments, codes, tol):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_slides_leave_no_trace(engine):
-    """On the CPU; a torch device without a GPU is too slow for so many."""
+    """On the CPU; a torch device without a GPU is too slow for this many."""
     codes = changing_scene((100_000 if engine.device == "cpu" else 4_000) + 60, 6)
     own = engine.array(codes)
     moments = WindowMoments.of(own[:60], engine)
