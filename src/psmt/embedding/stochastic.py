@@ -98,7 +98,8 @@ class StochasticEmbedding:
     True
     """
 
-    is_following = True  # every slide must be passed to `update`: each window starts from the one before
+    is_following = True
+    """Every slide must be passed to `update`: each window starts from the one before."""
 
     n_components: int | None
     _: KW_ONLY
