@@ -63,7 +63,7 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
             worst = max(worst, np.linalg.norm(prediction(followed) - expected) / np.linalg.norm(expected))
             checked += 1
         if slide % (SLIDES // 5) == 0:
-            atoms_used = moving(moments.variances())
+            atoms_used = moving(np.diag(moments.covariance()))
             whole.append(_lapack(moments, np.ones_like(atoms_used)))
             used.append(_lapack(moments, atoms_used))
     assert worst <= 1e-4, f"predictions {worst:.1e} apart"
@@ -81,7 +81,7 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
 def _lapack(moments: WindowMoments, atoms: np.ndarray) -> float:
     """Seconds of the generalised eigenproblem of the window for some of the atoms, lifted by noise as ours is."""
     part = np.ix_(atoms, atoms)
-    noise = noise_covariance(moments.covariance()[part], float(noise_variance(moments.variances(), RANK_TOL)))
+    noise = noise_covariance(moments.covariance()[part], float(noise_variance(np.diag(moments.covariance()), RANK_TOL)))
     covariance = moments.covariance()[part] + noise
     curvature = moments.second_differences()[part] + noise_curvature(len(moments)) * noise
     begin = time.perf_counter()

@@ -39,7 +39,7 @@ def small_figures():
 @pytest.fixture(scope="session", params=["cpu", "torch:cpu", "cuda"])
 def engine(request):
     """Each engine that is installed and has its device."""
-    if request.param != "cpu":
+    if request.param in ("torch:cpu", "cuda"):
         torch = pytest.importorskip("torch")
         torch.set_num_threads(1)
         if request.param == "cuda" and not torch.cuda.is_available():

@@ -60,7 +60,7 @@ def test_agrees_with_scikit_learn(oracle, n_columns, n_features, alpha):
 
 
 @pytest.mark.parametrize(("n_columns", "n_features"), [(10, 30), (40, 20)])
-def test_one_price_per_column_agrees_with_clarabel(n_columns, n_features):
+def test_one_penalty_per_column_agrees_with_clarabel(n_columns, n_features):
     columns, targets = problem(n_columns, n_features, 6)
     penalty = np.random.default_rng(1).random(n_columns)
     expected = [nonnegative_least_squares(columns.T, x, 2 * penalty) for x in targets]
@@ -102,7 +102,7 @@ def test_the_exchange_reaches_the_optimum_of_clarabel():
         assert objective(columns, x, a, 1e-4) == pytest.approx(objective(columns, x, expected, 1e-4), rel=1e-8)
 
 
-def test_many_prices_drive_exchanges():
+def test_many_penalties_drive_exchanges():
     """Cheap columns join late and push out dear ones that span the same space."""
     columns, targets = problem(60, 4, 20)
     penalty = np.linspace(0.5, 0.001, 60) ** 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.numerics.robust import drawn_back, robust_peak
+from psmt.numerics.linalg import drawn_back, robust_peak
 
 
 @pytest.fixture

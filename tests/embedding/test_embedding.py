@@ -114,7 +114,7 @@ def test_duplicated_atoms_reduce_the_rank_and_share_their_place(engine):
 
 
 def test_the_null_space_supplies_no_fake_straight_directions(engine):
-    """A mixture that never moves is perfectly straight, but it is no direction of the window."""
+    """A mixture that never moves is perfectly straight, but it is not a direction of the window."""
     codes = smooth_codes(n_atoms=4)
     doubled = np.hstack([codes, codes @ np.random.default_rng(0).standard_normal((4, 4))])
     full, layer = (
@@ -157,7 +157,7 @@ def test_the_noise_is_what_its_formula_says():
     codes[:, 4] *= 1e-4
     moments = WindowMoments.of(codes)
     V, S = moments.covariance(), moments.second_differences()
-    n = float(noise_variance(moments.variances(), 1e-7))
+    n = float(noise_variance(np.diag(moments.covariance()), 1e-7))
     values, vectors = np.linalg.eigh(V)
     N = (vectors * n**2 / (values + n)) @ vectors.T
     assert np.allclose(N, noise_covariance(V, n), atol=1e-8 * n)

@@ -141,7 +141,7 @@ def test_the_estimate_does_not_flatter():
     for code in codes[H:]:
         moments.slide(code)
         P, Q = followed.update(moments).matrix, closed_form(moments).matrix
-        noise = float(noise_variance(moments.variances(), RANK_TOL))
+        noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL))
         V = moments.covariance() + noise_covariance(moments.covariance(), noise)
         # V-orthonormal rows: the sine of the largest angle is what Q has outside of P.
         outside = Q - (Q @ V @ P.T) @ P

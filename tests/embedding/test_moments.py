@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from in_numpy import InNumpy
 from oracles.literal import second_difference_operator
-from psmt.embedding.moments import WindowMoments
+from psmt.embedding.moments import WindowMoments, covariance_times, variances_of
 
 
 def sparse_codes(n, n_atoms=6, seed=0):
@@ -56,7 +56,7 @@ def assert_moments_of(moments, codes, tol):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_slides_leave_no_trace(engine):
-    """On the CPU; a torch device without a GPU is too slow for so many."""
+    """On the CPU; a torch device without a GPU is too slow for this many."""
     codes = changing_scene((100_000 if engine.device == "cpu" else 4_000) + 60, 6)
     own = engine.array(codes)
     moments = WindowMoments.of(own[:60], engine)
@@ -182,15 +182,17 @@ def test_only_a_single_slide_is_remembered(operations):
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("half_stencils", [True, False])
 @pytest.mark.parametrize("used", [0.05, 1.0])
-def test_products_with_the_matrices(operations, centred, half_stencils, used):
+def test_products_with_the_matrices(engine, operations, centred, half_stencils, used):
     """Of sparse codes they are made from the codes themselves."""
     rng = np.random.default_rng(0)
     codes = np.abs(rng.standard_normal((40, 60))) * (rng.random((40, 60)) < used)
     moments, vectors = operations.moments(codes), rng.standard_normal((60, 3))
     V, S = moments.covariance(centred=centred), moments.second_differences(half_stencils=half_stencils)
-    assert np.allclose(moments.covariance_times(vectors, centred=centred), V @ vectors)
-    assert np.allclose(moments.second_differences_times(vectors, half_stencils=half_stencils), S @ vectors)
-    assert np.allclose(moments.variances(centred=centred), np.diag(V))
+    sums = moments.sums(half_stencils=half_stencils)
+    covariance_of, variances = InNumpy(engine, covariance_times), InNumpy(engine, variances_of)
+    assert np.allclose(covariance_of(sums, vectors, centred=centred), V @ vectors)
+    assert np.allclose(sums.second_differences_times(vectors), S @ vectors)
+    assert np.allclose(variances(np.diag(sums.products), sums.total, sums.n, centred=centred), np.diag(V))
 
 
 def test_a_long_window_is_summed_in_parts_and_may_be_sparse(monkeypatch):

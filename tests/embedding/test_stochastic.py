@@ -1,4 +1,4 @@
-"""The stochastic solver: it reaches the closed form or says that it does not, and goes on from where it was."""
+"""The stochastic solver: it reaches the closed form or says that it does not, and continues from its last state."""
 
 import itertools
 import warnings
@@ -124,8 +124,8 @@ def test_early_stopping_comes_closer_with_every_pass_and_keeps_its_constraint():
     assert roughness[0] > roughness[1] > roughness[2] > embed_window(WindowMoments.of(codes), 4).eigenvalues.sum()
 
 
-def test_a_price_on_weights_lets_rows_use_fewer_atoms():
-    """Two groups of atoms that move apart: eigenvectors mix them, rows with a price do not."""
+def test_a_penalty_on_weights_lets_rows_use_fewer_atoms():
+    """Two groups of atoms that move apart: eigenvectors mix them, rows with a penalty do not."""
     codes = np.hstack([sparse_codes(n_atoms=20, seed=seed) for seed in (0, 1)])
     moments, group = WindowMoments.of(codes), np.arange(40) // 20
     V = moments.covariance()
@@ -136,8 +136,8 @@ def test_a_price_on_weights_lets_rows_use_fewer_atoms():
         inside = np.stack([mass[:, group == k].sum(axis=1) for k in range(2)])
         return (inside.max(axis=0) / mass.sum(axis=1)).mean()
 
-    priced = StochasticEmbedding(6, sparsity=0.05, tol=None, max_epochs=60).update(moments)
-    assert purity(priced) > 0.5 + 1.5 * (purity(embed_window(moments, 6)) - 0.5)
+    penalised = StochasticEmbedding(6, sparsity=0.05, tol=None, max_epochs=60).update(moments)
+    assert purity(penalised) > 0.5 + 1.5 * (purity(embed_window(moments, 6)) - 0.5)
 
 
 def test_same_seed_same_bytes_other_seed_other_batches():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from psmt.engines.contract import check_engine
+from psmt.engines.contract import Engine, check_engine
 from psmt.engines.frame_kernels import Tiles
 from psmt.engines.numba.engine import NumbaEngine
 
@@ -255,11 +255,19 @@ def test_an_engine_without_a_kernel_for_frames_is_refused():
     class Kernels:
         levels = None
 
-    class Engine(NumbaEngine):
+    class WithoutFrames(NumbaEngine):
         frames = Kernels()
 
     with pytest.raises(TypeError, match="Kernels has no kernel"):
-        check_engine(Engine())
+        check_engine(WithoutFrames())
+
+
+def test_kernels_that_are_only_inherited_from_the_contract_are_missing():
+    class Empty(Engine):
+        device, captures, linalg_errors = "empty", False, ()
+
+    with pytest.raises(TypeError, match="Empty has no kernel add_codes"):
+        check_engine(Empty())
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from psmt.engines import engine_for  # noqa: E402
 from psmt.engines.contract import Bound, ResidentArrays  # noqa: E402
 from psmt.engines.torch import lasso as torch_lasso  # noqa: E402
-from psmt.engines.torch.graphs import Captured  # noqa: E402
+from psmt.engines.torch.cuda import Captured  # noqa: E402
 from psmt.engines.torch.lasso import pose, solve  # noqa: E402
 
 
@@ -64,18 +64,18 @@ def test_more_members_than_shared_memory_holds(device, on, rng, many):
     np.testing.assert_allclose(found, reference.coef, atol=1e-7)
 
 
-@pytest.mark.parametrize("price", [0.3, 1e-3, 0.0])
-def test_columns_that_depend_on_each_other(on, rng, price):
+@pytest.mark.parametrize("penalty", [0.3, 1e-3, 0.0])
+def test_columns_that_depend_on_each_other(on, rng, penalty):
     columns = units(rng, 30, 6)
     columns[20:28] = columns[:8]  # twice the same
     columns[28] = unit_columns(columns[:1] + columns[1:2])[0]
     columns[29] = 0.0
     targets = rng.standard_normal((50, 6))
-    reference = solve_many(columns, targets, price)
-    found = solve(pose(on(columns), on(targets), on(np.full(30, price))), tol=1e-12)
+    reference = solve_many(columns, targets, penalty)
+    found = solve(pose(on(columns), on(targets), on(np.full(30, penalty))), tol=1e-12)
     coef = found.coef.cpu().numpy()
-    best = objective(columns, targets, price, reference.coef)
-    np.testing.assert_allclose(objective(columns, targets, price, coef), best, atol=1e-11)
+    best = objective(columns, targets, penalty, reference.coef)
+    np.testing.assert_allclose(objective(columns, targets, penalty, coef), best, atol=1e-11)
     assert (coef >= 0).all()
     assert (coef[:, 29] == 0).all()
 
@@ -89,10 +89,10 @@ def test_members_that_reach_zero_leave_for_good(on, seed):
     columns = unit_columns(columns)[0]
     if seed % 3 == 0:
         columns[n_columns // 2 : n_columns // 2 + n_columns // 4] = columns[: n_columns // 4]
-    targets, price = rng.standard_normal((40, n_features)), rng.choice([0.5, 0.1, 0.01])
-    best = objective(columns, targets, price, solve_many(columns, targets, price).coef)
-    found = solve(pose(on(columns), on(targets), on(np.full(n_columns, price))), tol=1e-12).coef.cpu().numpy()
-    np.testing.assert_allclose(objective(columns, targets, price, found), best, rtol=1e-11)
+    targets, penalty = rng.standard_normal((40, n_features)), rng.choice([0.5, 0.1, 0.01])
+    best = objective(columns, targets, penalty, solve_many(columns, targets, penalty).coef)
+    found = solve(pose(on(columns), on(targets), on(np.full(n_columns, penalty))), tol=1e-12).coef.cpu().numpy()
+    np.testing.assert_allclose(objective(columns, targets, penalty, found), best, rtol=1e-11)
 
 
 def test_nothing_to_explain(on, rng):
@@ -111,12 +111,12 @@ def test_any_start_leads_to_the_same_solution(on, rng):
         assert torch.allclose(solve(problems, tol=1e-12, start=start).coef, cold, atol=1e-9)
 
 
-def test_problems_with_columns_and_prices_of_their_own(on, rng):
+def test_problems_with_columns_and_penalties_of_their_own(on, rng):
     columns = np.stack([units(rng, 25, 8) for _ in range(7)])
-    targets, prices = rng.standard_normal((7, 8)), rng.uniform(0.05, 0.5, (7, 25))
-    found = solve(pose(on(columns), on(targets), on(prices)), tol=1e-12).coef.cpu().numpy()
-    for own, target, price, coef in zip(columns, targets, prices, found, strict=True):
-        np.testing.assert_allclose(coef, solve_many(own, target[None], price).coef[0], atol=1e-8)
+    targets, penalties = rng.standard_normal((7, 8)), rng.uniform(0.05, 0.5, (7, 25))
+    found = solve(pose(on(columns), on(targets), on(penalties)), tol=1e-12).coef.cpu().numpy()
+    for own, target, penalty, coef in zip(columns, targets, penalties, found, strict=True):
+        np.testing.assert_allclose(coef, solve_many(own, target[None], penalty).coef[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("activity", [0.0, 0.05, 0.5, 5.0, np.inf])
@@ -135,13 +135,13 @@ def test_a_bound_on_all_coefficients(on, rng, activity):
 
 def test_single_precision(on, rng):
     columns, targets = units(rng, 100, 30), rng.standard_normal((40, 30))
-    prices = np.full(100, 0.1)
-    reference = solve_many(columns, targets, prices).coef
-    single = [on(part, torch.float32) for part in (columns, targets, prices)]
+    penalties = np.full(100, 0.1)
+    reference = solve_many(columns, targets, penalties).coef
+    single = [on(part, torch.float32) for part in (columns, targets, penalties)]
     found = solve(pose(*single), tol=1e-12).coef
     assert found.dtype == torch.float32
-    best = objective(columns, targets, prices, reference)
-    np.testing.assert_allclose(objective(columns, targets, prices, found.double().cpu().numpy()), best, rtol=1e-5)
+    best = objective(columns, targets, penalties, reference)
+    np.testing.assert_allclose(objective(columns, targets, penalties, found.double().cpu().numpy()), best, rtol=1e-5)
 
 
 def test_what_is_captured_gives_what_is_done(device, on, rng):

@@ -116,7 +116,7 @@ def test_without_torch(monkeypatch):
 
 def test_without_the_gpu():
     torch = pytest.importorskip("torch")
-    with pytest.raises(DeviceError, match=r"device='cuda:99' is not there.*use device='cpu'"):
+    with pytest.raises(DeviceError, match=r"device='cuda:99' is not available.*use device='cpu'"):
         engine_for("cuda:99")
     if not torch.cuda.is_available():
         with pytest.raises(DeviceError, match="sees 0 CUDA GPUs"):

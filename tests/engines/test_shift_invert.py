@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from psmt.engines.contract import Change
-from psmt.engines.numba.shift_invert import LazyShiftInvert
+from psmt.engines.contract import LowRankChange
+from psmt.engines.numba.shift_invert import FEW, LazyShiftInvert, few_rows_times
 
 N, SHIFTS = 40, np.array([0.1 + 0.2j, 0.7 + 0.1j])
 
@@ -32,11 +32,11 @@ class Pencil:
         vectors, (covariance, curvature) = self.rng.standard_normal((4, N)), self.rng.uniform(0.0, 0.1, (2, 4))
         self.covariance = self.covariance + (vectors.T * covariance) @ vectors
         self.curvature = self.curvature + (vectors.T * curvature) @ vectors
-        return Change(vectors, covariance, curvature)
+        return LowRankChange(vectors, covariance, curvature)
 
 
 def own(engine, change):
-    return Change(*map(engine.array, change))
+    return LowRankChange(*map(engine.array, change))
 
 
 def operators(engine, pencil):
@@ -118,3 +118,17 @@ def test_a_matrix_without_an_inverse_leaves_the_operator_as_it_is():
     for _ in range(6):
         inverses.update(pencil.change())
     assert np.allclose(inverses.dense(), np.linalg.inv(pencil.shifted(SHIFTS)), atol=1e-9)
+
+
+@pytest.mark.parametrize("k", range(FEW + 1))
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 4), (17, 9), (64, 31)])
+def test_few_rows_times_a_matrix_are_those_of_numpy(k, shape):
+    rng = np.random.default_rng(0)
+    vectors, matrix = rng.standard_normal((shape[0], k)).T, rng.standard_normal(shape)
+    np.testing.assert_allclose(few_rows_times(vectors, matrix), vectors @ matrix, rtol=1e-12, atol=1e-12)
+
+
+def test_few_rows_that_are_not_finite_stay_so():
+    images = few_rows_times(np.array([[1.0, np.nan, 0.0], [1.0, 2.0, np.inf]]), np.ones((3, 2)))
+    assert np.isnan(images[0]).all()
+    assert np.isinf(images[1]).all()

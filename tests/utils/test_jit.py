@@ -112,7 +112,7 @@ def test_a_read_only_installation_without_a_home(tmp_path):
         **as_nobody,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("compiled code cannot be kept") == 1
+    assert done.stderr.count("compiled code cannot be cached") == 1
     assert (work / "out" / "reconstruction.csv").exists()
 
 

@@ -15,10 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.coding.atoms import BATCH, Atoms
-from psmt.coding.dictionary import DictionaryStatistics, first_atoms
-from psmt.coding.penalty import alpha_for_sparsity, start_alpha
-from psmt.coding.rows import SparseRows
+from psmt.coding.atoms import BATCH, Atoms, SparseRows
+from psmt.coding.dictionary import DictionaryStatistics, alpha_for_sparsity, first_atoms, start_alpha
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
@@ -39,45 +37,45 @@ from psmt.utils.validation import (
     seed,
 )
 
-_ROUGH_GAP = 1e-6
-"""Duality gap of codes whose atoms are only counted."""
+_ROUGH_GAP = 1e-6  # duality gap of codes whose atoms are only counted
+_CHOSEN_ON = 1024  # most samples for alpha='auto': one half to learn a dictionary, the other to count atoms
 
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).
 
-    The code of a sample ``x`` is ``argmin 1/2 ||x - a Phi||^2 + alpha * sum(a)`` over ``a >= 0``, solved until the
-    duality gap vouches for it. The dictionary ``Phi`` is learned online, batch by batch.
+    The code of a sample ``x`` is ``argmin 1/2 ||x - a Phi||^2 + alpha * sum(a)`` over ``a >= 0``, solved to a small
+    duality gap. The dictionary ``Phi`` is learned online, batch by batch.
 
     Parameters
     ----------
     n_atoms : int, default 512
         M of the paper.
     alpha : float or 'auto', default 1.0
-        Penalty on activity, > 0. Standardised 16 x 16 patches have norm 16; their codes at 1.0 use 5 to 20 atoms.
-        'auto' is free of units: such that samples use 10 atoms on average (no more than a quarter of the features), of
-        a dictionary that was learned from some of them for the purpose.
+        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16; at 1.0 their codes use 5 to 20 atoms.
+        'auto' does not depend on units: it is chosen so that samples use 10 atoms on average (at most a quarter of the
+        features), with a dictionary learned from some of them.
     max_epochs : int, default 5
-        Passes of `fit` over the samples at the most.
+        Most passes of `fit` over the samples.
     tol : float, default 0.01
         `fit` stops when an epoch lowers the mean objective by less than this fraction.
     batch_size : int, default 256
     gap_tol : float, default 1e-12
-        Codes are solved until the duality gap is below ``gap_tol * ||x||^2 / 2``.
+        Codes are solved to a duality gap of ``gap_tol * ||x||^2 / 2``.
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     dtype : {'float64', 'float32'}, default 'float64'
-        Numbers to solve with; 'float32' on a GPU only. Codes come as float64 in any case.
+        Precision of the solver; 'float32' only on a GPU. Codes are always float64.
 
     Attributes
     ----------
     dictionary_ : (n_atoms, n_features) array
-        Unit-norm atoms. Read-only; another dictionary may be set in its place.
+        Unit-norm atoms. The array is read-only, but another dictionary may be assigned.
     alpha_ : float
-        As given or chosen.
+        The given or chosen penalty.
     objective_ : list of float
-        Mean objective of each epoch, measured while learning.
+        Mean objective of each epoch, measured during learning.
 
     Examples
     --------
@@ -96,9 +94,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     objective_: list[float]
     n_features_in_: int
     _chosen: float | None = None
-
-    _CHOSEN_ON = 1024
-    """Samples that alpha='auto' looks at, at the most: half to learn from, half to count on."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_atoms": count(),
@@ -143,19 +138,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         device: str = "cpu",
         dtype: str = "float64",
     ) -> Self:
-        """Ready coder over the atoms (n_atoms, n_features) that somebody already has, of any norm.
+        """Fitted coder with given atoms (n_atoms, n_features), of any norm; the other parameters as in the class.
 
-        Parameters
-        ----------
-        atoms : (n_atoms, n_features) array
-            Used as they are.
-        alpha, gap_tol, device, dtype
-            As in the class.
-
-        Returns
-        -------
-        SparseCoder
-            Fitted: `transform` works, and `partial_fit` improves the atoms.
+        `transform` uses the atoms as they are, and `partial_fit` improves them.
 
         Examples
         --------
@@ -175,21 +160,21 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def check_stored(cls, name: str, values: object) -> None:
-        """Raise unless `values`, which errors call `name`, are parameters as a file has them."""
-        # A saved coder has chosen its alpha: 'auto' would wait for a fit that never comes.
+        """Raise unless `values`, called `name` in errors, are valid parameters from a file."""
+        # A saved coder has chosen its alpha: with 'auto' it would need another fit.
         mapping(cls._parameter_constraints | {"alpha": real(open_bound=True)}, complete=False)(name, values)
 
     @classmethod
     def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
-        """The fitted coder whose parameters, but for the place, and atoms (n_atoms, n_features) a file has."""
+        """The fitted coder with parameters and atoms (n_atoms, n_features) from a file, on a device."""
         cls.check_stored("coder", values)
         coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
         return coder
 
     def fit(self, X: ArrayLike, y: object = None, *, progress: Progress = silent) -> Self:
-        """Learn the dictionary from the samples (n_samples, n_features), forgetting any earlier one.
+        """Learn the dictionary from the samples (n_samples, n_features), replacing any earlier one; `y` is ignored.
 
-        `progress` is called with 'dictionary', how many samples were seen, and how many will be at the most.
+        `progress` is called with 'dictionary', the number of samples seen, and the largest number that may be seen.
         """
         self._check_parameters()
         samples = self._samples(X, reset=True)
@@ -208,18 +193,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Go on learning from the samples (n_samples, n_features); the first call starts the dictionary.
+        """Continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array
-            In any order; each is seen once.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self
+        The first call starts the dictionary.
         """
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
@@ -234,29 +210,17 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def fit_further(self, X: ArrayLike) -> Self:
-        """A coder that goes on with the samples (n_samples, n_features) where `fit` ended; this one stays as it is.
+        """A copy of this coder that continues `fit` with more samples (n_samples, n_features).
 
-        They are seen as often as those of `fit` were. What was learned stays, in the atoms and in their statistics, so
-        that a few samples more cost what they cost, and not all of `fit`.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array
-            The samples.
-
-        Returns
-        -------
-        SparseCoder
-            Another one.
+        The samples are seen as often as those of `fit`. The copy keeps the atoms and their statistics, so it takes only
+        the time for the new samples.
 
         Raises
         ------
         NotFittedError
-            Unless `fit` or `partial_fit` has learned something.
+            Unless `fit` or `partial_fit` was called before.
         """
-        check_is_fitted(
-            self, "_statistics", msg="fit_further goes on from fit; given atoms are improved by partial_fit"
-        )
+        check_is_fitted(self, "_statistics", msg="fit_further continues fit; given atoms are improved by partial_fit")
         samples = self._samples(X, reset=False)
         rng = check_random_state(self.random_state)
         other = copy(self)
@@ -271,38 +235,24 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: ArrayLike, *, sparse_output: Literal[True]) -> csr_array: ...
 
     def transform(self, X: ArrayLike, *, sparse_output: bool = False) -> Array | csr_array:
-        """Codes (n_samples, n_atoms) of the samples. Samples in film order are coded faster.
+        """Non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
 
-        With `sparse_output` they come as a CSR array with the same values. It is made batch by batch: the codes of all
-        samples are dense nowhere, and from a GPU only what is not zero is moved.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array
-            The samples.
-        sparse_output : bool, default False
-            Whether codes come as a CSR array.
-
-        Returns
-        -------
-        (n_samples, n_atoms) array, or csr_array
-            Non-negative.
+        Samples in the order of a film are coded faster. With `sparse_output` the result is a CSR array with the same
+        values, built batch by batch: the codes are never all dense, and a GPU sends only non-zero values.
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
         ValueError
-            Where X has other features, or values that are no finite numbers.
+            If X has another number of features, or values that are not finite.
         """
         check_is_fitted(self)
-        samples = self._samples(X, reset=False, finite=False)  # batch by batch
+        samples = self._samples(X, reset=False, finite=False)  # values are checked batch by batch
         engine = self._engine
         batches = self._atoms.code_batches(samples, self.alpha_, tol=self.gap_tol)
         if sparse_output:
             rows, last = SparseRows(len(samples), len(self.dictionary_)), None
             for batch in batches:
-                # A GPU is at this batch by now: the last one is put in place meanwhile.
+                # A GPU works on this batch already; meanwhile the last one is stored.
                 if last is not None:
                     rows.add(last)
                 last = engine.sparse(batch)
@@ -315,30 +265,19 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return codes
 
     def transform_next(self, x: Array, code: Array) -> Array:
-        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as arrays of the engine.
+        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as engine arrays.
 
-        It is the code that `transform` gives, found faster; where atoms are so alike that the code is not unique, the
-        atoms of the last code are kept.
+        The result is that of `transform`, found faster. If atoms are so similar that the code is not unique, the atoms
+        of the last code are kept.
         """
         return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
 
     def decode(self, codes: Array) -> Array:
-        """Samples (n, n_features) that the codes (n, n_atoms) stand for, as arrays of the engine: step 8."""
+        """Samples (n, n_features) reconstructed from codes (n, n_atoms), as engine arrays: step 8."""
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
-        """The same fitted coder on another device.
-
-        Parameters
-        ----------
-        device, dtype : str
-            As in the class.
-
-        Returns
-        -------
-        SparseCoder
-            A copy.
-        """
+        """A copy of the fitted coder on another device; parameters as in the class."""
         other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
@@ -346,23 +285,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return other
 
     def inverse_transform(self, codes: ArrayLike | csr_array) -> Array:
-        """Samples (n_samples, n_features) that the codes (n_samples, n_atoms) stand for: step 8 of the paper.
-
-        The codes may be sparse.
-
-        Parameters
-        ----------
-        codes : (n_samples, n_atoms) array, or sparse
-            As `transform` gives them.
-
-        Returns
-        -------
-        (n_samples, n_features) array
+        """Samples (n_samples, n_features) reconstructed from codes (n_samples, n_atoms), which may be sparse: step 8.
 
         Raises
         ------
         ValueError
-            Where codes have more or fewer columns than there are atoms.
+            If the number of columns is not the number of atoms.
 
         Examples
         --------
@@ -382,13 +310,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
         other.__dict__ |= self.__dict__
-        if hasattr(self, "_statistics"):  # what learning changes in place is not shared
+        if hasattr(self, "_statistics"):  # learning changes these in place
             other.__dict__ |= {"objective_": list(self.objective_), "_statistics": self._statistics.copy()}
         return other
 
     @property
     def alpha_(self) -> float:
-        """The penalty as given or chosen."""
+        """The given or chosen penalty."""
         if not isinstance(self.alpha, str):
             return self.alpha
         if self._chosen is None:
@@ -417,8 +345,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_parameters(self, self._parameter_constraints)
 
     def _choose_alpha(self, samples: Array) -> float:
-        """The penalty at which held-out samples use as many atoms as wanted."""
-        every = -(-len(samples) // self._CHOSEN_ON)
+        """The penalty at which held-out samples use the wanted number of atoms."""
+        every = -(-len(samples) // _CHOSEN_ON)
         shown = samples[::every]
         if len(shown) < 4:
             return start_alpha(samples)
@@ -438,7 +366,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """The samples (n_samples, n_features), checked, values too where `finite`; what is stored stays on disk."""
+        """The checked samples (n_samples, n_features), values included if `finite`; a stored series stays on disk."""
         if isinstance(X, StoredSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]
@@ -446,12 +374,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return check_samples(self, X, reset=reset, finite=finite)
 
     def _learn(self, X: Array, order: Ints) -> None:
-        """Improve the dictionary by the samples, once, in this order, and note their mean objective meanwhile."""
+        """Improve the dictionary by one pass over the samples in this order, and append their mean objective."""
         engine = self._engine
         atoms, total = engine.array(self.dictionary_.copy()), 0.0
-        # What lies in memory is moved to a device in one go.
+        # Samples in memory go to the device all at once.
         moved = None if isinstance(X, StoredSeries) else engine.array(X[order])
-        with one_blas_thread():  # more would be in the way of those that code
+        with one_blas_thread():  # more would compete with the threads that code
             for start in range(0, len(X), self.batch_size):
                 part = slice(start, start + self.batch_size)
                 batch = engine.array(X[order[part]]) if moved is None else moved[part]

@@ -2,9 +2,8 @@
 
 from psmt.embedding.closed_form import Embedding, embed_window, solve_closed_form
 from psmt.embedding.followed import FollowedEmbedding
-from psmt.embedding.solvers import solve_window
 from psmt.embedding.stochastic import StochasticEmbedding
-from psmt.embedding.temporal import TemporalEmbedding
+from psmt.embedding.temporal import TemporalEmbedding, solve_window
 
 __all__ = [
     "Embedding",

@@ -19,16 +19,15 @@ from psmt.numerics.rank import (
 )
 from psmt.types import Array, Ints
 
-ALL_NOISE = 1.0 - 1e-4
-"""Share of the noise in the variance of a direction that the window does not show at all, but for rounding."""
+ALL_NOISE = 1.0 - 1e-4  # a direction with a larger share of noise in its variance is not shown by the window
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """P of the paper with what the window says of it, in arrays of the engine."""
+    """P of the paper and its eigenvalues, in engine arrays."""
 
     matrix: Array
-    """P (n_components, n_features), straightest direction first; fewer rows where the window shows fewer directions."""
+    """P (n_components, n_features), straightest direction first; fewer rows if the window shows fewer directions."""
     eigenvalues: Array
     """``||p A D||^2`` of each direction (n_components,), ascending: the generalised eigenvalues of S and V."""
 
@@ -45,7 +44,7 @@ def embed_window(
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
     """The closed form of a window's embedding; parameters as in `TemporalEmbedding`."""
-    # At any size: beside other work, threads of BLAS that wait for each other cost far more than they save alone.
+    # At any size: when other work runs too, BLAS threads that wait for each other cost more time than they save.
     with moments.engine.small_work():
         return solve_closed_form(
             moments.covariance(centred=centred),
@@ -64,11 +63,11 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """The `n_components` straightest directions (all for None), fewer where the window shows fewer.
+    """The `n_components` straightest directions (all for None), or fewer if the window shows fewer.
 
     ``P = U' V^-1/2`` with the trailing eigenvectors U of ``V^-1/2 S V^-1/2``: the generalised eigenvectors of S and V,
-    here regularised (see `psmt.numerics.rank`). The window has `n_codes`: so large are the second differences of the
-    noise.
+    regularised as in `psmt.numerics.rank`. The second differences of the noise depend on the number of codes
+    `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
@@ -83,7 +82,7 @@ def solve_closed_form(
     rough = second_differences[part] + noise_curvature(n_codes) * noise
     wanted = len(atoms) if n_components is None else min(n_components, len(atoms))
     values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, wanted)
-    if len(shown) < wanted < len(atoms):  # some are of the noise alone: others, rougher still, take their places
+    if len(shown) < wanted < len(atoms):  # some are only noise: rougher directions replace them
         values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, len(atoms))
     shown = shown[:wanted]
     matrix = xp.zeros_like(covariance)[: len(shown)]
@@ -92,7 +91,7 @@ def solve_closed_form(
 
 
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Ints]:
-    """The `count` lowest eigenvalues, their vectors, and which of them are not of the noise alone."""
+    """The `count` lowest eigenvalues, their vectors, and which of them are more than noise."""
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
     return values, vectors, xp.nonzero(xp.sum(vectors * (noise @ vectors), axis=0) < ALL_NOISE)[0]
@@ -101,7 +100,7 @@ def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
-    """`solve_closed_form`, where V is known in its own directions."""
+    """`solve_closed_form`, given V in its own directions."""
     white = whitening.matrix
     xp = array_namespace(white)
     count = whitening.rank if n_components is None else min(n_components, whitening.rank)
@@ -114,5 +113,5 @@ def solve_whitened(
 
 
 def noise_curvature(n_codes: int) -> float:
-    """``||A D||^2`` of `n_codes` of white noise of variance one."""
+    """``||A D||^2`` of `n_codes` codes of white noise of variance one."""
     return NOISE_ROUGHNESS * (n_codes - 2)

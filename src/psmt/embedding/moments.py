@@ -2,30 +2,26 @@
 
 The embedding needs two matrices of the latest H codes: their covariance V and the moment of their second differences
 S. Both are sums over time, so a window that slides by one code changes them by a few outer products of sparse vectors.
-An engine keeps the sums up; what they mean is here.
+An engine updates the sums; this module turns them into V and S.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
 
 from psmt.engines import engine_for
-from psmt.engines.contract import Change, Engine, Slide
-from psmt.engines.window import Sums, half_stencil
-from psmt.numerics.linalg import subtract_outer
+from psmt.engines.contract import Engine, LowRankChange
+from psmt.engines.window import Slide, Sums, half_stencil
+from psmt.numerics.linalg import robust_peak, subtract_outer
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
 from psmt.types import Array, Ints, Mask
 
-ROUNDING = 1e-6
-"""Sums that went along with the window may differ by this fraction from those made afresh."""
-
-CONSTANT = 1e-12
-"""An atom whose variance is below this fraction of its mean square is constant: the difference is rounding."""
+ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh
+CONSTANT = 1e-12  # an atom whose variance is below this fraction of its mean square is constant, but for rounding
 
 
 def covariance_of(sums: Sums, *, centred: bool) -> Array:
@@ -58,7 +54,7 @@ def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Arra
 
 
 def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
-    """V times the columns of `vectors` (n_features, k), without making V."""
+    """V times the columns of `vectors` (n_features, k), without forming V."""
     n, images = sums.n, sums.products_times(vectors)
     if not centred:
         return images / n
@@ -67,9 +63,8 @@ def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
     return images
 
 
-@lru_cache
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Weights of V and of S in the `Change` by a slide of a window of n codes."""
+    """Weights of V and of S in the `LowRankChange` of a slide of a window of n codes."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
@@ -84,20 +79,12 @@ class WindowMoments:
     n_features : int
         Length of a code, M of the paper.
     engine : Engine, optional
-        Keeps the codes and their sums; None is the CPU's.
+        Stores the codes and their sums; None is the engine of the CPU.
 
     Attributes
     ----------
-    total : (n_features,) array
-        Sum of the codes.
-    products : (n_features, n_features) array
-        Sum of ``a_t a_t'``.
-    curvature : (n_features, n_features) array
-        Sum of ``d_t d_t'`` over the interior second differences ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``.
-    uses : (n_features,) array
-        How many codes of the window use each atom. Rows of an unused atom are exactly zero.
     changes : int
-        How often the window has changed.
+        Number of changes of the window so far.
 
     Examples
     --------
@@ -117,7 +104,7 @@ class WindowMoments:
 
     @classmethod
     def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
-        """Moments of a whole window of codes (time, n_features) at once; they may be sparse.
+        """Moments of a whole window of codes (time, n_features), which may be sparse.
 
         `begins` (time,) marks the first code of a series: second differences do not reach across the seam before it.
         """
@@ -125,7 +112,7 @@ class WindowMoments:
         own = moments.engine
         if not issparse(codes):
             codes = own.array(codes)
-        elif own.device != "cpu":  # which alone keeps codes by what is not zero
+        elif own.device != "cpu":  # only the engine of the CPU stores sparse codes
             codes = own.dense(codes)
         moments._begin(codes, begins)
         return moments
@@ -139,32 +126,32 @@ class WindowMoments:
     def __len__(self) -> int:
         return len(self._window)
 
-    # Changing it
+    # Changes
 
     def update(self, code: Array, *, begins: bool = False) -> None:
-        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
+        """Add the code (n_features,) that follows the youngest, or `begins` another series."""
         self._slide = None
         self.changes += 1
         self._window.append(code, begins=begins)
 
     def revert(self) -> None:
-        """Let go of the oldest code."""
+        """Remove the oldest code."""
         if not len(self):
-            raise ValueError("the window is empty: there is no code to let go of")
+            raise ValueError("the window is empty: there is no code to remove")
         self._slide = None
         self.changes += 1
         self._window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Take in the code (n_features,) that follows the youngest and let go of the oldest: what changed is kept.
+        """Add the code (n_features,) that follows the youngest and remove the oldest; see `last_change`.
 
         A code that `begins` another series has a seam before it.
         """
         self._slide = self._window.slide(code, begins=begins)
         self.changes += 1
 
-    def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> Change | None:
-        """What the last slide did, if it is all that happened since there had been so many `changes`, else None."""
+    def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> LowRankChange | None:
+        """Change by the last slide, or None if anything else happened after the first `since` changes."""
         if self._slide is None or self.changes != since + 1:
             return None
         key = len(self), centred, half_stencils
@@ -174,16 +161,16 @@ class WindowMoments:
         vectors, oldest, youngest = self._slide
         xp, n = array_namespace(vectors), len(self)
         arrived, gone, *bends, total = vectors
-        if centred:  # about the mean of all others that are in the window at the time
+        if centred:  # about the mean of all other codes in the window at that time
             arrived, gone = arrived - total / n, gone - (total + arrived) / (n + 1)
         if half_stencils:
             first, second, third = oldest
             before, last, latest = youngest
             ends = [(latest, last), (last, before), (second, third), (first, second)]
             bends += [half_stencil(*pair) for pair in ends]
-        return Change(xp.stack([arrived, gone, *bends]), *self._weights[key])
+        return LowRankChange(xp.stack([arrived, gone, *bends]), *self._weights[key])
 
-    # What it holds
+    # Contents
 
     @property
     def codes(self) -> Array:
@@ -205,8 +192,8 @@ class WindowMoments:
 
     @property
     def peak_activity(self) -> Array:
-        """Largest sum () of a code in the window, without outliers: one absurd code does not set it."""
-        return self._window.peak_activity
+        """Largest sum () of a code in the window, with outliers clipped (see `robust_peak`); zero if it is empty."""
+        return robust_peak(self._window.activities)
 
     @property
     def total(self) -> Array:
@@ -220,16 +207,16 @@ class WindowMoments:
 
     @property
     def curvature(self) -> Array:
-        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior second differences."""
+        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``."""
         return self._window.curvature
 
     @property
     def uses(self) -> Ints:
-        """How many codes use each atom (n_features,)."""
+        """Number of codes that use each atom (n_features,). Rows of an unused atom are exactly zero in the sums."""
         return self._window.uses
 
     def sums(self, *, half_stencils: bool = False) -> Sums:
-        """The sums as they are now, for products with V and S."""
+        """The present sums, for products with V and S."""
         return self._window.sums(half_stencils=half_stencils)
 
     def covariance(self, *, centred: bool = True) -> Array:
@@ -237,21 +224,8 @@ class WindowMoments:
         return covariance_of(self.sums(), centred=centred)
 
     def second_differences(self, *, half_stencils: bool = False) -> Array:
-        """S (n_features, n_features): ``A D D' A'`` of the paper, with its half stencils at both ends or without."""
+        """S (n_features, n_features): ``A D D' A'`` of the paper, with or without half stencils at both ends."""
         return second_moment_of_differences(self.sums(half_stencils=half_stencils))
-
-    def variances(self, *, centred: bool = True) -> Array:
-        """Diagonal (n_features,) of V."""
-        xp = array_namespace(self.total)
-        return variances_of(xp.linalg.diagonal(self.products), self.total, len(self), centred=centred)
-
-    def covariance_times(self, vectors: Array, *, centred: bool = True) -> Array:
-        """V times the columns of `vectors` (n_features, n), without making V."""
-        return covariance_times(self.sums(), vectors, centred=centred)
-
-    def second_differences_times(self, vectors: Array, *, half_stencils: bool = False) -> Array:
-        """S times the columns of `vectors` (n_features, n)."""
-        return self.sums(half_stencils=half_stencils).second_differences_times(vectors)
 
     # Keeping it
 

@@ -1,27 +1,27 @@
-"""The mini-batch alternative to the closed form, which the paper names for its locality.
+"""Mini-batch descent, the alternative to the closed form that the paper names for its locality.
 
-In coordinates in which V is the identity, ``P V P' = I`` means orthonormal rows, and step 5 asks for rows with the
-least curvature ``sum_t |R b_t|^2`` of the white second differences b. Their covariance has a condition of 1e5 and more
-on real films, which is why plain gradient steps of a stable size hardly move where it matters. Three things help:
+In coordinates in which V is the identity, ``P V P' = I`` means orthonormal rows, and step 5 asks for the rows with the
+smallest curvature ``sum_t |R b_t|^2`` of the white second differences b. On real films their covariance has a condition
+number of 1e5 and more, so plain gradient steps of a stable size hardly move in the flat directions. Three things help:
 
-- A mini-batch step is taken implicitly (stochastic proximal point): ``R <- R (I + t B'B)^-1`` of its batch B, by
-  Woodbury's formula. It is stable at any size, so the size follows the curvature that P has reached.
-- After each pass, the best directions in the span of the rows, what the pass made of them, the pass before, and the
-  gradient are taken (Rayleigh-Ritz, as in LOBPCG): a line search over all of these at once, and momentum.
-- Some guard rows beside the wanted ones put a gap between what is kept and what is left, and a few random ones find
-  what the rows of the window before could not have known of.
+- Mini-batch steps are implicit (stochastic proximal point): ``R <- R (I + t B'B)^-1`` for a batch B, by Woodbury's
+  formula. They are stable at any size, so the size follows the curvature that P has reached.
+- After each pass, Rayleigh-Ritz (as in LOBPCG) finds the best directions in the span of the rows, the rows after the
+  pass, the pass before and the gradient. It acts as a line search over all of these at once, with momentum.
+- Some guard rows beside the wanted ones put a gap between what is kept and what is left. A few random rows find
+  directions that the window before did not show.
 
-So a descent that has converged *is* the closed form, to the tolerance that is asked for: whatever the order of the
-batches, there is one minimum. What can be more local than it are the other two readings of "stochastic gradient
-descent": one that is stopped early (``tol=None``), and the one of the sparse manifold transform (Chen, Paiton and
-Olshausen, 2018), which puts a price on the weights of P (``sparsity``). Both leave out Rayleigh-Ritz and the guards,
-which mix the rows, and keep each row as close to what it was as the constraint allows (polar retraction).
+A converged descent is the closed form, up to the tolerance: there is one minimum, whatever the order of the batches.
+Two other readings of "stochastic gradient descent" can be more local. One stops early (``tol=None``). The other, of the
+sparse manifold transform (Chen, Paiton and Olshausen, 2018), penalises the weights of P (``sparsity``). Both do without
+Rayleigh-Ritz and guards, which mix the rows, and keep each row as close to its last value as the constraint allows
+(polar retraction).
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import scipy.linalg
@@ -36,26 +36,16 @@ from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
 from psmt.persistence.schema import Field
 from psmt.types import Array
 
-MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2
-"""Defaults of all that have the stochastic solver."""
+MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2  # defaults of the stochastic solver
 
-_GUARDS = 0.25
-"""Rows beside the wanted ones, as a fraction of these; at least `_FEWEST_GUARDS`."""
-
-_FEWEST_GUARDS = 24
-
-_PROBES = 4
-"""Guards that begin at random in every window."""
-
-_PASSES = 4
-"""Passes after which plain batches double where they are to converge: what is left of chance would keep P moving."""
-
-_STRAIGHT = 1e-9
-"""Curvature, at most 4 for white codes, below which a row counts as straight: steps grow no further."""
+_GUARDS, _FEWEST_GUARDS = 0.25, 24  # guard rows as a fraction of the wanted ones, and their smallest number
+_PROBES = 4  # guards that start at random in every window
+_PASSES = 4  # after this many plain passes batches double, so that the randomness of batches does not keep P moving
+_STRAIGHT = 1e-9  # rows with a smaller curvature (at most 4 for white codes) are straight: steps grow no further
 
 
 def check_solver(solver: str, *, device: str, sparsity: float = 0.0) -> None:
-    """Raise where the solver cannot do what is asked for."""
+    """Raise ValueError if the solver does not support the device or the sparsity."""
     if solver == "sgd" and device != "cpu":
         raise ValueError(f"solver='sgd' does not run on device={device!r}; use device='cpu' or solver='closed'")
     if solver == "closed" and sparsity > 0:
@@ -65,42 +55,35 @@ def check_solver(solver: str, *, device: str, sparsity: float = 0.0) -> None:
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Seed of all batches, drawn once: each window's order then needs no state of a generator."""
+    """Seed of all batches, drawn once, so that no generator has to be saved with the state."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
+@dataclass(eq=False)
 class StochasticEmbedding:
-    """P of a window by mini-batch steps, from where the window before has left it.
+    """P of a window by mini-batch steps that start from P of the window before.
 
     Parameters
     ----------
     n_components : int or None
-        f. With None, all directions, every P that is allowed is as good as any other, and is found at once.
-    centred, half_stencils, rank_tol :
+        f. With None, all directions are kept: then every allowed P is optimal, and one pass is enough.
+    centred, half_stencils, rank_tol, max_epochs, batch_size, rate, sparsity :
         As in `TemporalEmbedding`.
-    max_epochs : int
-        Passes over a window at the most.
-    batch_size : int
-        Second differences in a batch.
-    rate : float
-        Size of a step: one pass damps directions as curved as the roughest wanted row by ``exp(-rate)``.
     tol : float or None
-        Excess of the roughness over the least possible, relative to it and estimated from the gradient, at which a
-        window is done; with `sparsity`, how far (in the metric of V) a pass over the whole window, which leaves nothing
-        to chance, still moves a row. A window that is not done after `max_epochs` is warned of. None is a descent that
-        is meant to stop early: it takes `max_epochs` plain passes in every window.
-    sparsity : float
-        What each pass takes off every weight of P, in standard deviations of its atom: the price of weights.
+        A window is done at this relative excess of the roughness over the minimum, as estimated from the gradient. With
+        `sparsity`, it is done when a pass over the whole window in one batch moves rows by less than this, in the
+        metric of V. A window that is not done after `max_epochs` gives a warning. With None the descent stops early: it
+        takes `max_epochs` plain passes in every window.
     seed : int
 
     Attributes
     ----------
     error_ : float
-        What is held against `tol`.
+        The error that is compared with `tol`.
     n_epochs_ : int
         Passes over the last window.
     n_windows_ : int
-        Windows so far.
+        Number of windows so far.
 
     Examples
     --------
@@ -116,43 +99,32 @@ class StochasticEmbedding:
     """
 
     is_following = True
-    """No slide must be missed: each window begins where the one before it ended."""
+    """Every slide must be passed to `update`: each window starts from the one before."""
 
-    def __init__(
-        self,
-        n_components: int | None,
-        *,
-        centred: bool = True,
-        half_stencils: bool = False,
-        rank_tol: float = RANK_TOL,
-        max_epochs: int = MAX_EPOCHS,
-        batch_size: int = BATCH_SIZE,
-        rate: float = RATE,
-        tol: float | None = TOL,
-        sparsity: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.rank_tol = rank_tol
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.rate = rate
-        self.tol = tol
-        self.sparsity = sparsity
-        self.seed = seed
+    n_components: int | None
+    _: KW_ONLY
+    centred: bool = True
+    half_stencils: bool = False
+    rank_tol: float = RANK_TOL
+    max_epochs: int = MAX_EPOCHS
+    batch_size: int = BATCH_SIZE
+    rate: float = RATE
+    tol: float | None = TOL
+    sparsity: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
         self.error_ = 0.0
         self.n_epochs_ = 0
         self.n_windows_ = 0
         self._matrix: Array | None = None
 
     def update(self, moments: WindowMoments) -> Embedding:
-        """The embedding of the window as it is now."""
+        """The embedding of the present window."""
         problem = WhiteProblem.of(
             moments, centred=self.centred, half_stencils=self.half_stencils, rank_tol=self.rank_tol
         )
-        # Where the threshold of the rank is so high that all is noise, nothing is shown.
+        # With a very large rank_tol everything is noise, and no direction is left.
         rank = min(problem.rank, problem.n_white)
         wanted = rank if self.n_components is None else min(self.n_components, rank)
         rng = np.random.default_rng([self.seed, self.n_windows_])
@@ -165,17 +137,22 @@ class StochasticEmbedding:
         else:
             curvatures, rows = self._converge(problem, wanted, self.tol, rng)
         if self.tol is not None and self.error_ > self.tol:
-            self._warn()
+            what = "moves P by" if self.sparsity > 0 else "is rougher than the closed form by an estimated"
+            warnings.warn(
+                f"solver='sgd' {what} {self.error_:.2g} (relative) after max_epochs={self.max_epochs}, above "
+                f"tol={self.tol:g}; use more max_epochs, a larger tol, tol=None to stop early on purpose, or "
+                "solver='closed'",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self._matrix = rows @ problem.white.T
         eigenvalues = np.maximum(curvatures[:wanted], 0.0) * problem.n_differences
         return Embedding(fix_signs(self._matrix[:wanted]), eigenvalues)
 
-    # To the minimum
-
     def _converge(
         self, problem: WhiteProblem, wanted: int, tol: float, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Curvatures (n,) and rows (n, n_white) of the wanted directions, which are the first, and their guards."""
+        """Descend to the minimum; curvatures (n,) and rows (n, n_white) of the wanted directions and their guards."""
         total = min(wanted + max(int(_GUARDS * wanted), _FEWEST_GUARDS), problem.n_white)
         values, rows = rayleigh_ritz(problem, self._start(problem, total, rng, probes=_PROBES), total)
         previous = rows[:0]
@@ -190,10 +167,8 @@ class StochasticEmbedding:
                 break
         return values, rows
 
-    # Plain passes, which leave each row where it is
-
     def _descend(self, problem: WhiteProblem, wanted: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Curvatures (wanted,), ascending, and rows (wanted, n_white), which are not turned inside their span."""
+        """Take plain passes; curvatures (wanted,), ascending, and rows (wanted, n_white), not turned in their span."""
         rows = polar(self._start(problem, wanted, rng, probes=0))
         whole, batch_size = len(problem.differences), self.batch_size
         for epoch in range(1, self.max_epochs + 1):
@@ -216,22 +191,12 @@ class StochasticEmbedding:
         return curvatures[order], rows[order]
 
     def _start(self, problem: WhiteProblem, count: int, rng: np.random.Generator, *, probes: int) -> Array:
-        """Rows (count, n_white) to begin with: those of the window before, and random ones for what it had not."""
+        """Rows (count, n_white) to start from: those of the window before, and random ones."""
         rows = rng.standard_normal((count, problem.n_white))
         if self._matrix is not None:
             known = (self._matrix @ problem.dual)[: max(count - probes, 0)]
             rows[: len(known)] = known
         return rows
-
-    def _warn(self) -> None:
-        what = "moves P by" if self.sparsity > 0 else "is rougher than the closed form by an estimated"
-        warnings.warn(
-            f"solver='sgd' {what} {self.error_:.2g} (relative) after max_epochs={self.max_epochs}, above "
-            f"tol={self.tol:g}; use more max_epochs, a larger tol, tol=None to stop early on purpose, or "
-            "solver='closed'",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
     # Keeping it
 
@@ -262,20 +227,13 @@ class StochasticEmbedding:
 class WhiteProblem:
     """Step 5 of one window in coordinates in which its V is the identity."""
 
-    white: Array
-    """W (n_features, n_white) with ``W' V W = I``: rows R stand for ``P = R W'``."""
-    dual: Array
-    """(n_features, n_white) with ``R = P @ dual``."""
-    deviations: Array
-    """Standard deviation (n_features,) of each atom."""
-    noise: Array
-    """Curvature (n_white,) that regularisation adds to each coordinate."""
-    differences: Array
-    """White second differences (n, n_white)."""
-    n_differences: int
-    """Interior second differences, over which curvature is a mean."""
-    covariance: Array
-    """(n_white, n_white): what a row's curvature is a quadratic form of."""
+    white: Array  # W (n_features, n_white) with W' V W = I: rows R stand for P = R W'
+    dual: Array  # (n_features, n_white) with R = P @ dual
+    deviations: Array  # standard deviation (n_features,) of each atom
+    noise: Array  # curvature (n_white,) that regularisation adds to each coordinate
+    differences: Array  # white second differences (n, n_white)
+    n_differences: int  # number of interior second differences, over which curvature is a mean
+    covariance: Array  # quadratic form (n_white, n_white) of a row's curvature
     rank: int
 
     @classmethod
@@ -283,7 +241,7 @@ class WhiteProblem:
         """The problem of a window."""
         V = moments.covariance(centred=centred)
         whitening = whiten(V, rank_tol=rank_tol)
-        # Nothing moves along a direction of the noise alone, so that it takes no part in any other.
+        # Nothing moves along a direction that is only noise, so it is left out.
         shown = whitening.noise_share < ALL_NOISE
         white, noise = whitening.matrix[:, shown], NOISE_ROUGHNESS * whitening.noise_share[shown]
         codes = moments.codes
@@ -299,7 +257,7 @@ class WhiteProblem:
 
     @property
     def n_white(self) -> int:
-        """Coordinates."""
+        """Number of white coordinates."""
         return len(self.noise)
 
     def curvatures(self, rows: Array) -> Array:
@@ -308,14 +266,14 @@ class WhiteProblem:
         return curvatures
 
     def gradient(self, rows: Array, values: Array) -> Array:
-        """Residuals (n, n_white) of orthonormal rows with these Ritz values: half the gradient on the constraint."""
+        """Residuals (n, n_white) of orthonormal rows with these Ritz values: half of the constrained gradient."""
         residuals: Array = rows @ self.covariance - values[:, None] * rows
         return residuals
 
     def sweep(self, rows: Array, span: float, batch_size: int, rng: np.random.Generator) -> Array:
         """Rows after implicit steps over all batches, in random order, that add up to a descent over a time `span`.
 
-        No step is put back onto the constraint: all of them are linear, so that once at the end does the same.
+        No step is projected onto the constraint: all are linear, so projecting once at the end gives the same.
         """
         n = len(self.differences)
         if batch_size >= n:
@@ -332,16 +290,16 @@ class WhiteProblem:
         return rows
 
     def shrink(self, rows: Array, threshold: float) -> Array:
-        """Rows whose weights, in standard deviations of their atoms, are nearer to zero by `threshold`."""
+        """Rows whose weights, in standard deviations of their atoms, are closer to zero by `threshold`."""
         matrix = rows @ self.white.T
         with np.errstate(divide="ignore"):
-            price = np.where(self.deviations > 0, threshold / self.deviations, 0.0)
-        shrunk: Array = (np.sign(matrix) * np.maximum(np.abs(matrix) - price, 0.0)) @ self.dual
+            penalty = np.where(self.deviations > 0, threshold / self.deviations, 0.0)
+        shrunk: Array = (np.sign(matrix) * np.maximum(np.abs(matrix) - penalty, 0.0)) @ self.dual
         return shrunk
 
 
 def rayleigh_ritz(problem: WhiteProblem, basis: Array, count: int) -> tuple[Array, Array]:
-    """The `count` least curvatures in the span of a basis (n, n_white), ascending, and their rows (count, n_white)."""
+    """The `count` smallest curvatures in the span of a basis (n, n_white), and their rows (count, n_white)."""
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
     span = np.linalg.qr((basis / np.where(lengths > 0, lengths, 1.0)).T)[0].T
     inner = span @ problem.covariance @ span.T
@@ -350,10 +308,11 @@ def rayleigh_ritz(problem: WhiteProblem, basis: Array, count: int) -> tuple[Arra
 
 
 def relative_excess(values: Array, residuals: Array, wanted: int) -> float:
-    """Estimated excess of the first `wanted` Ritz values over the least eigenvalues, relative to their sum.
+    """Estimated excess of the first `wanted` Ritz values over the smallest eigenvalues, relative to their sum.
 
-    An eigenvalue lies within the residual's norm r of its Ritz value, and within ``r^2 / gap`` where the rest of the
-    spectrum is that far away (Kato-Temple). Residuals are orthogonal to the guards, so the gap is that to the guards.
+    An eigenvalue lies within the norm r of the residual of its Ritz value, and within ``r^2 / gap`` if the rest of the
+    spectrum is at a distance of `gap` (Kato-Temple). Residuals are orthogonal to the guards, so that is the distance to
+    the guards.
     """
     squares = np.sum(residuals[:wanted] ** 2, axis=1)
     guards = len(values) - wanted
@@ -365,7 +324,7 @@ def relative_excess(values: Array, residuals: Array, wanted: int) -> float:
 
 
 def polar(rows: Array) -> Array:
-    """The orthonormal rows that are closest to rows (n, n_white)."""
+    """The orthonormal rows closest to the given ones (n, n_white)."""
     left, _, right = np.linalg.svd(rows, full_matrices=False)
     closest: Array = left @ right
     return closest

@@ -1,4 +1,4 @@
-"""`TemporalEmbedding`: the estimator of layer 2."""
+"""`TemporalEmbedding`, the estimator of layer 2, and `solve_window`, step 5 for one window."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.embedding.closed_form import embed_window
+from psmt.embedding.closed_form import Embedding, embed_window
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import (
-    BATCH_SIZE,
-    MAX_EPOCHS,
-    RATE,
-    TOL,
-    StochasticEmbedding,
-    check_solver,
-    draw_seed,
-)
+from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, RATE, TOL, StochasticEmbedding, check_solver, draw_seed
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
@@ -40,6 +32,25 @@ from psmt.utils.validation import (
 )
 
 
+def solve_window(
+    moments: WindowMoments,
+    n_components: int | None,
+    *,
+    solver: str = "closed",
+    centred: bool = True,
+    half_stencils: bool = False,
+    rank_tol: float = RANK_TOL,
+    seed: int = 0,
+) -> Embedding:
+    """The embedding of a window by 'closed', or by 'sgd' from a random start; parameters as in `TemporalEmbedding`."""
+    if solver == "closed":
+        return embed_window(moments, n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol)
+    check_solver(solver, device=moments.engine.device)
+    return StochasticEmbedding(
+        n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol, seed=seed
+    ).update(moments)
+
+
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Linear embedding in which a sequence moves as straight as possible (layer 2 of the paper).
 
@@ -51,35 +62,35 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_components : int or None, default None
         f of the paper, at most the rank of V; None keeps all directions.
     centred : bool, default True
-        V is the covariance, as the paper says; False takes the second moment of the original sparse manifold
-        transform, which is far less stable where the scene stands still.
+        If True, V is the covariance, as in the paper. If False, V is the second moment of the original sparse manifold
+        transform, which is far less stable when the scene does not move.
     half_stencils : bool, default False
-        D is H x H with half stencils at both ends, as the paper has it; False takes interior differences only.
+        If True, D is H x H with half stencils at both ends, as in the paper. If False, D has interior differences only.
     lam : float, default 0.0
-        Penalty on activity in `inverse_transform`.
+        Sparsity (L1) penalty of the codes in `inverse_transform`.
     rank_tol : float, default 5e-9
-        V and S are taken to be seen through noise, which has about this fraction of the atoms' variance where the
-        window shows nothing, and next to none where it shows more (see `psmt.numerics.rank`). 0 takes V as it is,
-        inside its range.
+        Regularisation of V and S: variance of an added noise, relative to the atoms' variance, in directions that the
+        window does not show. In other directions the noise is far smaller (see `psmt.numerics.rank`). With 0, V is not
+        regularised and is inverted inside its range.
     solver : {'closed', 'sgd'}, default 'closed'
-        'sgd' takes mini-batch steps, and `partial_fit` goes on from where they were. Once they have converged they give
-        the closed form, to `tol`: see `psmt.embedding.stochastic`.
+        'sgd' takes mini-batch steps, and `partial_fit` goes on from the last of them. At convergence they give the
+        closed form, up to `tol`: see `psmt.embedding.stochastic`.
     max_epochs, batch_size : int
-        Of 'sgd': passes over the codes at the most, and second differences in a batch.
+        Of 'sgd': most passes over the codes, and second differences in a batch.
     rate : float
-        Of 'sgd': one pass damps directions as rough as the roughest that is kept by ``exp(-rate)``; any is stable.
+        Of 'sgd': one pass damps directions as rough as the roughest that is kept by ``exp(-rate)``; any rate is stable.
     tol : float or None
-        Of 'sgd': relative excess of the roughness over the least possible, as estimated from the gradient, at which it
-        stops; a `ConvergenceWarning` tells of not getting there. None stops early on purpose, after `max_epochs` plain
-        passes, whose rows are not turned into eigenvectors.
+        Of 'sgd': stop at this relative excess of the roughness over the minimum, as estimated from the gradient. If it
+        is not reached, a `ConvergenceWarning` says so. With None, stop early after `max_epochs` plain passes, whose
+        rows are not turned into eigenvectors.
     sparsity : float
-        Of 'sgd': what each pass takes off every weight of P, in standard deviations of its atom; rows then use fewer
-        atoms. A price on the weights, as in the sparse manifold transform.
+        Of 'sgd': amount by which each pass shrinks every weight of P, in standard deviations of its atom, so that rows
+        use fewer atoms. This is the sparsity penalty of the sparse manifold transform.
     random_state : int, RandomState or None
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     ends : bool
-        The former name of `half_stencils`, for one more release.
+        Deprecated name of `half_stencils`.
 
     Attributes
     ----------
@@ -90,13 +101,13 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     rank_ : int
         Rank of V.
     moments_ : WindowMoments
-        What the closed form is solved from.
+        Moments of the codes.
     descent_ : StochasticEmbedding or None
-        Of 'sgd': its `n_epochs_` and `error_` tell how far it got.
+        State of 'sgd', with its `n_epochs_` and `error_`.
 
     Examples
     --------
-    A point that circles at an even pace is embedded so that it moves smoothly, and comes back:
+    A point that circles at constant speed is embedded so that it moves smoothly, and is recovered:
 
     >>> import numpy as np
     >>> from psmt import TemporalEmbedding
@@ -161,25 +172,14 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.ends = ends
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn P from the codes (time, n_features), in the order of time.
-
-        Parameters
-        ----------
-        X : (time, n_features) array
-            In the order of time.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self
+        """Learn P from the codes (time, n_features), in the order of time; `y` is ignored.
 
         Raises
         ------
         NotEnoughFramesError
-            Where there are fewer than three codes.
+            If there are fewer than three codes.
         ValueError
-            Where `n_components` is more than the rank of the codes.
+            If `n_components` is more than the rank of the codes.
         """
         self._check_parameters()
         codes: Array = check_samples(self, X)
@@ -193,18 +193,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Go on learning from the codes (time, n_features) that follow those seen so far.
-
-        Parameters
-        ----------
-        X : (time, n_features) array
-            In the order of time.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self
+        """Continue learning from the codes (time, n_features) that follow those seen so far; `y` is ignored.
 
         Examples
         --------
@@ -223,22 +212,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points ``(n_samples, n_components_)`` of the codes.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array
-            The samples.
-
-        Returns
-        -------
-        ``(n_samples, n_components_)`` array
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
+        """Points ``(n_samples, n_components_)`` of the codes (n_samples, n_features)."""
         check_is_fitted(self)
         codes: Array = check_samples(self, X, reset=False)
         return codes @ self.embedding_.T
@@ -246,20 +220,13 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def inverse_transform(self, points: ArrayLike) -> Array:
         """Non-negative codes (n_samples, n_features) recovered from points: step 7 of the paper.
 
-        Parameters
-        ----------
-        points : ``(n_samples, n_components_)`` array
-            As `transform` gives them.
-
-        Returns
-        -------
-        (n_samples, n_features) array
-            Each by itself, with the penalty `lam` and without a bound on activity.
+        Each of the points ``(n_samples, n_components_)`` is recovered by itself, with the penalty `lam` and without a
+        bound on activity.
 
         Raises
         ------
         ValueError
-            Where points have more or fewer columns than there are components.
+            If the number of columns is not the number of components.
         """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)
@@ -272,7 +239,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def n_components_(self) -> int:
-        """Number of directions that were kept."""
+        """Number of directions in P."""
         return len(self.embedding_)
 
     @property
@@ -281,7 +248,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def roughness_(self) -> Array:
-        """The former name of `eigenvalues_`, for one more release."""
+        """Deprecated name of `eigenvalues_`."""
         warn_renamed("roughness_", "eigenvalues_")
         return self.eigenvalues_
 
@@ -297,37 +264,21 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _solve(self) -> Self:
         engine = engine_for(self.device)
         self.rank_ = rank_of(self.moments_.covariance(centred=self.centred))
-        self._check_rank()
-        if self.descent_ is not None:
-            found = self.descent_.update(self.moments_)
-        else:
-            found = embed_window(
-                self.moments_,
-                self.n_components,
-                centred=self.centred,
-                half_stencils=self._half_stencils,
-                rank_tol=self.rank_tol,
-            )
-        self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
-        return self
-
-    def _start_descent(self) -> StochasticEmbedding:
-        return StochasticEmbedding(
-            self.n_components,
-            centred=self.centred,
-            half_stencils=self._half_stencils,
-            rank_tol=self.rank_tol,
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            rate=self.rate,
-            tol=self.tol,
-            sparsity=self.sparsity,
-            seed=draw_seed(self.random_state),
-        )
-
-    def _check_rank(self) -> None:
         if self.n_components is not None and self.n_components > self.rank_:
             raise ValueError(
                 f"n_components={self.n_components} is more than the rank {self.rank_} of the window's codes; "
                 f"use n_components <= {self.rank_}, a longer or livelier window, or a smaller rank_tol"
             )
+        if self.descent_ is not None:
+            found = self.descent_.update(self.moments_)
+        else:
+            how = {"centred": self.centred, "half_stencils": self._half_stencils}
+            found = embed_window(self.moments_, self.n_components, rank_tol=self.rank_tol, **how)
+        self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
+        return self
+
+    def _start_descent(self) -> StochasticEmbedding:
+        shared = ("centred", "rank_tol", "max_epochs", "batch_size", "rate", "tol", "sparsity")
+        own = {name: getattr(self, name) for name in shared}
+        seed = draw_seed(self.random_state)
+        return StochasticEmbedding(self.n_components, half_stencils=self._half_stencils, seed=seed, **own)

@@ -1,8 +1,8 @@
-"""Engines: the few operations that cost time, once per kind of hardware.
+"""Engines: the operations that take most of the time, once for each kind of hardware.
 
-`psmt.engines.contract` says what an engine gives. Its kernels take and give arrays of its own, which stay on its
-device, so that a model moves one frame in and one frame out. The rest of the package does arithmetic on these arrays by
-way of their array namespace, and does not know which kind it has.
+`psmt.engines.contract` says what an engine must provide. Kernels take and return engine arrays, which stay on the
+device, so a model moves one frame in and one frame out. The rest of the package works on these arrays through their
+array namespace and does not know the engine.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ __all__ = ["Engine", "engine_for", "engine_name"]
 
 
 def engine_name(device: str, dtype: str = "float64") -> str:
-    """A device and a dtype in one, such as 'cuda/float32', for what is told the device only; 'cuda' is in float64."""
+    """Device and dtype in one name, such as 'cuda/float32', for functions that take only a device."""
     return device if dtype == "float64" else f"{device}/{dtype}"
 
 
 @lru_cache
 def engine_for(device: str, dtype: str = "float64") -> Engine:
-    """The engine of a device: 'cpu' (NumPy and compiled kernels), 'cuda', 'cuda:1', .. (torch on a GPU).
+    """The engine of a device: 'cpu' (NumPy and compiled kernels), or 'cuda', 'cuda:1', .. (torch on a GPU).
 
-    'torch:cpu' is the torch engine without a GPU: slow, but good to test it with. With the dtype 'float32', which torch
-    devices know, codes are sought and recovered in single precision; moments and embeddings stay in double precision.
-    An `engine_name` is a device too.
+    'torch:cpu' is the torch engine without a GPU: slow, but useful for tests. With the dtype 'float32', for torch
+    devices only, codes are solved and recovered in single precision; moments and embeddings stay in double precision.
+    The device may also be an `engine_name`.
 
     Raises
     ------
     DeviceError
-        When the device or its dtype is unknown, torch is not installed, or there is no such GPU.
+        If the device or its dtype is unknown, torch is not installed, or there is no such GPU.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
     'cpu'
     """
     if not isinstance(device, str):
-        raise DeviceError(f"device={device!r} is no name of a device; use 'cpu', or 'cuda' for a GPU")
+        raise DeviceError(f"device={device!r} is not the name of a device; use 'cpu', or 'cuda' for a GPU")
     device, _, given = device.partition("/")
     dtype = given or dtype
     if dtype not in ("float64", "float32"):
@@ -66,9 +66,9 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
         number = name.partition(":")[2] or "0"
         if not number.isdecimal() or len(number) > 9 or int(number) >= count:
             hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-            shown = "on this machine" if hidden is None else f"where CUDA_VISIBLE_DEVICES={hidden!r}"
+            shown = "on this machine" if hidden is None else f"with CUDA_VISIBLE_DEVICES={hidden!r}"
             raise DeviceError(
-                f"device={device!r} is not there: PyTorch {torch.__version__} sees {count} CUDA GPUs {shown}; "
+                f"device={device!r} is not available: PyTorch {torch.__version__} sees {count} CUDA GPUs {shown}; "
                 "use device='cpu', or install a PyTorch built for your GPU"
             )
     from psmt.engines.torch.engine import TorchEngine

@@ -1,7 +1,7 @@
-"""What an engine is: array conversions, and the few kernels that cost time. The algorithms are written once, above.
+"""The engine contract: array conversions and the kernels that take most of the time.
 
-An engine's arrays stay on its device, so that a model moves one frame in and one frame out. All else in the package
-takes the array namespace from its input and does not know which engine it has.
+The algorithms are written once, above the engines. An engine's arrays stay on its device, so a model moves one frame in
+and one frame out. The rest of the package takes the array namespace from its input and does not know the engine.
 """
 
 from __future__ import annotations
@@ -17,59 +17,93 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.engines.window import CodeWindow, Slide
+from psmt.engines.window import CodeWindow
+from psmt.numerics.namespace import array_namespace
 from psmt.types import AnyArray, Array, Mask
-
-__all__ = [
-    "Bound",
-    "Change",
-    "CodeWindow",
-    "Engine",
-    "LassoResult",
-    "Resident",
-    "ResidentArrays",
-    "ShiftInvert",
-    "Slide",
-    "check_engine",
-]
 
 E = TypeVar("E", bound="Engine")
 Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
 
+_PLANES = 200  # most multipliers that are tried for a bound; the duality gap ends the search long before
+
 
 class LassoResult(NamedTuple):
-    """Coefficients and the duality gaps that vouch for them."""
+    """Coefficients, and the duality gaps that bound their error."""
 
     coef: Array
     gap: Array | float
 
 
 class Bound(NamedTuple):
-    """That the coefficients of a problem, each worth something, are worth no more than so much in all."""
+    """Upper bound on a weighted sum of the coefficients."""
 
-    worth: Array
-    """(n_columns,): of a unit of each coefficient, >= 0."""
-    limit: Array
-    """(n,): of all coefficients of a problem."""
+    worth: Array  # weights (n_columns,) of the coefficients, >= 0
+    limit: Array  # largest weighted sum (n,) of each problem
 
 
-class Change(NamedTuple):
-    """A low-rank change of V and S, as sums of ``weight v v'`` over vectors v.
+def bounded_optimum(
+    free: Array,
+    solve: Callable[[Array], Array],
+    cost: Callable[[Array], Array],
+    worth: Array,
+    limit: Array,
+    tolerance: Array,
+) -> Array:
+    """Coefficients (.., n) of least cost whose weighted sum is at most `limit` (..), by cutting planes.
 
-    By a slide, the first vector is the code that arrived and the second the one that is gone, both less a mean where V
-    is centred: V changes by these two alone.
+    The Lagrange multiplier of the bound is a penalty on the weighted sum. As it rises the sum falls, in places by
+    jumps, so the solution is sought between coefficients with too large a sum (infeasible) and a smaller one
+    (feasible). Each solution gives a plane below the optimum as a function of the multiplier. The planes intersect at
+    the next multiplier.
+
+    Parameters
+    ----------
+    free : array
+        Optima (.., n) without the bound. Those that satisfy it are returned as they are.
+    solve : callable
+        Maps multipliers (..) to optima (.., n) with these penalties on the weighted sum.
+    cost : callable
+        Maps coefficients (.., n) to their cost (..), without any multiplier.
+    worth, limit : array
+        See `Bound`.
+    tolerance : array
+        Gap (..) to the dual bound at which to stop.
+    """
+    xp = array_namespace(free)
+    found = infeasible = free
+    feasible, lower = xp.zeros_like(free), cost(free)
+    over = free @ worth > limit
+    for _ in range(_PLANES):
+        spent = feasible @ worth
+        span = infeasible @ worth - spent
+        share = (limit - spent) / xp.where(over, span, 1.0)
+        mixed = feasible + share[..., None] * (infeasible - feasible)
+        found = xp.where(over[..., None], mixed, found)
+        over = over & (cost(mixed) - lower > tolerance)
+        if not bool(xp.any(over)):
+            break
+        multiplier = xp.where(over, (cost(feasible) - cost(infeasible)) / xp.where(over, span, 1.0), 0.0)
+        fresh = solve(multiplier)
+        lower = xp.maximum(lower, cost(fresh) + multiplier * (fresh @ worth - limit))
+        above = (fresh @ worth > limit)[..., None]
+        infeasible, feasible = xp.where(above, fresh, infeasible), xp.where(above, feasible, fresh)
+    return found
+
+
+class LowRankChange(NamedTuple):
+    """Change of V and S by a sum of ``weight v v'`` over vectors v.
+
+    For a slide of the window, the first vector is the code that arrived and the second is the code that left, both less
+    a mean if V is centred. V changes only by these two.
     """
 
-    vectors: Array
-    """(n, n_features)"""
-    covariance: Array
-    """Weights (n,) of V."""
-    curvature: Array
-    """Weights (n,) of S."""
+    vectors: Array  # (n, n_features)
+    covariance: Array  # weights (n,) of V
+    curvature: Array  # weights (n,) of S
 
 
 class Resident(ABC):
-    """An argument of captured work, made of arrays: some are copied in at each call, some stay where they are."""
+    """Argument of captured work that is made of arrays: some are copied in at each call, some stay where they are."""
 
     @abstractmethod
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
@@ -77,28 +111,25 @@ class Resident(ABC):
 
     @abstractmethod
     def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
-        """The same argument, of other arrays of the same shapes."""
+        """The same argument with other arrays of the same shapes."""
 
 
 class ResidentArrays(tuple[AnyArray, ...], Resident):
-    """Arrays that stay where they are, as an argument of captured work."""
+    """Argument of captured work whose arrays all stay where they are."""
 
-    def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:
-        """None is copied."""
+    def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:  # noqa: D102
         return (), tuple(self), ()
 
-    def with_arrays(self, _copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
-        """The same of other arrays."""
+    def with_arrays(self, _copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:  # noqa: D102
         return type(self)(resident)
 
 
 class ShiftInvert(Protocol):
-    """Shift-invert operators ``(S - shift V)^-1`` of a window, kept up by low-rank changes."""
+    """Shift-invert operators ``(S - shift V)^-1`` of a window, updated by low-rank changes."""
 
-    shifts: Array
-    """(n_shifts,)"""
+    shifts: Array  # (n_shifts,)
 
-    def update(self, change: Change) -> Array:
+    def update(self, change: LowRankChange) -> Array:
         """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it.
 
         The operators become those after the change (Woodbury's formula).
@@ -108,7 +139,7 @@ class ShiftInvert(Protocol):
         """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
 
     def subtract(self, left: Array, right: Array) -> None:
-        """Take ``left' right`` from the operators, each (n_shifts, n, n_features)."""
+        """Subtract ``left' right`` from the operators, each (n_shifts, n, n_features)."""
 
     def times(self, which: int, vectors: Array) -> Array:
         """One operator times the columns of `vectors` (n_features, n)."""
@@ -117,24 +148,21 @@ class ShiftInvert(Protocol):
         """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
 
     def refactorise(self, which: Mask, shifts: Array, shifted: Array, /, *, later: bool = False) -> None:
-        """Set some of the operators (n_shifts,) to the inverses of `shifted`, at new shifts.
+        """Set the operators of a mask (n_shifts,) to the inverses of `shifted`, at new shifts.
 
-        With `later` an engine may let the operators serve on as they are meanwhile, and set them after some changes.
+        With `later`, an engine may go on using the old operators and replace them after a few changes.
         """
 
     def dense(self) -> Array:
-        """The operators as matrices (n_shifts, n_features, n_features), not to be changed."""
+        """The operators as matrices (n_shifts, n_features, n_features); read-only."""
 
 
 class Engine(Protocol):
-    """Kernels for one kind of hardware. There is one engine for each device and precision, which may be a key."""
+    """Kernels for one kind of hardware. There is one hashable engine for each device and precision."""
 
-    device: str
-    """Name by which `engine_for` knows it."""
-    captures: bool
-    """Whether `capture` records work: then no step may look at a result on the host, and masked variants are used."""
-    linalg_errors: tuple[type[Exception], ...]
-    """What its linear algebra raises where a matrix is not positive, or not finite."""
+    device: str  # the name that `engine_for` takes
+    captures: bool  # `capture` records work; then no step may read a result on the host, and masked variants are used
+    linalg_errors: tuple[type[Exception], ...]  # raised for a matrix that is not positive definite or not finite
 
     def __hash__(self) -> int: ...
 
@@ -145,22 +173,22 @@ class Engine(Protocol):
     # Arrays
 
     def array(self, values: ArrayLike) -> Array:
-        """Own array of float64 with these values."""
+        """Engine array of float64 with these values."""
 
     def numpy(self, values: Array) -> NDArray[np.float64]:
-        """A NumPy array with the values of an own one."""
+        """NumPy array with the values of an engine array."""
 
     def dense(self, values: csr_array) -> Array:
-        """Own array of float64 with the values of a sparse one; only what is not zero goes to the device."""
+        """Engine array of float64 with the values of a sparse one; only non-zero values go to the device."""
 
     def sparse(self, values: Array) -> csr_array:
-        """A sparse array (n, n_columns) on the host with the values of an own one; only what is not zero leaves it."""
+        """Sparse array (n, n_columns) on the host with the values of an engine array; only non-zero values move."""
 
     def solver_array(self, values: Array) -> Array:
-        """The values in the precision that lassos are solved in."""
+        """The values in the precision in which lassos are solved."""
 
     # Non-negative lassos: min 1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j over a >= 0, to a duality gap of
-    # tol ||x||^2 / 2. Columns d_j, one per row, have unit norm or are zero. Coefficients come in float64.
+    # tol ||x||^2 / 2. Columns d_j, one per row, have unit norm or are zero. Coefficients are float64.
 
     def solve_many(
         self,
@@ -177,15 +205,15 @@ class Engine(Protocol):
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
     ) -> Array:
-        """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
+        """Coefficients (n_columns,) of one target, starting from the support of an earlier solution."""
 
     def solve_bounded(
         self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
     ) -> Array:
-        """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says.
+        """Coefficients (n, n_columns) of targets (n, n_features) under a bound on their weighted sum.
 
-        All columns of a problem have one penalty; it is the same for all problems (1,), or each has its own (n,).
-        `start` (n, n_columns) are supports to begin with.
+        All columns of a problem have one penalty. It is the same for all problems (1,), or each has its own (n,).
+        The supports of `start` (n, n_columns) are tried first.
         """
 
     # Dictionary learning
@@ -199,7 +227,7 @@ class Engine(Protocol):
     # Low-rank updates
 
     def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
-        """Codes (n, n_features) of a window with their sums, kept up as it slides; `begins` (n,) marks first ones."""
+        """Window of codes (n, n_features) with their sums; `begins` (n,) marks the first code of each series."""
 
     def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
         """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
@@ -207,19 +235,19 @@ class Engine(Protocol):
     # How work is carried out
 
     def capture(self, work: Work) -> Work:
-        """The work as one launch, where the engine can record it; elsewhere the work itself."""
+        """The work as one launch if the engine can record it, otherwise the work itself."""
 
     def small_work(self) -> AbstractContextManager[object]:
-        """Context in which small matrices are worked on: no more threads than pay."""
+        """Context for work on small matrices, with as few threads as is fastest."""
 
 
 def check_engine(engine: E) -> E:
-    """The engine, once it is sure that it has every kernel of the contract, with its arguments and fully typed.
+    """Return the engine, after checking that it has every kernel of the contract with its arguments and type hints.
 
     Raises
     ------
     TypeError
-        Naming what is missing or differs.
+        If something is missing or different; the message names it.
 
     Examples
     --------
@@ -233,23 +261,22 @@ def check_engine(engine: E) -> E:
             raise TypeError(
                 f"{name} has no {attribute}, which every engine must have; see psmt.engines.contract.Engine"
             )
-    _check_kernels(engine, Engine)
-    _check_kernels(getattr(engine, "frames", None), FrameKernels)
+    for given, contract in ((engine, Engine), (getattr(engine, "frames", None), FrameKernels)):
+        _check_kernels(given, contract)
     return engine
 
 
 def _check_kernels(given: object, contract: type) -> None:
-    """Raise TypeError unless an object has every method of a contract, with its arguments and fully typed."""
-    name, asked_by = type(given).__name__, f"{contract.__module__}.{contract.__name__}"
-    for method, asked in inspect.getmembers(contract, inspect.isfunction):
+    name, wanted_by = type(given).__name__, f"{contract.__module__}.{contract.__name__}"
+    for method, wanted in inspect.getmembers(contract, inspect.isfunction):
         if method.startswith("_"):
             continue
         own = getattr(given, method, None)
-        if not callable(own):
-            raise TypeError(f"{name} has no kernel {method}; see {asked_by}.{method}")
-        wanted, taken = list(inspect.signature(asked).parameters)[1:], list(inspect.signature(own).parameters)
-        if wanted != taken:
-            raise TypeError(f"{name}.{method} takes {taken}, but the contract asks for {wanted}")
-        untyped = {*wanted, "return"} - get_type_hints(own).keys()
+        if not callable(own) or getattr(own, "__func__", own) is wanted:  # the contract's own method does nothing
+            raise TypeError(f"{name} has no kernel {method}; see {wanted_by}.{method}")
+        expected, taken = list(inspect.signature(wanted).parameters)[1:], list(inspect.signature(own).parameters)
+        if expected != taken:
+            raise TypeError(f"{name}.{method} takes {taken}, but the contract requires {expected}")
+        untyped = {*expected, "return"} - get_type_hints(own).keys()
         if untyped:
-            raise TypeError(f"{name}.{method} does not say the types of {sorted(untyped)}")
+            raise TypeError(f"{name}.{method} has no type hints for {sorted(untyped)}")

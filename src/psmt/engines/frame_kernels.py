@@ -1,7 +1,7 @@
-"""What an engine gives for whole frames: tiles and their spectra, least squares by cell, and weighted sums.
+"""Kernels for whole frames that every engine has: tiles and their spectra, least squares by cell, weighted sums.
 
-All arrays are an engine's own, in float32 (or complex64): grey levels have few digits, and what is summed over a cell
-is a few dozen numbers. What must be exact, the common weights of all cells, is solved in float64.
+All arrays are engine arrays of float32 (or complex64): grey levels have few digits, and a sum over a cell has only a
+few dozen terms. The common weights of all cells must be exact and are solved in float64.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.types import AnyArray, Array, Ints, Levels
 
 Complex = NDArray[np.complex64]
-
 Layers = tuple[tuple[Levels, Levels], ...]
-
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def hann(size: int) -> Array:
-    """Hann window (size,), sampled between its zeros so that no pixel is lost."""
+    """Hann window (size,), sampled between its zeros so that every pixel has a positive weight."""
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)
 
 
 def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
-    """Weights (n,) of all groups together, the usual energy (n,) of candidates, and a floor for energies.
+    """Weights (n,) of all groups together, the mean energy (n,) of candidates, and a floor for energies.
 
-    Candidates that never moved anything have no energy: the floor leaves their weights at zero.
+    Candidates that never changed anything have no energy. The floor sets their weights to zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -41,10 +39,10 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
 
 @dataclass(frozen=True)
 class Tiles:
-    """Where overlapping square tiles lie in a frame that is continued by its mirror image.
+    """Positions of overlapping square tiles in a frame that is continued by its mirror image.
 
-    Every pixel lies in the same number of tiles, and frames smaller than a tile need no other treatment. Two are equal
-    if their numbers are: engines keep what they make of them.
+    Every pixel lies in the same number of tiles, also in frames smaller than a tile. Tiles with the same numbers are
+    equal, so engines can use them as keys of a cache.
 
     Parameters
     ----------
@@ -68,19 +66,19 @@ class Tiles:
 
     @property
     def lead(self) -> int:
-        """Rows, and columns, of mirror image before the frame."""
+        """Number of mirrored rows, and of mirrored columns, before the frame."""
         return self.size - self.stride
 
     @cached_property
     def mirrored(self) -> tuple[Ints, Ints]:
-        """Rows and columns of the frame that those of the continued frame show."""
+        """For each row and each column of the continued frame, its index in the frame."""
         ends = ((self.lead, self.lead + -(length + self.lead) % self.stride) for length in self.shape)
         down, right = (np.pad(np.arange(n), end, mode="symmetric") for n, end in zip(self.shape, ends, strict=True))
         return down, right
 
     @cached_property
     def layout(self) -> tuple[int, int]:
-        """Rows and columns of tiles."""
+        """Numbers of rows and columns of tiles."""
         down, right = ((len(indices) - self.size) // self.stride + 1 for indices in self.mirrored)
         return down, right
 
@@ -91,7 +89,7 @@ class Tiles:
 
     @cached_property
     def weight(self) -> Levels:
-        """Sum (height, width) of the squared windows over each pixel, which overlap-add is divided by."""
+        """Sum (height, width) of the squared windows over each pixel: the divisor of overlap-add."""
         sums = []
         for n_tiles, length in zip(self.layout, self.shape, strict=True):
             total = np.zeros((n_tiles - 1) * self.stride + self.size)
@@ -104,22 +102,21 @@ class Tiles:
 class FrameKernels(Protocol):
     """Kernels for whole frames on one kind of hardware."""
 
-    # Arrays
+    # Arrays and how work is carried out
 
     def levels(self, values: ArrayLike) -> AnyArray:
-        """Own array of float32 with these values, or of complex64 where they are complex."""
+        """Engine array of float32 with these values, or of complex64 if they are complex."""
 
     def numpy(self, values: AnyArray) -> AnyArray:
-        """A NumPy array with the values of an own one."""
+        """NumPy array with the values of an engine array."""
 
     def capture(self, work: Work) -> Work:
-        """Work on own arrays, and tuples of them, that never looks at a result: on a GPU all of it is one launch."""
+        """Work on engine arrays, and tuples of them, that never reads a result: on a GPU it becomes one launch."""
 
     def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """What each of several independent pieces of work returns, done side by side; the longest should come first.
+        """Results of several independent functions, run in parallel on a CPU; put the longest first.
 
-        None may change what another one reads: nothing depends on who comes first. A GPU is busy as it is, so there
-        they are done in turn.
+        None may change what another one reads, so that the order does not matter. A GPU runs them one after the other.
         """
 
     # Short-space Fourier transform
@@ -127,41 +124,41 @@ class FrameKernels(Protocol):
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
         """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame under the window.
 
-        Each tile is taken less its weighted mean, so that only what varies in it is seen through the window.
+        The weighted mean of each tile is subtracted first.
         """
 
     def next_spectra(
         self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]
     ) -> tuple[Complex, tuple[Complex, ...]]:
-        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
+        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; no array is changed."""
 
     def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-        """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra.
+        """Changes (n, height, width) of a frame if its coefficients turn by the phases of n cross-spectra.
 
-        Where there is no phase, coefficients stay as they are.
+        Coefficients without a phase stay as they are.
         """
 
     # Motion
 
     def flow(self, before: Levels, now: Levels) -> Levels:
-        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
+        """Displacement (2, height, width) from each pixel to its origin in the frame before: pyramidal Lucas-Kanade."""
 
     def moved(self, frame: Levels, flow: Levels) -> Levels:
-        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
+        """The frame (height, width) read at (y, x) + flow[:, y, x] by Catmull-Rom interpolation; edges are repeated."""
 
     # Detail
 
     def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
         """Fill the bands (n_widths + 1, n, height, width), fine first, of changes (n, height, width).
 
-        They add up to the changes: differences of Gaussians, each applied to what the one before has left. The frame
-        goes on beyond its edge as its mirror image.
+        The bands are differences of Gaussians, each of what the one before has left, and add up to the changes. Frames
+        are continued by their mirror image.
         """
 
     def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels, found: Levels) -> None:
-        """Fill the levels (n, height, width) of the pixels so far (down, right) of each, less `base`.
+        """Fill the levels (n, height, width) of the pixels at n offsets (down, right) of each, less `base`.
 
-        The edge goes on.
+        Edges are repeated.
         """
 
     # Cells: squares of `cell` pixels
@@ -182,7 +179,7 @@ class FrameKernels(Protocol):
         weight: float,
         cell: tuple[int, int],
     ) -> None:
-        """Scale moments by `kept` and add those of cells so tall and wide, times the weight, to them in place.
+        """Scale moments by `kept` and add `weight` times those of cells (height, width), in place.
 
         There may be more cells than the frame fills.
         """
@@ -201,22 +198,22 @@ class FrameKernels(Protocol):
     ) -> Levels:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
 
-        Pooling is by the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
+        Pooling uses the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
         candidate, in the cell and on average, and pulls to the common weights of all cells. These are pulled to zero by
-        `prior` times the energy. What is `known` beforehand, (n, n) and (n,) on the host, is added to their moments.
-        Only these `rows` of cells, which lie together, are solved for.
+        `prior` times the energy. Prior moments `known`, (n, n) and (n,) on the host, are added to the common ones.
+        Only a contiguous range of `rows` of cells is solved for.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
         """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
 
-        Weights hold at the centres of cells and are interpolated bilinearly between them.
+        Weights belong to the centres of cells and are interpolated bilinearly between them.
         """
 
     # Networks
 
     def perceptron(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
-        """Output (height, width) of a network at every pixel, from inputs (n, height, width), some here, some there.
+        """Output (height, width) of a network at every pixel, from inputs (n, height, width) in several arrays.
 
-        Layers are weights (inputs, outputs) and biases (outputs,); units of all but the last are rectified.
+        Layers are weights (inputs, outputs) and biases (outputs,). All layers but the last are rectified.
         """

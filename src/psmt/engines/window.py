@@ -1,8 +1,8 @@
-"""The codes of a window and their sums, kept up by low-rank updates: the part that is the same on every engine.
+"""Codes of a sliding window and their sums, updated by low-rank changes: the part that all engines share.
 
-Adding and later subtracting the same product leaves rounding behind. It is kept below that of one window's worth of
-slides: after as many codes have left as the window holds, the sums are made afresh, which costs as much as those slides
-did. So they are when a lively stretch has left the window, whose rounding would drown the calm that follows.
+Adding a product and later subtracting it leaves rounding errors behind. After as many codes have left as the window
+holds, the sums are computed afresh, which costs as much as those slides did. They are also computed afresh when a
+lively stretch has left the window, because its rounding errors would drown the calm stretch that follows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import numpy as np
 
 from psmt.numerics.linalg import few_times
 from psmt.numerics.namespace import array_namespace
-from psmt.numerics.robust import robust_peak
 from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2
-"""Sums that have fallen below this fraction of their peak are made afresh: what is left of the peak is rounding."""
+"""Sums below this fraction of their peak are computed afresh: what is left of the peak is rounding."""
 
 
 def second_difference(before: Array, middle: Array, after: Array) -> Array:
@@ -30,43 +29,38 @@ def second_difference(before: Array, middle: Array, after: Array) -> Array:
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """What the paper's D has of a second difference at an end of the window."""
+    """The part of a second difference that the paper's D has at an end of the window."""
     return end - 0.5 * beside
 
 
 class Slide(NamedTuple):
-    """A slide of a window of three codes or more."""
+    """A slide of a window of three codes or more.
 
-    vectors: Array
-    """(5, n_features): the code that arrived, the one that is gone, the second difference that arrived, the one that is
-    gone, and the sum of the codes before. A second difference across a seam is zero: it was never in the sums."""
-    oldest: Array
-    """The three oldest codes (3, n_features) before it."""
-    youngest: Array
-    """The three youngest codes (3, n_features) after it."""
+    The vectors are the code that arrived, the code that left, the second difference that arrived, the one that left,
+    and the sum of the codes before. A second difference across a seam is zero: it was never in the sums.
+    """
+
+    vectors: Array  # (5, n_features)
+    oldest: Array  # the three oldest codes (3, n_features) before the slide
+    youngest: Array  # the three youngest codes (3, n_features) after it
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the codes of a window, as products with V and S need them."""
+    """Sums over the codes of a window, for products with V and S."""
 
-    products: Array
-    """Sum of ``a_t a_t'`` (n_features, n_features)."""
-    curvature: Array
-    """Sum of ``d_t d_t'`` over the interior second differences."""
-    total: Array
-    """Sum of the codes (n_features,)."""
-    ends: Array
-    """Half stencils (2, n_features) at the ends of the window, or none (0, n_features)."""
-    n: int
-    """How many codes there are."""
+    products: Array  # sum of a_t a_t' (n_features, n_features)
+    curvature: Array  # sum of d_t d_t' over the interior second differences
+    total: Array  # sum of the codes (n_features,)
+    ends: Array  # half stencils (2, n_features) at the ends of the window, or none (0, n_features)
+    n: int  # number of codes
 
     def products_times(self, vectors: Array) -> Array:
-        """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
+        """`products` times the columns of `vectors` (n_features, k), as a new array."""
         return few_times(self.products, vectors)
 
     def second_differences_times(self, vectors: Array) -> Array:
-        """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
+        """S, half stencils included, times the columns of `vectors` (n_features, k), as a new array."""
         images = few_times(self.curvature, vectors)
         for end in self.ends:
             images += end[:, None] * (end @ vectors)
@@ -76,22 +70,19 @@ class Sums:
 class CodeWindow(ABC):
     """Codes of a window that grows at its young end and shrinks at its old end, with their sums.
 
-    A window may hold several series, one after the other: a code that `begins` one has a seam before it, and no second
-    difference reaches across. A subclass stores the codes, and adds and subtracts one code's share of the sums.
+    A window may hold several series, one after the other. A code that `begins` a series has a seam before it, and no
+    second difference reaches across a seam. A subclass stores the codes, and adds and subtracts one code's part of the
+    sums.
     """
 
     n_features: int
     total: Array
     products: Array
     curvature: Array
-    uses: Ints
-    """How many codes use each atom (n_features,). Rows of an unused atom are exactly zero."""
-    peak: Array
-    """Largest traces (2,) of `products` and `curvature` since they were made."""
-    reverted = 0
-    """Codes that have left since the sums were made."""
-    begins: deque[bool]
-    """Whether each code is the first of its series, oldest code first."""
+    uses: Ints  # number of codes (n_features,) that use each atom; rows of an unused atom are exactly zero
+    peak: Array  # largest traces (2,) of `products` and `curvature` since they were computed afresh
+    reverted = 0  # codes that have left since then
+    begins: deque[bool]  # whether each code is the first of its series, oldest code first
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -107,17 +98,12 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def oldest(self, count: int) -> Array:
-        """The oldest codes (up to count, n_features), in arrays that stay as they are now."""
+        """Copy of the oldest codes (up to count, n_features)."""
 
     @property
     @abstractmethod
     def activities(self) -> Array:
         """Sum (n,) of each code, oldest first."""
-
-    @property
-    def peak_activity(self) -> Array:
-        """Largest sum () of a code, without outliers, see `robust_peak`; zero for an empty window."""
-        return robust_peak(self.activities)
 
     @property
     def seams(self) -> bool:
@@ -131,27 +117,25 @@ class CodeWindow(ABC):
         return kept
 
     def bends_at(self, first: int) -> bool:
-        """Whether the three codes from this one on lie within one series; it counts from the end if negative."""
+        """Whether the three codes starting at index `first` lie within one series; negative counts from the end."""
         return not (self.begins[first + 1] or self.begins[first + 2])
 
     def append(self, code: Array, *, begins: bool = False) -> None:
-        """Take in the code (n_features,) that follows the youngest, or `begins` another series."""
+        """Add the code (n_features,) that follows the youngest, or `begins` another series."""
         self.begins.append(begins)
-        self._store(code)
-        self._add(code)
+        self._enter(code)
         xp = array_namespace(self.peak)
         self.peak[...] = xp.maximum(self.peak, self._traces())
 
     def popleft(self) -> None:
-        """Let go of the oldest code."""
-        self._subtract()
-        self._discard()
+        """Remove the oldest code."""
+        self._leave()
         self.begins.popleft()
         if self.reverted >= max(len(self), 1) or bool((self._traces() < FALL * self.peak).any()):
             self.refresh()
 
     def slide(self, code: Array, *, begins: bool = False) -> Slide | None:
-        """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes."""
+        """Add a code and remove the oldest; return what changed, or None for a window of fewer than three codes."""
         oldest, total = self.oldest(3), 1.0 * self.total
         left = len(self) >= 3 and self.bends_at(0)
         self.append(code, begins=begins)
@@ -163,7 +147,7 @@ class CodeWindow(ABC):
         return Slide(vectors, oldest, youngest)
 
     def refresh(self) -> None:
-        """Make the sums afresh from the codes."""
+        """Compute the sums afresh from the codes."""
         self.reverted = 0
         self._recompute()
         self.peak[...] = self._traces()
@@ -171,7 +155,8 @@ class CodeWindow(ABC):
     def ends(self) -> Array:
         """Half stencils (2, n_features) at the oldest and the youngest code.
 
-        The paper's D is that of one series. Several would have these at every seam, as if each began and ended at zero.
+        The paper's D is that of one series. Several would have half stencils at every seam, as if each series began and
+        ended at zero.
         """
         if self.seams:
             raise ValueError("half_stencils=True is for one series, and the window holds several; use False")
@@ -180,38 +165,29 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def sums(self, *, half_stencils: bool) -> Sums:
-        """The sums as they are now, for products with V and S."""
+        """The present sums, for products with V and S."""
 
     def _traces(self) -> Array:
-        """Size (2,) of the two sums of products."""
         xp = array_namespace(self.products)
         return xp.stack([xp.linalg.trace(self.products), xp.linalg.trace(self.curvature)])
 
     @abstractmethod
-    def _store(self, code: Array) -> None:
-        """Keep a code as the youngest."""
+    def _enter(self, code: Array) -> None:
+        """Store a code as the youngest, and add it and the second difference that it completes to the sums."""
 
     @abstractmethod
-    def _discard(self) -> None:
-        """Drop the oldest code, and count it as `reverted`."""
-
-    @abstractmethod
-    def _add(self, code: Array) -> None:
-        """Add the youngest code, and the second difference that it completes, to the sums."""
-
-    @abstractmethod
-    def _subtract(self) -> None:
-        """Take the oldest code, and the second difference that it begins, from the sums."""
+    def _leave(self) -> None:
+        """Drop the oldest code, count it as `reverted`, and subtract it and its second difference from the sums."""
 
     @abstractmethod
     def _recompute(self) -> None:
-        """Make all sums from the codes, in place."""
+        """Compute all sums from the codes, in place."""
 
 
 def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
-    """The vectors (5, n_features) of a `Slide`, of three codes each and the sum before.
+    """The vectors (5, n_features) of a `Slide`, from three codes at each end and the sum before.
 
-    With which second difference `arrives` and `leaves`: one across a seam does neither.
+    `arrives` and `leaves` are False for a second difference across a seam.
     """
     gone, second, third = oldest
     before, last, arrived = youngest

@@ -14,8 +14,8 @@ from psmt.extrapolation import Dynamics
 from psmt.model.fitting import Learning
 from psmt.model.html_repr import N_SHOWN, atoms_picture, card
 from psmt.model.parameters import as_small_work
+from psmt.numerics.linalg import drawn_back
 from psmt.numerics.namespace import array_namespace
-from psmt.numerics.robust import drawn_back
 from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array

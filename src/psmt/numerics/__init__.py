@@ -1,1 +1,1 @@
-"""Numerical methods that more than one stage uses: rank and sign, low-rank updates of eigenproblems."""
+"""Numerical methods that several stages use: array functions, rank and sign, linear dynamics."""

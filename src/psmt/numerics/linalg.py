@@ -1,4 +1,4 @@
-"""Dense linear algebra beyond the array API standard: SciPy's for NumPy arrays, the namespace's own else."""
+"""Array functions beyond the array API standard: linear algebra (by SciPy for NumPy arrays), groups, robust sizes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from scipy.linalg import lapack
 from psmt.numerics.namespace import UncheckedLinalg, array_namespace, is_numpy_array
 from psmt.types import Array, Ints, Mask
 
-FEWEST = 2
-"""Columns up to which a product by each of them takes less time than one by all, which is made for many."""
+FEWEST = 2  # columns up to which one product for each of them is faster than one for all
+
+_FENCE = 3.0
+"""Values beyond the upper quantile by more than this many times its distance from the median are outliers: one in five
+million normal values, one in a thousand exponential ones. Up to a tenth of the values may be outliers and hardly move
+the two quantiles."""
 
 
 def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
     """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns, of a symmetric matrix (n, n).
 
-    Divide and conquer (LAPACK's 'evd') for all directions takes less time than the routines for a part of them; small
-    matrices may take another driver.
+    LAPACK's divide and conquer ('evd') is faster for all directions than the routines for a part of them. For small
+    matrices another driver may be better.
     """
     if is_numpy_array(matrix):
         values, vectors = scipy.linalg.eigh(matrix, driver=driver)
@@ -29,7 +33,7 @@ def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
 
 
 def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
-    """Eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``; the metric is positive."""
+    """Eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``, with a positive metric."""
     if is_numpy_array(matrix):
         values, vectors = scipy.linalg.eigh(matrix, metric, driver="gvd")
         return values, vectors
@@ -42,16 +46,16 @@ def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
 def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, Array]:
     """The `count` lowest eigenvalues, ascending, and their vectors (n, count) of ``matrix x = r metric x``.
 
-    The metric is positive; ``x' metric x = 1``.
+    The metric is positive definite; ``x' metric x = 1``.
     """
     if not is_numpy_array(matrix) or 2 * count > len(matrix):
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
-    # LAPACK's own drivers for a part of the directions bisect for each eigenvalue; all of them by QL, and inverse
-    # iteration for the vectors, take half the time.
+    # LAPACK's drivers for a part of the directions bisect for each eigenvalue. QL for all eigenvalues and inverse
+    # iteration for the vectors takes half the time.
     factor, info = lapack.dpotrf(metric, lower=1)
     if info:
-        raise scipy.linalg.LinAlgError("the metric is not positive")
+        raise scipy.linalg.LinAlgError("the metric is not positive definite")
     reduced, _ = lapack.dsygst(matrix, factor, lower=1)
     n = len(matrix)
     reflectors, diagonal, beside, scales, _ = lapack.dsytrd(
@@ -68,20 +72,20 @@ def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, 
 
 
 def inverse_positive(matrix: Array) -> Array:
-    """Inverse (n, n) of a symmetric positive matrix."""
+    """Inverse (n, n) of a symmetric positive definite matrix."""
     if not is_numpy_array(matrix):
         xp = array_namespace(matrix)
         root = xp.linalg.inv(xp.linalg.cholesky(matrix))
         return root.mT @ root
     factor, info = lapack.dpotrf(matrix, lower=1)
     if info:
-        raise scipy.linalg.LinAlgError("the matrix is not positive")
+        raise scipy.linalg.LinAlgError("the matrix is not positive definite")
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     return _mirrored(inverse)
 
 
 def inverse_symmetric(matrix: Array) -> Array:
-    """Inverse (n, n) of a symmetric matrix, real or complex, in less time than that of a general one."""
+    """Inverse (n, n) of a symmetric matrix, real or complex; faster than that of a general one."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
     factorise, invert = scipy.linalg.get_lapack_funcs(("sytrf", "sytri"), (matrix,))
@@ -101,18 +105,15 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Inverse (n, n) of the Cholesky factor, and whether () there is one: nobody waits for the answer.
+    """Inverse (n, n) of the Cholesky factor, and whether () it exists, without waiting for the answer.
 
-    For captured work, on namespaces whose `linalg` is an `UncheckedLinalg` too.
+    For captured work, on namespaces whose `linalg` is also an `UncheckedLinalg`.
     """
-    xp, linalg = array_namespace(matrix), _unchecked(matrix)
+    xp = array_namespace(matrix)
+    linalg = cast(UncheckedLinalg, xp.linalg)
     factor, info = linalg.cholesky_ex(matrix)
     unit = xp.eye(len(factor), dtype=factor.dtype, device=factor.device)
     return linalg.solve_triangular(factor, unit, upper=False), info == 0
-
-
-def _unchecked(matrix: Array) -> UncheckedLinalg:
-    return cast(UncheckedLinalg, array_namespace(matrix).linalg)
 
 
 def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
@@ -120,68 +121,68 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
     if is_numpy_array(matrices):
         np.einsum("...ii->...i", matrices)[...] += values
     else:
-        own: Any = matrices  # with methods of torch's own
+        own: Any = matrices  # torch's own methods
         own.diagonal(dim1=-2, dim2=-1).add_(values)
     return matrices
 
 
 def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
-    """The matrix plus a multiple of another, in place: in one pass where the library has one."""
+    """The matrix plus a multiple of another, in place; in one pass if the library can."""
     if is_numpy_array(matrix):
         matrix += factor * other
     else:
-        own: Any = matrix  # with methods of torch's own
+        own: Any = matrix  # torch's own methods
         own.add_(other, alpha=factor)
     return matrix
 
 
 def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
-    """The matrix (n, m) less the outer product of two vectors (n,) and (m,), in place, in one pass."""
+    """The matrix (n, m) less the outer product of vectors (n,) and (m,), in place, in one pass."""
     if is_numpy_array(matrix):
         matrix -= left[:, None] * right
     else:
-        own: Any = matrix  # with methods of torch's own
+        own: Any = matrix  # torch's own methods
         own.addr_(left, right, alpha=-1.0)
     return matrix
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """The matrix (n, m) times the columns of `vectors` (m, k), which may be few: BLAS takes two of them one by one."""
+    """The matrix (n, m) times the columns of `vectors` (m, k); up to `FEWEST` of them one by one, for speed."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 
 
 def unit_columns(columns: Array) -> tuple[Array, Array]:
-    """Unit-norm columns (n_columns, n_features), one per row, and the norms they had; zero columns stay zero."""
+    """Columns (n_columns, n_features), one per row, scaled to unit norm, and their norms; zero columns stay zero."""
     xp = array_namespace(columns)
     norms = xp.linalg.vector_norm(columns, axis=1)
     return columns / positive_or_one(norms)[:, None], norms
 
 
 def positive_or_one(values: Array) -> Array:
-    """The values, with 1 in the place of those that are not positive: to divide by."""
+    """The values, with 1 in place of those that are not positive: safe divisors."""
     xp = array_namespace(values)
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
 def whitening_mixtures(covariance: Array, *, dependent: float) -> Array:
-    """Mixtures (n, m) of n directions with this covariance (n, n) of unit covariance; dependent ones drop out."""
+    """Mixtures (n, m), of unit covariance, of n directions with this covariance (n, n); dependent ones are dropped."""
     variances, turn = eigh(covariance, driver="evr")
     kept: Mask = variances > dependent * variances[-1]
     return turn[:, kept] / array_namespace(variances).sqrt(variances[kept])
 
 
 def contiguous(matrix: Array) -> Array:
-    """The matrix with its rows in one piece, as compiled kernels of the CPU want them."""
+    """The matrix with contiguous rows, as compiled kernels of the CPU need it."""
     return np.ascontiguousarray(matrix) if is_numpy_array(matrix) else matrix
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Sums (n, n_groups) of the columns of `values` (n, m) whose group (m,) is the same."""
+    """Sums (n, n_groups) of the columns of `values` (n, m) with the same group (m,)."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
-    own: Any = values  # with methods of torch's own
+    own: Any = values  # torch's own methods
     sums: Array = own.new_zeros(len(own), n_groups).index_add_(1, group, own)
     return sums
 
@@ -196,11 +197,46 @@ def first_indices(group: Ints) -> Ints:
 
 
 def first_of_group(group: Ints) -> Ints:
-    """Index (n,) of the first that belongs to the same group, for each of n; groups are numbered below n."""
+    """For each of n items, the index (n,) of the first item of its group (n,); groups are numbered below n."""
     if is_numpy_array(group):
         _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
         return np.asarray(first[inverse])
-    own: Any = group  # with methods of torch's own
+    own: Any = group  # torch's own methods
     index = array_namespace(own).arange(len(own), device=own.device)
     firsts: Ints = own.new_full((len(own),), len(own)).scatter_reduce_(0, own, index, "amin")[own]
     return firsts
+
+
+def robust_peak(values: Array) -> Array:
+    """Largest () of some sizes (n,) in the order of time, with outliers clipped; zero for an empty array.
+
+    Without outliers this is exactly the maximum. The latest two sizes are never clipped: the straight line of step 6
+    goes through them.
+    """
+    xp = array_namespace(values)
+    if not len(values):
+        return xp.sum(values)
+    ordered = values[xp.argsort(values)]
+    upper, middle = _quantile(ordered, 0.9), _quantile(ordered, 0.5)
+    fence, peak = upper + _FENCE * (upper - middle), ordered[-1]
+    return xp.maximum(xp.where(peak > fence, fence, peak), xp.max(values[-2:]))
+
+
+def _quantile(ordered: Array, share: float) -> Array:
+    """Quantile () of values (n,) in ascending order, by linear interpolation."""
+    at = share * (len(ordered) - 1)
+    below = int(at)
+    above = min(below + 1, len(ordered) - 1)
+    quantile: Array = ordered[below] + (at - below) * (ordered[above] - ordered[below])
+    return quantile
+
+
+def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
+    """`wanted` (n,), unchanged if its distance `length` () from `start` (n,) is within `reach`.
+
+    Otherwise it is the point ``reach / length`` of the way from `start` to `wanted`.
+    """
+    xp = array_namespace(wanted)
+    too_far: Mask = length > reach
+    share = xp.where(too_far, reach / xp.where(too_far, length, 1.0), 1.0)
+    return xp.where(too_far, start + share * (wanted - start), wanted)

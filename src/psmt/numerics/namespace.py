@@ -1,15 +1,15 @@
 """The array namespace: the functions of an array library that the package's algorithms are written in.
 
-The algorithms take the namespace from their input, so that one text serves the arrays of every engine. `Namespace` is
-what an array library must have for its engine to work: a part of the array API standard, with NumPy's names. What is
-not in the standard, because captured work needs it, is in `UncheckedLinalg`, which engines that capture nothing do
-without. Arrays of all libraries are typed as NumPy's (see `psmt.types`).
+The algorithms take the namespace from their input, so the same code works on the arrays of every engine. `Namespace`
+lists what an array library must have for its engine to work: a part of the array API standard, with NumPy's names.
+`UncheckedLinalg` has two functions outside the standard, which only engines that capture work need. Arrays of all
+libraries are typed as NumPy arrays (see `psmt.types`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import array_api_compat
 import numpy as np
@@ -17,24 +17,8 @@ from numpy.typing import NDArray
 
 from psmt.types import AnyArray, Array, Ints, Mask
 
-__all__ = ["Linalg", "Namespace", "UncheckedLinalg", "array_namespace"]
-
 A = TypeVar("A", bound=AnyArray)
 S = TypeVar("S", bound=np.generic)
-
-
-class Eigenpairs(NamedTuple):
-    """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns."""
-
-    eigenvalues: Array
-    eigenvectors: Array
-
-
-class UncheckedFactor(NamedTuple):
-    """A Cholesky factor (n, n), and zero () where there is one."""
-
-    L: Array
-    info: Ints
 
 
 class Linalg(Protocol):
@@ -42,7 +26,7 @@ class Linalg(Protocol):
 
     def cholesky(self, x: Array, /) -> Array: ...
     def diagonal(self, x: Array, /) -> Array: ...
-    def eigh(self, x: Array, /) -> Eigenpairs: ...
+    def eigh(self, x: Array, /) -> tuple[Array, Array]: ...
     def inv(self, x: Array, /) -> Array: ...
     def qr(self, x: Array, /) -> tuple[Array, Array]: ...
     def trace(self, x: Array, /) -> Array: ...
@@ -50,14 +34,14 @@ class Linalg(Protocol):
 
 
 class UncheckedLinalg(Protocol):
-    """Linear algebra that nobody waits for, with torch's names: for engines that capture work."""
+    """Linear algebra that does not wait for results, with torch's names: for engines that capture work."""
 
-    def cholesky_ex(self, x: Array, /) -> UncheckedFactor: ...
+    def cholesky_ex(self, x: Array, /) -> tuple[Array, Ints]: ...
     def solve_triangular(self, x: Array, b: Array, /, *, upper: bool) -> Array: ...
 
 
 class Namespace(Protocol):
-    """Functions that an array library must have; its arrays have operators, indexing and `mT`, and may be changed."""
+    """Functions that an array library must have; its arrays have operators, indexing and `mT`, and are writable."""
 
     @property
     def linalg(self) -> Linalg: ...
@@ -68,7 +52,7 @@ class Namespace(Protocol):
     @property
     def int64(self) -> np.dtype[np.int64]: ...
 
-    # Making arrays
+    # Creation
     def arange(self, stop: int, /, *, device: str | None = None) -> Ints: ...
     def asarray(self, values: A, /, *, device: object = None) -> A: ...
     def astype(self, x: AnyArray, dtype: np.dtype[S], /) -> NDArray[S]: ...
@@ -79,7 +63,7 @@ class Namespace(Protocol):
     def zeros(self, shape: tuple[int, ...], /, *, dtype: np.dtype[np.float64], device: str | None = None) -> Array: ...
     def zeros_like(self, x: A, /) -> A: ...
 
-    # Entry by entry
+    # Element by element
     def abs(self, x: Array, /) -> Array: ...
     def clip(self, x: Array, /, *, min: float) -> Array: ...
     def floor(self, x: Array, /) -> Array: ...
@@ -102,7 +86,7 @@ class Namespace(Protocol):
     def min(self, x: Array, /) -> Array: ...
     def sum(self, x: A, /, *, axis: int | None = None) -> A: ...
 
-    # Order, places and shapes
+    # Order, indices and shapes
     def argsort(self, x: Array | Ints, /, *, stable: bool = True) -> Ints: ...
     def broadcast_to(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
     def concat(self, arrays: Sequence[A], /, *, axis: int = 0) -> A: ...
@@ -116,17 +100,17 @@ class Namespace(Protocol):
     def __hash__(self) -> int: ...
 
 
-# NumPy's own main namespace is that of the standard, from 2.1 on, and has no wrappers to go through.
+# From 2.1 on, NumPy's main namespace follows the standard, and is faster than the wrappers of array-api-compat.
 _known: dict[type, Namespace] = dict.fromkeys((np.ndarray, np.float64, np.bool_), cast(Namespace, np))
 
 
 def is_numpy_array(array: object) -> bool:
-    """Whether an array, or a scalar that stands for one of no axes, is NumPy's."""
+    """Whether an array, or a scalar of an array library, is NumPy's."""
     return isinstance(array, np.ndarray | np.generic)
 
 
 def array_namespace(array: AnyArray) -> Namespace:
-    """The namespace of the library that an array is of: looked up once for each type of arrays, as it is asked often.
+    """The namespace of an array's library, looked up once for each type of array.
 
     >>> bool(array_namespace(np.zeros(3)).all(np.array([True, True])))
     True

@@ -1,17 +1,16 @@
-"""The one place for rank and sign: which directions exist, how far V is to be trusted, and which way directions point.
+"""Rank and sign policy: which directions exist, how V is regularised, and which way directions point.
 
-Codes are sparse, so a window hardly shows some mixtures of atoms, and the inverse of V is made of chance there. Cutting
-such mixtures off, or treating a window in another way as soon as it has one, lets predictions jump whenever a variance
-crosses a threshold. Instead every window is regularised by one smooth function of itself, as if it were seen through
-noise: V and S become::
+Codes are sparse, so a window hardly shows some mixtures of atoms, and there the inverse of V is arbitrary. If such
+mixtures were cut off, predictions would jump whenever a variance crosses the threshold. Instead every window is
+regularised by one smooth function of itself, as if noise were added to the codes. V and S become::
 
     V + N,    S + 1.5 (H - 2) N    with    N = n^2 (V + n)^-1,
 
-N being the covariance of a noise, and 1.5 (H - 2) N the second differences that such noise has. Where the variance v of
-a direction is far above n, the noise is a fraction (n / v)^2 of it, and the embedding is the paper's. Where the window
-shows nothing, the noise has the variance n: that direction is as rough as noise, not straight by chance. Nothing
-switches in between. A slide changes N, being a resolvent of V, by as few outer products as it changes V, so that the
-embedding can be followed from slide to slide.
+where N is the covariance of the noise and 1.5 (H - 2) N the moment of its second differences. In a direction whose
+variance v is far above n, the noise is a fraction (n / v)^2 of it, and the embedding is that of the paper. In a
+direction that the window does not show, the noise has the variance n: the direction is as rough as noise, not straight
+by chance. N is a resolvent of V, so a slide changes N by as few outer products as V, and the embedding can be tracked
+from slide to slide.
 """
 
 from __future__ import annotations
@@ -23,39 +22,31 @@ from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
-"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. Mixtures of atoms far below it
-are not determined by the window. Predictions of a film are about the same from 1e-9 to 1e-6; below, rounding shows."""
+"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. The window does not determine
+mixtures of atoms far below it. Predictions of a film hardly change from 1e-9 to 1e-6; below, rounding shows."""
 
-NOISE_ROUGHNESS = 1.5
-"""Variance of a second difference ``a_t - (a_(t-1) + a_(t+1)) / 2`` of white noise of variance one."""
+NOISE_ROUGHNESS = 1.5  # variance of a second difference a_t - (a_(t-1) + a_(t+1)) / 2 of white noise of variance one
 
-NULL = 1e-14
-"""Directions with less than this fraction of the largest variance do not exist: what is there is rounding."""
-
-_LEAST = 1e-150
-"""Nor do directions whose variance is smaller: its square is no number."""
+NULL = 1e-14  # directions with less than this fraction of the largest variance do not exist: they are rounding
+_LEAST = 1e-150  # nor do directions with a smaller variance, whose square would underflow
 
 _OCTAVES = 8.0
-"""The noise stays put while the variances double so many times. It follows them only from there on: were it to change
-at every slide, in all directions a little, no slide would be a low-rank change."""
+"""The noise is constant while the variances double this many times. If it changed at every slide, in all directions a
+little, no slide would be a low-rank change."""
 
 _RAMP = 1.0 / 512.0
-"""Fraction of these octaves in which the noise rises, smoothly, to what it is in the next ones. On the ramp every slide
-is solved afresh, so it is short: predictions hardly depend on n."""
+"""Fraction of these octaves in which the noise rises smoothly to its next value. On the ramp every slide is solved
+afresh, so the ramp is short: predictions hardly depend on n."""
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """V in its own directions, regularised."""
+    """Regularised V in its own directions."""
 
-    directions: Array
-    """(n_features, n) orthonormal; without noise, those of variance zero are left out."""
-    variances: Array
-    """(n,) > 0, that of the noise included."""
-    noise: Array
-    """Variance (n,) of the noise in each direction."""
-    rank: int
-    """How many of the directions the window shows at all."""
+    directions: Array  # (n_features, n), orthonormal; without noise, those of variance zero are left out
+    variances: Array  # (n,) > 0, noise included
+    noise: Array  # variance (n,) of the noise in each direction
+    rank: int  # number of directions that the window shows
 
     @property
     def matrix(self) -> Array:
@@ -76,8 +67,8 @@ class Whitening:
 def noise_variance(variances: Array, rank_tol: float) -> Array:
     """N (), the variance of the noise where a window shows nothing, given the variances of its atoms (n_features,).
 
-    It is relative to the mean variance, each atom counted by its variance: so atoms that are not used do not matter. It
-    goes in smooth steps: a slide does not change it but on the short ramp from one step to the next.
+    It is relative to the mean variance, weighted by variance, so that unused atoms do not count. It goes in smooth
+    steps: a slide changes it only on the short ramp from one step to the next.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -97,15 +88,14 @@ def noise_covariance(covariance: Array, noise: float) -> Array:
 
 
 def moving(variances: Array) -> Mask:
-    """Which atoms (n_features,) vary at all, given their variances; the others get a zero column in P."""
+    """Which atoms (n_features,) vary, given their variances; the others get a zero column in P."""
     return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
-    """V in its own directions, regularised; with ``rank_tol=0`` as it is, inside its range.
+    """Regularised V in its own directions; with ``rank_tol=0``, V inside its range.
 
-    Leaving out what is absent matters then: in the null space of V nothing moves, so every direction there would pass
-    for a perfectly straight one.
+    The null space must be left out then: nothing moves there, so every direction would count as perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)
@@ -127,16 +117,16 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
 
 
 def rank_of(covariance: Array) -> int:
-    """How many directions a window with this V (n_features, n_features) shows at all."""
+    """Number of directions that a window with this V (n_features, n_features) shows."""
     values, _ = eigh(covariance)
     xp = array_namespace(values)
     return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > _LEAST), xp.int64)))
 
 
 def fix_signs(embedding: Array) -> Array:
-    """The rows (f, n_features), each turned so that its entry of largest magnitude is positive.
+    """The rows (f, n_features), with signs such that the entry of largest magnitude of each is positive.
 
-    The prediction does not depend on it; plots over time do.
+    Predictions do not depend on signs, but plots over time do.
     """
     xp = array_namespace(embedding)
     if 0 in embedding.shape:

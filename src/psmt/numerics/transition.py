@@ -1,9 +1,9 @@
-"""A linear system that is learned from rows in time: vector autoregression by ridge regression.
+"""Vector autoregression by ridge regression: a linear system learned from rows in the order of time.
 
 The state of a row ``y_t`` (n,) is the row, the one before it, and a fading mean of all up to it:
 ``s_t = (y_t, y_(t-1), m_t)`` with ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The transition ``y_(t+1) = s_t W`` is a
-matrix (3 n, n). What a coordinate owes to its own past, three numbers, is as good as free, and what it owes to
-the others is penalised: the Minnesota prior of econometrics. Beyond one step the matrix is iterated.
+matrix (3 n, n). The three weights of a coordinate's own past are hardly penalised, the weights of the others are: the
+Minnesota prior of econometrics. Beyond one step the matrix is iterated.
 """
 
 from __future__ import annotations
@@ -16,21 +16,14 @@ import numpy as np
 from psmt.numerics.linalg import inverse_positive
 from psmt.types import Array, Ints, Mask
 
-MEMORY = 6.0
-"""Rows after which the fading mean has forgotten all but 1/e."""
-
-PARTS = 3
-"""Rows that a state is made of: the latest, the one before, the fading mean."""
-
-OWN = 0.02
-"""Penalty on what a coordinate owes to itself, as a fraction of that on what it owes to others."""
-
-WEIGHTS = (1.0, 2.0, 3.0)
-"""Relative penalties on the parts of the state: what is further back must say more to count."""
+MEMORY = 6.0  # rows after which the weight of a row in the fading mean is 1/e
+PARTS = 3  # rows in a state: the latest, the one before, the fading mean
+OWN = 0.02  # penalty on the weights of a coordinate's own past, as a fraction of that on the others
+WEIGHTS = (1.0, 2.0, 3.0)  # relative penalties on the parts of the state: larger for the more distant past
 
 
 def states_of(rows: Array, begins: Mask) -> Array:
-    """States (time, 3 n) of rows (time, n), deviations from their mean; nothing is known before a row that begins.
+    """States (time, 3 n) of rows (time, n), deviations from their mean; a row that begins a series has no past.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]
@@ -47,7 +40,7 @@ def states_of(rows: Array, begins: Mask) -> Array:
 
 
 def next_state(state: Array, row: Array) -> Array:
-    """The state (.., 3 n) after the row (.., n) that followed this one."""
+    """The state (.., 3 n) that follows `state` after the row (.., n)."""
     n = row.shape[-1]
     mean = state[..., 2 * n :]
     return np.concatenate([row, state[..., :n], mean + (row - mean) / MEMORY], axis=-1)
@@ -57,30 +50,28 @@ def next_state(state: Array, row: Array) -> Array:
 class Moments:
     """Sums over pairs of a state and the row that followed it."""
 
-    inputs: Array
-    """Sum of ``s s'`` (3 n, 3 n)."""
-    outputs: Array
-    """Sum of ``s y'`` (3 n, n)."""
+    inputs: Array  # sum of s s' (3 n, 3 n)
+    outputs: Array  # sum of s y' (3 n, n)
 
     @classmethod
     def of(cls, states: Array, rows: Array, before: Ints) -> Self:
-        """Sums over the pairs whose state is at one of these times."""
+        """Sums over the pairs whose states are at the times `before`."""
         inputs = states[before]
         return cls(inputs.T @ inputs, inputs.T @ rows[before + 1])
 
     def solve(self, penalty: float, prior: Array | None = None) -> Array:
-        """W (3 n, n): ridge regression towards a prior, or zero; the penalty is relative to the inputs' mean square.
+        """W (3 n, n) by ridge regression towards a prior, or zero; the penalty is relative to the inputs' mean square.
 
-        Each coordinate has its own penalties, on itself less than on others: one inverse with the common ones serves
-        all, and for each a downdate of rank 3 (Woodbury) takes off what is too much.
+        Each coordinate has smaller penalties on itself than on others. All share one inverse with the larger penalties;
+        a downdate of rank 3 (Woodbury) then subtracts the excess for each.
         """
         n_inputs, n = self.outputs.shape
-        scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # rows that never move are penalised by any number
-        prices = penalty * scale * np.repeat(WEIGHTS, n)
-        inverse = inverse_positive(self.inputs + np.diag(prices))
-        outputs = self.outputs if prior is None else self.outputs + prices[:, None] * prior
+        scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # for rows that never move, any penalty will do
+        penalties = penalty * scale * np.repeat(WEIGHTS, n)
+        inverse = inverse_positive(self.inputs + np.diag(penalties))
+        outputs = self.outputs if prior is None else self.outputs + penalties[:, None] * prior
         own = np.arange(n)[:, None] + n * np.arange(PARTS)  # (n, 3)
-        spared = (1.0 - OWN) * prices[own]
+        spared = (1.0 - OWN) * penalties[own]
         columns = np.swapaxes(inverse[:, own], 0, 1)  # (n, 3 n, 3)
         weights = (inverse @ outputs).T
         if prior is not None:
@@ -91,13 +82,13 @@ class Moments:
 
 
 def pairs_within(begins: Mask, first: int, stop: int) -> Ints:
-    """Times t of [first, stop - 1) whose row t + 1 is of the same series."""
+    """Times t in [first, stop - 1) whose row t + 1 belongs to the same series."""
     times = np.arange(first, max(stop - 1, first))
     return times[~begins[times + 1]]
 
 
 def rollout(states: Array, weights: Array, horizon: int) -> Array:
-    """The next rows (horizon, .., n) after states (.., 3 n), each from the one before."""
+    """The next rows (horizon, .., n) after states (.., 3 n), each predicted from the one before."""
     rows = []
     for _ in range(horizon):
         rows.append(states @ weights)

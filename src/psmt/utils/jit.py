@@ -1,7 +1,7 @@
-"""Compiled kernels: `njit` of numba, whose cache is a convenience and never a condition.
+"""Numba's `njit` with a cache that may fail.
 
-Numba refuses to compile where it finds no folder for its cache (a read-only installation without a home), and fails
-where it cannot write to it any more or cannot read what lies in it. Here the code is then compiled without one.
+Numba refuses to compile if it finds no folder for its cache (a read-only installation without a home), and fails if it
+cannot write to the cache or read its files. Here the code is then compiled without a cache.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Decorator as numba's, but for `cache`: it keeps compiled code where that can be kept."""
+    """Numba's decorator, except that `cache` stores compiled code only if that is possible."""
 
     def decorate(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
-        if cache and hasattr(kernel, "enable_caching"):  # not so under NUMBA_DISABLE_JIT
+        if cache and hasattr(kernel, "enable_caching"):  # missing under NUMBA_DISABLE_JIT
             try:
                 kernel.enable_caching()
-            except RuntimeError:  # no folder may be written to
+            except RuntimeError:  # no folder is writable
                 _warn_once()
             else:
-                # Nothing public lies between compiling and the files.
-                kernel._cache = _Forgiving(kernel._cache)  # noqa: SLF001
+                # Numba has no public hook between compiling and the files.
+                kernel._cache = _SafeCache(kernel._cache)  # noqa: SLF001
         return cast(Function, kernel)
 
     return decorate
 
 
-class _Forgiving:
-    """A cache of numba that is as good as empty where it is damaged, and as good as full where the disk is."""
+class _SafeCache:
+    """Numba cache that ignores read and write failures."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -47,21 +47,21 @@ class _Forgiving:
         return getattr(self._cache, name)
 
     def load_overload(self, *args: Any) -> Any:
-        """What is kept for these types; None where nothing is, or nothing that can be read."""
+        """The compiled code for these types; None if there is none, or it cannot be read."""
         try:
             return self._cache.load_overload(*args)
         except Exception:
-            # Its files are unpickled: one flipped bit can raise anything.
+            # Cache files are unpickled, so a damaged file can raise anything.
             return None
 
     def save_overload(self, *args: Any) -> None:
-        """Keep what was compiled, if there is room."""
+        """Store compiled code, if that is possible."""
         try:
             self._cache.save_overload(*args)
         except OSError:
             _warn_once()
         except Exception:
-            # What is there cannot be read, and so not be added to.
+            # The index cannot be read, so nothing can be added to it.
             with suppress(OSError):
                 self._cache.flush()
 
@@ -69,8 +69,8 @@ class _Forgiving:
 @once
 def _warn_once() -> None:
     warnings.warn(
-        "compiled code cannot be kept, so each start compiles anew and takes up to a minute longer; "
-        "set NUMBA_CACHE_DIR to a folder that may be written to",
+        "compiled code cannot be cached, so each start compiles again and takes up to a minute longer; "
+        "set NUMBA_CACHE_DIR to a writable folder",
         CacheWarning,
         stacklevel=2,
     )

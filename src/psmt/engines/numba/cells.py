@@ -1,4 +1,4 @@
-"""Least squares by cell: moments, weights pooled over neighbouring cells, and sums with interpolated weights."""
+"""Least squares by cell on the CPU: moments, weights pooled over neighbouring cells, sums with interpolated weights."""
 
 from __future__ import annotations
 
@@ -9,32 +9,21 @@ from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 from psmt.utils.jit import njit
 
-_ROWS = 3
-"""Rows of cells that one thread takes at a time."""
-
-_MANY = 32
-"""Candidates that are worth sharing out over so few rows."""
-
-_NONE = np.float32(1e-36)
-"""What is left of an energy up to this, next to the least that float32 holds with all its digits, is nothing."""
+_ROWS = 3  # rows of cells that one thread takes at a time
+_MANY = 32  # with fewer candidates, one thread takes more rows at a time
+_NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the smallest normal number of float32
 
 
 def add_moments(
-    gram: Levels,
-    match: Levels,
-    kept: float,
-    candidates: Levels,
-    change: Levels,
-    weight: float,
-    cell: tuple[int, int],
+    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: tuple[int, int]
 ) -> None:
-    """Scale moments (rows, columns, n, n) and (rows, columns, n) by `kept` and add those of a frame, in place."""
+    """See `FrameKernels.add_moments`."""
     n_rows, n_columns, n = match.shape
 
     def add(rows: slice) -> None:
         seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell[0] * cell[1]), np.float32)
         _gather(candidates, change, rows.start, *cell, seen)
-        # The change is one more candidate: one product gives all moments.
+        # The change is treated as one more candidate, so one product gives all moments.
         found = seen[:, :, :n] @ seen.swapaxes(2, 3)
         _fade_in(gram[rows], match[rows], np.float32(kept), np.float32(weight), found)
 
@@ -42,7 +31,7 @@ def add_moments(
 
 
 def cell_energy(change: Levels, cell: int) -> Levels:
-    """Sum of squares (rows, columns) of a change (height, width) by cell."""
+    """See `FrameKernels.cell_energy`."""
     energy: Levels = np.zeros([-(-length // cell) for length in change.shape], np.float32)
     _add_energy(change, cell, energy)
     return energy
@@ -56,9 +45,9 @@ def cell_weights(
     known: tuple[Levels, Levels] | None,
     rows: slice = slice(None),
 ) -> Levels:
-    """Ridge-regression weights (rows, columns, n), pulled to the common ones; see `FrameKernels.cell_weights`."""
+    """See `FrameKernels.cell_weights`."""
     n_rows, n_columns, n = match.shape
-    # Pooling leaves the mean as it is. Sums over a row of cells in float32, over rows in float64.
+    # Pooling does not change the mean. Sums over a row of cells are in float32, over rows in float64.
     whole, common_match = (
         part.sum(axis=1).astype(np.float64).sum(axis=0) / (n_rows * n_columns) for part in (gram, match)
     )
@@ -84,9 +73,9 @@ def cell_weights(
 
 
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
-    """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n), interpolated bilinearly."""
+    """See `FrameKernels.weighted`."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
-    # A few candidates take less time than it takes to share them out.
+    # For a few candidates, small chunks would cost more time in threads than they save.
     chunk = _ROWS * cell * max(_MANY // len(candidates), 1)
     in_threads(lambda rows: _add_weighted(candidates, weights, cell, rows.start, total[rows]), len(total), chunk)
     return total
@@ -94,7 +83,7 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
-    """Fill rows of cells (rows, columns, n + 1, pixels) from candidates and, last, the change; zero beyond them."""
+    """Fill rows of cells (rows, columns, n + 1, pixels) with the candidates and the change; zero beyond the frame."""
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
     for r in range(rows):
@@ -113,7 +102,7 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _fade_in(gram: Levels, match: Levels, kept: np.float32, weight: np.float32, found: Levels) -> None:
-    """Add found moments (rows, columns, n, n + 1), the last with the change, to those that have faded."""
+    """Scale the moments and add new ones (rows, columns, n, n + 1), whose last column belongs to the change."""
     rows, columns, n = match.shape
     for r in range(rows):
         for c in range(columns):
@@ -150,7 +139,7 @@ def _solve_cells(
     """Fill the weights (rows, columns, n) of rows of cells from moments (rows, columns, n n) and (rows, columns, n)."""
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
-    # Columns pooled with those above and below: the last three are at hand.
+    # The last three columns, pooled with those above and below.
     grams, matches = np.empty((3, n * n), np.float32), np.empty((3, n), np.float32)
     for r in range(rows):
         y = first + r
@@ -174,14 +163,14 @@ def _solve_cells(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _solve_positive(own: Levels, right: Levels) -> None:
-    """Solve a positive system, in place, by the Cholesky factor ``U' U`` of its upper triangle (n, n).
+    """Solve a positive definite system in place, by the Cholesky factor ``U' U`` of its upper triangle (n, n).
 
-    Row by row, less the share of four rows above at a time: what is read from memory is read once for four products. An
-    unknown that nothing is left of, after rounding, is zero.
+    Each row subtracts four rows above it at a time, so that memory is read once for four products. An unknown whose
+    pivot is only rounding is zero.
     """
     n = right.size
     for i in range(n):
-        # Slices, from zero on: numba tests other indices for being negative, one by one.
+        # Slices that start at zero: numba checks other indices for being negative, one by one.
         into, rest, after = own[i, i:], right[i:], n - i
         whole = i - i % 4
         for k in range(0, whole, 4):
@@ -201,7 +190,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
             into[j] *= inverse
         for j in range(after):
             rest[j] -= solved * into[j]
-        rest[0], into[0] = solved, inverse  # the inverse is all that is asked of the diagonal
+        rest[0], into[0] = solved, inverse  # only the inverse of the diagonal is needed
     for k in range(n - 1, -1, -1):
         row, solutions, total = own[k, k + 1 :], right[k + 1 :], right[k]
         for j in range(n - k - 1):
@@ -211,7 +200,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, total: Levels) -> None:
-    """Add up rows of candidates (n, height, width) from the first on, with interpolated weights, in `total`."""
+    """Add rows of candidates (n, height, width), starting at row `first`, with interpolated weights to `total`."""
     n = candidates.shape[0]
     tall, width = total.shape
     rows, columns, _ = weights.shape
@@ -230,7 +219,7 @@ def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, to
         into = total[i]
         for k in range(n):
             seen, own = candidates[k, y], column[k]
-            # Between two centres the weight is a straight line; before the first and after the last it is level.
+            # The weight is linear between two centres, and constant before the first and after the last.
             for c in range(columns + 1):
                 here = own[max(c - 1, 0)]
                 step = own[min(c, columns - 1)] - here

@@ -1,47 +1,151 @@
-"""The window of codes on the CPU: codes are kept by their non-zero entries, and sums change where these are."""
+"""The window of codes on the CPU: it stores the non-zero entries of codes, and only these change the sums."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from psmt.engines.numba.sparse_codes import SparseCodes
 from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
-from psmt.types import Array, Mask
+from psmt.types import Array, Ints, Mask
+from psmt.utils.jit import njit
 
-_ROWS = 1 << 14
-"""Codes whose products are summed at a time."""
+_ROWS = 1 << 14  # codes whose products are summed at a time
+_DENSE = 1 << 12  # codes that are made dense at a time
+_ENTRY = 15  # cost of an entry of a sparse code in a product, in entries of a dense matrix
 
-_ENTRY = 15
-"""What an entry of a sparse code costs in a product, in entries of a dense matrix."""
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _times(bounds: Ints, atoms: NDArray[np.int32], values: Array, vectors: Array, out: Array) -> None:
+    """Add the codes times `vectors` (n_features, n) to `out` (n_codes, n)."""
+    for t in range(bounds.size - 1):
+        total = out[t]
+        for i in range(bounds[t], bounds[t + 1]):
+            vector, value = vectors[atoms[i]], values[i]
+            for k in range(total.size):
+                total[k] += value * vector[k]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _transposed_times(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
+    """Add the transposed codes times `rows` (n_codes, n) to `out` (n_features, n)."""
+    for t in range(bounds.size - 1):
+        row = rows[t]
+        for i in range(bounds[t], bounds[t + 1]):
+            total, value = out[atoms[i]], values[i]
+            for k in range(row.size):
+                total[k] += value * row[k]
+
+
+class SparseCodes:
+    """A queue of codes (n_features,), oldest first, stored by their non-zero entries."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        # The entries of all codes lie one after the other; `_bounds` says where each code begins and ends.
+        self._atoms = np.empty(0, dtype=np.int32)
+        self._values = np.empty(0)
+        self._bounds = np.zeros(1, dtype=np.int64)
+        self._first = self._last = 0
+
+    @classmethod
+    def of(cls, codes: Array | csr_array) -> Self:
+        """Queue of codes (n, n_features), which may be sparse."""
+        own, given = cls(codes.shape[1]), csr_array(codes)
+        own._atoms, own._values = given.indices.astype(np.int32), given.data
+        own._bounds, own._last = given.indptr.astype(np.int64), codes.shape[0]
+        return own
+
+    def __len__(self) -> int:
+        return self._last - self._first
+
+    def __getitem__(self, index: int) -> Array:
+        """One code (n_features,), counted from the oldest, or from the end if negative."""
+        at = index + (self._first if index >= 0 else self._last)
+        code, entries = np.zeros(self.n_features), slice(self._bounds[at], self._bounds[at + 1])
+        code[self._atoms[entries]] = self._values[entries]
+        return code
+
+    @property
+    def _held(self) -> Ints:
+        """Bounds (n + 1,) of the codes."""
+        return self._bounds[self._first : self._last + 1]
+
+    @property
+    def matrix(self) -> csr_array:
+        """All codes (n, n_features)."""
+        bounds = self._held
+        entries = slice(bounds[0], bounds[-1])
+        shape = (len(self), self.n_features)
+        return csr_array((self._values[entries], self._atoms[entries], bounds - bounds[0]), shape=shape)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of non-zero entries."""
+        return int(self._bounds[self._last] - self._bounds[self._first])
+
+    def times(self, vectors: Array) -> Array:
+        """All codes times the columns of `vectors` (n_features, n): rows (n_codes, n)."""
+        rows = np.zeros((len(self), vectors.shape[1]))
+        _times(self._held, self._atoms, self._values, np.ascontiguousarray(vectors), rows)
+        return rows
+
+    def transposed_times(self, rows: Array) -> Array:
+        """Sum over all codes of each times its row of `rows` (n_codes, n): (n_features, n)."""
+        vectors = np.zeros((self.n_features, rows.shape[1]))
+        _transposed_times(self._held, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
+        return vectors
+
+    def append(self, code: Array) -> None:
+        """Add a code (n_features,) as the youngest."""
+        active = np.flatnonzero(code)
+        end = self._bounds[self._last] + len(active)
+        if self._last + 1 == len(self._bounds) or end > len(self._values):
+            self._make_room(len(active))
+            end = self._bounds[self._last] + len(active)
+        self._atoms[end - len(active) : end] = active
+        self._values[end - len(active) : end] = code[active]
+        self._last += 1
+        self._bounds[self._last] = end
+
+    def popleft(self) -> None:
+        """Remove the oldest code."""
+        self._first += 1
+
+    def _make_room(self, coming: int) -> None:
+        """Move the codes to the front of arrays of twice the size, with room for `coming` entries more."""
+        held = self.matrix
+        n, room = held.nnz, 2 * (held.nnz + coming)
+        self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)
+        self._atoms[:n], self._values[:n] = held.indices, held.data
+        self._bounds = np.zeros(2 * (len(self) + 1) + 1, dtype=np.int64)
+        self._first, self._last = 0, len(self)
+        self._bounds[: self._last + 1] = held.indptr
 
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """Sums that are multiplied by way of the codes: for where that costs less than the dense sums do."""
+    """Sums that multiply through the codes, for windows where that is cheaper than the dense sums."""
 
     codes: SparseCodes
-    kept: Mask
-    """Which interior second differences (n - 2,) lie within one series."""
+    kept: Mask  # which interior second differences (n - 2,) lie within one series
 
     def products_times(self, vectors: Array) -> Array:
-        """`products` times the columns of `vectors` (n_features, k), as a fresh array."""
         return self.codes.transposed_times(self.codes.times(vectors))
 
     def second_differences_times(self, vectors: Array) -> Array:
-        """S, half stencils included, times the columns of `vectors` (n_features, k), as a fresh array."""
         bends = _second_differences(self.codes.times(vectors), half_stencils=len(self.ends) > 0)
         bends[1:-1][~self.kept] = 0.0
-        # D is symmetric, so that its transpose has the half stencils in any case.
+        # D is symmetric, so its transpose has the half stencils in any case.
         return self.codes.transposed_times(_second_differences(bends, half_stencils=True))
 
 
 def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
-    """Second differences (n, ..) of rows (n, ..); those of the first and the last are zero, or half stencils."""
+    """Second differences (n, ..) of rows (n, ..); the first and the last are zero, or half stencils."""
     bends = np.zeros_like(rows)
     bends[1:-1] = second_difference(rows[:-2], rows[1:-1], rows[2:])
     if half_stencils:
@@ -58,7 +162,10 @@ class SparseWindow(CodeWindow):
         self.begins = deque(np.zeros(codes.shape[0], bool).tolist() if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
         self._codes = SparseCodes.of(codes)
-        self._activity = deque(self._codes.sums())
+        matrix = self._codes.matrix
+        # Sums of dense codes, in parts: sums of sparse ones would add in another order.
+        parts = (matrix[first : first + _DENSE].toarray().sum(axis=1) for first in range(0, len(self), _DENSE))
+        self._activity = deque(value for part in parts for value in part.tolist())
         self.peak = np.zeros(2)
         self.refresh()
 
@@ -67,58 +174,49 @@ class SparseWindow(CodeWindow):
 
     @property
     def codes(self) -> Array:
-        """All codes (n, n_features), oldest first."""
         return np.asarray(self._codes.matrix.toarray())
 
     def latest(self, count: int) -> Array:
-        """The youngest codes (count, n_features), oldest first."""
         return np.array([self._codes[i] for i in range(-count, 0)])
 
     def oldest(self, count: int) -> Array:
-        """The oldest codes (up to count, n_features), in arrays that stay as they are now."""
         return np.array([self._codes[i] for i in range(min(count, len(self)))])
 
     @property
     def activities(self) -> Array:
-        """Sum (n,) of each code, oldest first."""
         return np.array(self._activity)
 
     def sums(self, *, half_stencils: bool) -> Sums:
-        """The sums as they are now, for products with V and S."""
         ends = self.ends() if half_stencils else np.empty((0, self.n_features))
         dense = self.products, self.curvature, self.total, ends, len(self)
         if len(self) >= 3 and _ENTRY * self._codes.n_entries < self.n_features**2:
             return SparseSums(*dense, self._codes, self.bends_kept())
         return Sums(*dense)
 
-    def _store(self, code: Array) -> None:
+    def _enter(self, code: Array) -> None:
         self._codes.append(code)
         self._activity.append(float(code.sum()))
-
-    def _discard(self) -> None:
-        self._codes.popleft()
-        self._activity.popleft()
-        self.reverted += 1
-
-    def _add(self, code: Array) -> None:
         self._count(code, 1)
         if len(self) >= 3 and self.bends_at(-3):
             self._curve(-3, 1.0)
 
-    def _subtract(self) -> None:
+    def _leave(self) -> None:
         if len(self) >= 3 and self.bends_at(0):
             self._curve(0, -1.0)
         self._count(self._codes[0], -1)
+        self._codes.popleft()
+        self._activity.popleft()
+        self.reverted += 1
 
     def _recompute(self) -> None:
-        # Sparse products: a code uses few atoms, and entries of unused ones stay exactly zero.
+        # Sparse products: a code uses few atoms, and the entries of unused atoms stay exactly zero.
         codes = self._codes.matrix
         self.total = np.asarray(codes.sum(axis=0))
         self.uses = np.bincount(codes.indices, minlength=self.n_features)
         self.products = np.zeros((self.n_features, self.n_features))
         self.curvature = np.zeros_like(self.products)
         kept = self.bends_kept() if self.seams and len(self) >= 3 else None
-        # Second differences have three times the entries of codes, and a window may be a whole film.
+        # In parts, because second differences have three times the entries of codes, and a window may be a whole film.
         for first in range(0, max(len(self), 1), _ROWS):
             part = codes[first : first + _ROWS]
             self.products += (part.T @ part).toarray()

@@ -1,4 +1,4 @@
-"""The engine of the CPU: NumPy, LAPACK and kernels that numba compiles."""
+"""The engine of the CPU: NumPy, LAPACK and kernels compiled by numba."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.engines.contract import Bound, ShiftInvert, Work
-from psmt.engines.numba import dictionary, lasso
+from psmt.engines.contract import Bound, ShiftInvert, Work, bounded_optimum
+from psmt.engines.numba import lasso
 from psmt.engines.numba.code_window import SparseWindow
 from psmt.engines.numba.frame_kernels import NumbaFrameKernels
+from psmt.engines.numba.lasso import subtract_rows
 from psmt.engines.numba.shift_invert import LazyShiftInvert
 from psmt.engines.window import CodeWindow
-from psmt.numerics.cutting_planes import bounded
-from psmt.types import Array, Mask
+from psmt.types import Array, Ints, Mask
+from psmt.utils.jit import njit
 from psmt.utils.threads import one_blas_thread
 
-_FEW = 8
-"""Problems up to this number are solved one by one; beyond, one Gram matrix serves those that do not meet the bound."""
+_FEW = 8  # more problems than this are solved together first; those that violate the bound are then solved one by one
+_BLOCK = 128  # atoms whose dependence on all others is computed in one product
 
 
 class NumbaEngine:
-    """See `psmt.engines.contract.Engine`; its own arrays are NumPy's."""
+    """See `psmt.engines.contract.Engine`. Engine arrays are NumPy arrays."""
 
     device = "cpu"
     captures = False
@@ -31,23 +32,18 @@ class NumbaEngine:
     frames = NumbaFrameKernels()
 
     def array(self, values: ArrayLike) -> Array:
-        """Own array of float64 with these values."""
         return np.asarray(values, dtype=np.float64)
 
     def numpy(self, values: Array) -> NDArray[np.float64]:
-        """A NumPy array with the values of an own one."""
         return values
 
     def dense(self, values: csr_array) -> Array:
-        """Own array of float64 with the values of a sparse one."""
         return np.asarray(values.toarray())
 
     def sparse(self, values: Array) -> csr_array:
-        """A sparse array (n, n_columns) with the values of a dense one."""
         return csr_array(values)
 
     def solver_array(self, values: Array) -> Array:
-        """The values in the precision that lassos are solved in."""
         return values
 
     def solve_many(
@@ -60,19 +56,16 @@ class NumbaEngine:
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
         return lasso.solve_many(columns, targets, penalty, tol=tol, norms=norms, gram=gram).coef
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
     ) -> Array:
-        """Coefficients (n_columns,) of one target, sought from the support of an earlier solution on."""
         return lasso.solve_one(columns, target, penalty, tol=tol, start=start, gram=gram).coef
 
     def solve_bounded(
         self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
     ) -> Array:
-        """Coefficients (n, n_columns) of targets (n, n_features), worth no more than the bound says."""
         penalties = np.broadcast_to(penalty, len(targets)).tolist()
         if len(penalty) == 1 and len(targets) > _FEW:
             coef = self.solve_many(columns, targets, penalties[0], tol=tol)
@@ -95,7 +88,7 @@ class NumbaEngine:
         support = start
 
         def solve(multiplier: float | Array) -> Array:
-            nonlocal support  # each solution is close to the last: its support is tried first
+            nonlocal support  # each solution is close to the last, so its support is tried first
             penalties = penalty + float(np.asarray(multiplier)) * bound.worth
             support = lasso.solve_one(columns, target, penalties, tol=tol, start=support).coef
             return support
@@ -107,30 +100,68 @@ class NumbaEngine:
         free = solve(0.0)
         if float(free @ bound.worth) <= bound.limit:
             return free
-        return bounded(free, solve, cost, bound.worth, bound.limit, tol * cost(np.zeros_like(free)))
+        return bounded_optimum(free, solve, cost, bound.worth, bound.limit, tol * cost(np.zeros_like(free)))
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
-        """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
         code_code *= kept
         code_sample *= kept
-        dictionary.add_codes(codes, samples, code_code, code_sample)
+        _add_codes(codes, samples, code_code, code_sample)
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
-        """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
-        dictionary.sweep_atoms(atoms, code_code, code_sample, used)
+        order = np.flatnonzero(used)
+        for first in range(0, len(order), _BLOCK):
+            block = order[first : first + _BLOCK]
+            shared = code_code[block]
+            targets = code_sample[block] - shared @ atoms
+            _improve_block(targets, shared[:, block], block, atoms)
 
     def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
-        """Codes (n, n_features) of a window with their sums, kept up as it slides; `begins` (n,) marks first ones."""
         return SparseWindow(codes, begins)
 
     def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
-        """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
         return LazyShiftInvert(shifted, shifts)
 
     def capture(self, work: Work) -> Work:
-        """The work itself."""
         return work
 
     def small_work(self) -> AbstractContextManager[object]:
-        """Context in which small matrices are worked on: one thread, as more would wait longer than they work."""
         return one_blas_thread()
+
+
+@njit(cache=True, nogil=True)
+def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Array) -> None:
+    """Add ``a a'`` and ``a x'`` of each code (n, n_atoms) and sample (n, n_features): a code uses few atoms."""
+    active = np.empty(codes.shape[1], dtype=np.int64)
+    for t in range(codes.shape[0]):
+        n = 0
+        for j in range(codes.shape[1]):
+            if codes[t, j] != 0.0:
+                active[n] = j
+                n += 1
+        for i in range(n):
+            j = active[i]
+            own = codes[t, j]
+            for k in active[:n]:
+                code_code[j, k] += own * codes[t, k]
+            for k in range(samples.shape[1]):
+                code_sample[j, k] += own * samples[t, k]
+
+
+@njit(cache=True, nogil=True)
+def _improve_block(targets: Array, shared: Array, block: Ints, atoms: Array) -> None:
+    """Set each atom of a block to the best unit-norm one, given the others.
+
+    The block-coordinate `targets` (n, n_features) are computed with all atoms as they were before the block.
+    `shared` (n, n) are the products of the block's codes. The changes inside the block are subtracted one by one.
+    """
+    moved, index = np.empty_like(targets), np.arange(len(block))
+    for i in range(len(block)):
+        target, atom, own = targets[i], atoms[block[i]], shared[i, i]
+        for k in range(atom.size):
+            target[k] += own * atom[k]
+        subtract_rows(moved, index, shared[i], i, target)
+        norm = np.sqrt(np.sum(target * target))
+        for k in range(atom.size):
+            best = target[k] / norm if own > 0.0 and norm > 0.0 else atom[k]
+            moved[i, k] = best - atom[k]
+            atom[k] = best

@@ -1,7 +1,7 @@
-"""Work that is shared out to threads: kernels, BLAS and FFTs release the GIL, so plain threads serve.
+"""Work in threads: kernels, BLAS and FFTs release the GIL, so plain Python threads are enough.
 
-Numba's own threads would add to the time that compiling takes, and not every threading layer of numba may be entered
-from two threads at once, as two models in one process do.
+Numba's own threads would make compiling slower, and not every threading layer of numba may be entered from two threads
+at once, as two models in one process would do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Job:
-    """Chunks of one piece of work, which whoever is idle takes from."""
+    """Chunks of one piece of work, taken by any idle thread."""
 
     def __init__(self, work: Callable[[slice], None], chunks: deque[slice]) -> None:
         self.work, self.chunks = work, chunks
@@ -31,17 +31,17 @@ class _Job:
 
 
 class _Crew:
-    """Threads that share what one of them was asked to do, and all that this is shared out into in turn."""
+    """Threads that share the work of one call of `in_threads`, and of all calls inside it."""
 
     def __init__(self) -> None:
         self.jobs: list[_Job] = []
-        # Nobody is woken without a reason: to wake a thread takes as long as a small chunk.
+        # Two conditions, because waking a thread without need takes as long as a small chunk.
         self.lock = threading.Lock()
         self.more, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
         self.over = False
 
     def do(self, job: _Job) -> None:
-        """Take chunks of a job until there are none left, and wait for those that others have taken."""
+        """Do chunks of a job until none are left, and wait for those that other threads have taken."""
         with self.lock:
             self.jobs.append(job)
             self.more.notify(len(job.chunks) - 1)
@@ -54,7 +54,7 @@ class _Crew:
             raise job.failure
 
     def help_out(self) -> None:
-        """Take chunks of any job, the latest first, until all is done."""
+        """Do chunks of any job, the latest first, until `end` is called."""
         _here.crew = self
         try:
             with one_blas_thread():
@@ -69,13 +69,13 @@ class _Crew:
             _here.crew = None
 
     def end(self) -> None:
-        """Send everybody home."""
+        """Tell all threads to return."""
         with self.lock:
             self.over = True
             self.more.notify_all()
 
     def _do_next(self, job: _Job) -> bool:
-        """Do the next chunk of a job; whether there was one."""
+        """Do the next chunk of a job; return whether there was one."""
         with self.lock:
             if not job.chunks:
                 return False
@@ -83,7 +83,7 @@ class _Crew:
             job.under_way += 1
         try:
             job.work(part)
-        except BaseException as error:  # whoever asked for it is told
+        except BaseException as error:  # raised again in the thread that called
             job.failure = job.failure or error
             job.chunks.clear()
         finally:
@@ -95,29 +95,18 @@ class _Crew:
 
 
 class _Here(threading.local):
-    """What a thread knows of those it shares its work with."""
-
-    crew: _Crew | None = None
+    crew: _Crew | None = None  # the crew that this thread belongs to
 
 
 _here = _Here()
 
 
 def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
-    """Call `work` with each chunk of `size` things, in this thread and, as far as numba may have them, others.
+    """Call `work` with slices of at most `chunk` out of `size` items, in as many threads as numba may use.
 
-    Chunks do not depend on the number of threads, nor does, so, any result. Whoever comes first takes the next: a
-    thread that is held up by other programs holds up nobody else. Work may share out in turn what it does: whoever is
-    idle by then, or later, helps. BLAS has one thread in each: its own would compete with ours for the cores.
-
-    Parameters
-    ----------
-    work : callable
-        Called with slices of at most `chunk` things.
-    size : int
-        Of all that there is to do.
-    chunk : int
-        Of what is done in one call.
+    The slices, and so the results, do not depend on the number of threads. An idle thread takes the next slice, so a
+    thread that other programs delay does not delay the rest. Work may call `in_threads` itself: idle threads then help.
+    BLAS is limited to one thread in each, because its threads would compete with ours for the cores.
     """
     chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
     n_threads = get_num_threads()
@@ -136,13 +125,13 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
                 _here.crew = None
                 crew.end()
                 for other in others:
-                    # Nobody is at work any more when this returns; who has not begun need not.
+                    # All threads have ended when this returns; those that have not started are cancelled.
                     if not other.cancel():
                         other.result()
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
-    """What each of several independent pieces of work returns, done side by side; the longest should come first."""
+    """See `FrameKernels.together`."""
     results: list[Any] = [None] * len(works)
 
     def do(which: slice) -> None:
@@ -153,7 +142,7 @@ def together(*works: Callable[[], Any]) -> list[Any]:
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """What the work will return, done in another thread meanwhile, with one thread of BLAS."""
+    """Start the work in another thread, with one BLAS thread, and return its future."""
 
     def limited() -> T:
         with one_blas_thread():
@@ -164,5 +153,5 @@ def in_background(work: Callable[[], T]) -> Future[T]:
 
 @cache
 def _pool(_process: int) -> ThreadPoolExecutor:
-    """Threads of a process that wait for work: to start new ones takes longer than most of it. A fork has none."""
+    """Waiting threads of a process, because starting threads takes longer than most work. A fork has none of them."""
     return ThreadPoolExecutor(thread_name_prefix="psmt-kernels")

@@ -1,7 +1,7 @@
-"""Dense optical flow (pyramidal Lucas-Kanade), and frames that are moved along it.
+"""Dense optical flow (pyramidal Lucas-Kanade) on the CPU, and frames that are moved along it.
 
-Fourier planes follow what moves by less than half a tile; flow is found from coarse to fine, so that it follows faster
-motion, and it has sharp borders where a thing moves before a ground that does not.
+Fourier planes follow motion of less than half a tile. Flow is found from coarse to fine, so it follows faster motion,
+and it has sharp borders where an object moves in front of a background that does not.
 """
 
 from __future__ import annotations
@@ -11,24 +11,15 @@ import numpy as np
 from psmt.types import Levels
 from psmt.utils.jit import njit
 
-_LEVELS = 4
-"""Halvings of the frame, at the most: motion of up to 16 pixels per frame is one or two pixels in the smallest."""
-
-_SMALLEST = 12
-"""No level of the pyramid is smaller than this many pixels along an edge."""
-
-_STEPS = 3
-"""Gauss-Newton steps per level."""
-
-_RADIUS = 3
-"""Of the box that motion is taken to be alike in; it is applied twice, which comes close to a Gaussian."""
-
-_DAMPING = 0.01
-"""Pull of each step to none, relative to the mean energy of the gradients: flat ground does not wander."""
+_LEVELS = 4  # most halvings of the frame: motion of up to 16 pixels per frame is one or two pixels in the smallest
+_SMALLEST = 12  # shortest edge of a level of the pyramid, in pixels
+_STEPS = 3  # Gauss-Newton steps per level
+_RADIUS = 3  # of the box in which motion is assumed constant; it is applied twice, which is close to a Gaussian
+_DAMPING = 0.01  # of each step, relative to the mean energy of the gradients: flat areas stay where they are
 
 
 def flow_between(before: Levels, now: Levels) -> Levels:
-    """Return where each pixel of `now` came from: `before` at (y, x) + flow[:, y, x]; (2, height, width)."""
+    """See `FrameKernels.flow`."""
     pyramid = [(before, now)]
     while len(pyramid) <= _LEVELS and min(pyramid[-1][0].shape) >= 2 * _SMALLEST:
         pyramid.append((_halved(pyramid[-1][0]), _halved(pyramid[-1][1])))
@@ -42,22 +33,22 @@ def flow_between(before: Levels, now: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def moved(frame: Levels, flow: Levels) -> Levels:
-    """Return the frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation."""
+    """See `FrameKernels.moved`."""
     height, width = frame.shape
     wide = width + 3
-    # The edge goes on by one pixel before the frame and two after it.
+    # The edge is repeated by one pixel before the frame and two after it.
     around = np.empty((height + 3, wide), np.float32)
     for y in range(height + 3):
         into, row = around[y], frame[min(max(y - 1, 0), height - 1)]
         into[0], into[1 : width + 1], into[width + 1 :] = row[0], row, row[width - 1]
     seen = around.reshape(-1)
     result = np.empty_like(frame)
-    # Places and weights of a whole row first: that is done several pixels at a time, reading is not.
+    # Positions and weights of a whole row first: these compile to vector instructions, reading does not.
     place = np.empty(width, np.int32)
     down, right = np.empty((4, width), np.float32), np.empty((4, width), np.float32)
     e, f, g, h = down[0], down[1], down[2], down[3]
     a, b, c, d = right[0], right[1], right[2], right[3]
-    # Numba tests signed indices for being negative.
+    # Unsigned, because numba checks signed indices for being negative.
     one, two, three, below = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(wide)
     for y in range(height):
         rows, columns, into = flow[0, y], flow[1, y], result[y]
@@ -87,7 +78,7 @@ def moved(frame: Levels, flow: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """Weights of the four pixels around a position a fraction `t` after the second of them."""
+    """Weights of the four pixels around a position that lies a fraction `t` after the second of them."""
     half = np.float32(0.5)
     first, second = half * t * (t * (2 - t) - 1), half * (t * t * (3 * t - 5) + 2)
     return first, second, half * t * (t * (4 - 3 * t) + 1), half * t * t * (t - 1)
@@ -131,8 +122,8 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
                 right = over * (b * pull[0, y, x] - a * pull[1, y, x])
                 flow[0, y, x] += min(max(down, np.float32(-1)), np.float32(1))
                 flow[1, y, x] += min(max(right, np.float32(-1)), np.float32(1))
-    # A step may lead astray where the picture repeats itself or leaves the frame: what explains less is taken back.
-    # Standing still explains most of most films, and wins a tie.
+    # A step may be wrong where the picture repeats itself or leaves the frame: a flow that fits worse is taken back.
+    # No motion fits most of most films, and wins a tie.
     _misfit(before, now, flow, gap)
     refined, still = pull[0], pull[1]
     refined[:], still[:] = gap * gap, (before - now) ** 2
@@ -151,9 +142,9 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
-    """Fill what is left (height, width) of `before`, read along the flow, once `now` is taken away.
+    """Fill the difference (height, width) of `before`, read along the flow, and `now`.
 
-    It is read between four pixels, by bilinear interpolation; the edge goes on outside.
+    Reading is by bilinear interpolation; edges are repeated.
     """
     height, width = now.shape
     wide = width + 1
@@ -162,7 +153,7 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
         row = before[min(y, height - 1)]
         around[y, :width], around[y, width] = row, row[width - 1]
     seen = around.reshape(-1)
-    # As in `moved`: places of a whole row first, and indices that cannot be negative.
+    # As in `moved`: positions of a whole row first, and unsigned indices.
     place, down, right = np.empty(width, np.int32), np.empty(width, np.float32), np.empty(width, np.float32)
     one, below = np.uint64(1), np.uint64(wide)
     for y in range(height):
@@ -183,9 +174,9 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _blur(values: Levels, room: Levels) -> None:
-    """Smooth values (height, width) in place by a box along both axes, twice; `room` is as large.
+    """Smooth values (height, width) in place by a box along both axes, twice; `room` is a work array of that size.
 
-    Down the frame by running sums, each of a whole row; along a row these would go pixel by pixel.
+    Down the frame this uses running sums of whole rows. Along a row, running sums would go pixel by pixel.
     """
     height, width = values.shape
     part = np.float32(1.0 / (2 * _RADIUS + 1) ** 2)
@@ -212,7 +203,7 @@ def _blur(values: Levels, room: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _halved(frame: Levels) -> Levels:
-    """Return the frame (height, width) at half its size; an odd row or column at its edge is left out."""
+    """The frame (height, width) at half its size; an odd row or column at its edge is left out."""
     tall, wide = frame.shape[0] // 2, frame.shape[1] // 2
     height, width = 2 * tall, 2 * wide
     small, line = np.empty((tall, wide), np.float32), np.empty(width + 2, np.float32)
@@ -232,9 +223,9 @@ def _halved(frame: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _doubled(flow: Levels, height: int, width: int) -> Levels:
-    """Return the flow (2, ..) of a frame of half the size, for one of (height, width).
+    """The flow (2, ..) of a frame of half the size, for a frame of (height, width), by bilinear interpolation.
 
-    Each pixel is read a quarter of the way from one that it lies in to the next, by bilinear interpolation.
+    Each pixel is read a quarter of the way from the pixel that it lies in to the next.
     """
     _, tall, wide = flow.shape
     result, line = np.empty((2, height, width), np.float32), np.empty(wide, np.float32)

@@ -1,15 +1,15 @@
 """Exact non-negative lasso: the solver behind layer 1 (coding) and step 7 (recovery).
 
-Both layers ask the same question of unit-norm columns ``d_1 .. d_M``::
+Both layers solve the same problem with unit-norm columns ``d_1 .. d_M``::
 
     minimise over a >= 0    1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j
 
-The solver is a primal active-set method. It holds a feasible ``a`` that is optimal on its own support, adds the columns
+The solver is a primal active-set method. It keeps a feasible ``a`` that is optimal on its own support, adds the columns
 that violate the Karush-Kuhn-Tucker (KKT) conditions most, several at a time, and walks towards the new optimum,
-dropping what reaches zero on the way. Each of these changes is an up- or downdate of the support's Cholesky factor
-(downdates by Givens rotations). The objective falls at every step and there are finitely many supports, so it ends; it
-stops by the duality gap. The layers differ only in how the gradient is obtained: coding solves thousands of problems
-with one dictionary and reads it off the Gram matrix; recovery has new columns in each problem, multiplies them by the
+dropping members that reach zero on the way. Each change updates or downdates the Cholesky factor of the support
+(downdates by Givens rotations). The objective falls at every step and there are finitely many supports, so the method
+ends; it stops by the duality gap. The layers differ only in the gradient. Coding solves thousands of problems with one
+dictionary and reads the gradient off the Gram matrix. Recovery has new columns in each problem, multiplies them by the
 residual and never forms a Gram matrix.
 """
 
@@ -25,21 +25,11 @@ from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 from psmt.utils.threads import one_blas_thread
 
-_CHUNK = 64
-"""Targets that a thread solves one after the other. Fixed, so that results do not depend on the thread count."""
-
-_AT_ONCE = 8
-"""Columns that may join the support in one step."""
-
-_DEPENDENT = 1e-11
-"""A unit column closer (squared) than this to the span of the support is treated as lying in it."""
-
-_ROUNDING = 1e-14
-"""KKT violations below this fraction of the target's norm are rounding."""
-
-_FREE = 1e-300
-"""A penalty below this counts as this, so that it has a reciprocal."""
-
+_CHUNK = 64  # targets that a thread solves one after the other; fixed, so that results do not depend on thread counts
+_AT_ONCE = 8  # columns that may join the support in one step
+_DEPENDENT = 1e-11  # a unit column with a smaller squared distance from the span of the support counts as part of it
+_ROUNDING = 1e-14  # KKT violations below this fraction of the target's norm are rounding
+_FREE = 1e-300  # smaller penalties count as this, so that they have a reciprocal
 _FAST = {"reassoc", "contract", "nsz"}
 
 _Workspace: TypeAlias = tuple[Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
@@ -67,7 +57,7 @@ def _correlate(columns: Array, target: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol: Array, n: int, cross: Array) -> float:
-    """Squared pivot of one more unit column in the Cholesky factor of n columns, whose row is written in any case."""
+    """Append a unit column to the Cholesky factor of n columns; return its squared pivot."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -124,9 +114,9 @@ def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array) -> None:
-    """Subtract the n rows of the support times their values from `out`: four at a time, to spare loads and stores."""
+    """Subtract the n rows of the support times their values from `out`: four at a time, to save loads and stores."""
     for i in range(0, n, 4):
-        # Rows beyond the last are the last once more, times nothing.
+        # Rows beyond the last are the last row once more, times zero.
         i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         row0, row1, row2, row3 = rows[support[i]], rows[support[i1]], rows[support[i2]], rows[support[i3]]
         value0 = values[i]
@@ -150,9 +140,9 @@ def _kkt_violation(
     residual: Array,
     out: Array,
 ) -> None:
-    """Write D'(x - D a) - penalty, from the Gram matrix where there is one, else from the residual.
+    """Write ``D'(x - D a) - penalty``, from the Gram matrix if there is one, otherwise from the residual.
 
-    At the optimum it is zero on the support and nowhere positive. `lead` is that of a = 0.
+    At the optimum it is zero on the support and nowhere positive. `lead` is its value at a = 0.
     """
     if gram.shape[0] > 0 or n == 0:
         for j in range(out.size):
@@ -169,7 +159,7 @@ def _kkt_violation(
 
 @njit(cache=True, nogil=True)
 def _largest(values: Array) -> float:
-    """The largest value, or zero: positive floats are ordered as their bits are, and only those compile to vectors."""
+    """The largest value, or zero. It compares bits, which order positive floats and compile to vector instructions."""
     most, bits = np.int64(0), values.view(np.int64)
     for j in range(bits.size):
         most = max(most, bits[j])
@@ -178,7 +168,10 @@ def _largest(values: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
-    """How many columns outside the support violate the KKT conditions by more than `least`; write them, worst first."""
+    """Write the columns outside the support that violate the KKT conditions by more than `least`, worst first.
+
+    Return their number.
+    """
     n = 0
     for first in range(0, violation.size, 16):
         last = min(first + 16, violation.size)
@@ -205,7 +198,7 @@ def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) 
 
 @njit(cache=True, nogil=True)
 def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: int) -> int:
-    """Size of the support without the member at `row`."""
+    """Drop the member of the support at `row`; return the size that is left."""
     _delete(chol, n, row)
     inside[support[row]] = False
     for i in range(row, n - 1):
@@ -229,11 +222,11 @@ def _active_set(
     n: int,
     work: _Workspace,
 ) -> tuple[int, float]:
-    """Size of the support and duality gap of one problem, which is solved in place.
+    """Solve one problem in place; return the size of the support and the duality gap.
 
-    `support[:n]` holds the columns to start from, `corr` the products of all columns with the target, `square` that of
-    the target with itself, `inverse` the reciprocals of the penalties. `work` holds the arrays that a thread uses again
-    and again; in between, nothing is `inside`.
+    `support[:n]` holds the columns to start from, `corr` the products of all columns with the target, `square` the
+    squared norm of the target, `inverse` the reciprocals of the penalties. `work` holds the arrays that a thread uses
+    again and again; between problems, all of `inside` is False.
     """
     chol, lead, violation, relative, inside, rhs, goal, cross, residual, candidates = work
     n_columns = violation.size
@@ -242,7 +235,7 @@ def _active_set(
     for j in range(n_columns):
         lead[j] = corr[j] - penalty[j]
 
-    # Warm start: the optimum on the given support, less what would be negative there.
+    # Warm start: the optimum on the given support, without the members that would be negative there.
     given, n = n, 0
     for i in range(given):
         j = support[i]
@@ -266,7 +259,7 @@ def _active_set(
         _kkt_violation(columns, gram, target, lead, penalty, support, values, n, residual, violation)
         for j in range(n_columns):
             relative[j] = violation[j] * inverse[j]
-        # The residual, scaled until no column correlates with it by more than its penalty, is dual feasible.
+        # The residual is dual feasible once it is scaled so that no correlation exceeds its penalty.
         largest = _largest(violation)
         scale = 1.0 / (1.0 + _largest(relative))
         cost, fitted, slack = 0.0, 0.0, 0.0
@@ -290,8 +283,8 @@ def _active_set(
                 n += 1
                 added += 1
             elif added == 0:
-                # The column lies in the span of the support: it trades places with the member that it
-                # drives to zero first. The fit stays, the penalty falls.
+                # The column lies in the span of the support: it replaces the member that it drives to zero first. The
+                # fit stays the same, the penalty falls.
                 _solve(chol, n, cross, goal)
                 out, step = -1, np.inf
                 for i in range(n):
@@ -310,7 +303,7 @@ def _active_set(
         if added == 0:
             break
 
-        # Walk to the optimum of the new support, as often as a member reaches zero on the way.
+        # Walk to the optimum of the new support; start again each time a member reaches zero on the way.
         first = 0
         while first >= 0:
             for i in range(n):
@@ -365,7 +358,7 @@ def _solve_chunk(
     n, last = 0, 0.0
     for t in range(targets.shape[0]):
         square = _dot(targets[t], targets[t])
-        # Where a target is close to the one before it, as frames of a film are, so is its support.
+        # A target that is close to the one before it, as frames of a film are, has a similar support.
         if t > 0 and 2.0 * _dot(targets[t], targets[t - 1]) < 0.5 * square + last:
             n = 0
         last = square
@@ -416,20 +409,10 @@ def solve_many(
 ) -> LassoResult:
     """Coefficients (n_targets, n_columns) and duality gaps (n_targets,) of many problems with the same columns.
 
-    Parameters
-    ----------
-    columns : (n_columns, n_features) array
-        One unit-norm column of the problem per row. A zero column is never used if it has a penalty.
-    targets : (n_targets, n_features) array
-        A target that is close to the one before it starts from that one's support.
-    penalty : float or (n_columns,) array
-        Of a unit of each coefficient, >= 0.
-    tol : float
-        Stop when the duality gap is below ``tol * ||x||^2 / 2``, that is relative to the objective at zero.
-    norms : (n_columns,) array or None
-        What the coefficients are divided by at the end: those of columns that had these norms before they were scaled.
-    gram : (n_columns, n_columns) array or None
-        `gram_matrix` of the columns, where somebody has it already.
+    The columns (n_columns, n_features), one per row, have unit norm; a zero column is never used if it has a penalty.
+    A target (n_features,) that is close to the one before it starts from the support of that one. The gap is at most
+    ``tol * ||x||^2 / 2``, that is relative to the objective at zero. The coefficients are divided by `norms`, the norms
+    that the columns had before they were scaled. `gram` is the `gram_matrix` of the columns, if it is known.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     penalties = _penalties(penalty, columns)
@@ -455,7 +438,7 @@ def solve_one(
     start: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Coefficients (n_columns,) and duality gap of one problem; without a Gram matrix none is formed.
+    """Coefficients (n_columns,) and duality gap of one problem; no Gram matrix is formed.
 
     `start` is an earlier solution (n_columns,) whose support is tried first. The other parameters are those of
     `solve_many`.
@@ -469,7 +452,7 @@ def solve_one(
 
 
 def _as_rows(values: Array) -> Array:
-    # Writable, because numba compiles everything anew for read-only arrays.
+    # Writable, because numba compiles everything once more for read-only arrays.
     return np.require(values, np.float64, ["C", "W"])
 
 

@@ -1,4 +1,4 @@
-"""Tiles of a frame, their spectra and the way back: a stretch of tile rows at a time, so that it stays in the cache."""
+"""Tiles of a frame, their spectra and the inverse on the CPU: a few tile rows at a time, so that they stay in cache."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 from psmt.utils.jit import njit
 
-_STRETCHES = 4
-"""Pieces that tile rows are shared out in: enough for a few threads, and few enough to be worth a call."""
-
-_SMALL = 12
-"""Side of the largest tiles whose transform is one product with a matrix: that is faster than many short FFTs."""
-
-_NONE = np.float32(1e-36)
-"""Squares up to this, next to the least that float32 holds with all its digits, are none: roots have no inverse."""
+_PIECES = 4  # pieces of tile rows: enough for a few threads, few enough to be large
+_SMALL = 12  # up to this side, the transform of a tile is one product with a matrix: faster than many short FFTs
+_NONE = np.float32(1e-36)  # smaller squares have no phase: this is close to the smallest normal number of float32
 
 
 def next_spectra(
     frame: Levels, tiles: Tiles, before: Complex | None, cross: tuple[Complex, ...], kept: tuple[float, ...]
 ) -> tuple[Complex, tuple[Complex, ...]]:
-    """Spectra of a frame, and the faded cross-spectra with those `before`."""
-    padded = _continued(frame, tiles)
+    """See `FrameKernels.next_spectra`."""
+    down, right = tiles.mirrored
+    padded: Levels = frame.take(down, axis=0).take(right, axis=1)
     now = np.empty((*tiles.layout, tiles.size, tiles.size // 2 + 1), np.complex64)
     faded = tuple(np.empty_like(now) for _ in cross)
 
@@ -39,12 +35,12 @@ def next_spectra(
             assert before is not None
             _faded_sum(np.float32(memory), _flat(old[rows]), _flat(now[rows]), _flat(before[rows]), _flat(new[rows]))
 
-    in_threads(transform, *_shared(tiles))
+    in_threads(transform, *_pieces(tiles))
     return now, faded
 
 
 def advanced(now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-    """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra."""
+    """See `FrameKernels.advanced`."""
 
     def turned_back(which: int, rows: slice) -> Levels:
         change = np.empty_like(now[rows])
@@ -65,7 +61,7 @@ def _transform(parts: Levels, spectra: Complex) -> None:
 
 
 def _transformed_back(spectra: Complex) -> Levels:
-    """Tiles (rows, columns, size, size) of Fourier coefficients (rows, columns, size, size // 2 + 1), not kept."""
+    """Tiles (rows, columns, size, size) of coefficients (rows, columns, size, size // 2 + 1), which are overwritten."""
     size = spectra.shape[-2]
     parts: Levels
     if size > _SMALL:
@@ -78,7 +74,7 @@ def _transformed_back(spectra: Complex) -> Levels:
 
 @cache
 def _small_transform(size: int) -> tuple[Levels, Levels]:
-    """Matrices that take a tile (size size,) to its Fourier coefficients, real and imaginary in turn, and back."""
+    """Matrices that map a tile (size size,) to its Fourier coefficients, real and imaginary in turn, and back."""
     n_coefficients = size * (size // 2 + 1)
     units = np.eye(size * size).reshape(-1, size, size)
     there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
@@ -88,8 +84,8 @@ def _small_transform(size: int) -> tuple[Levels, Levels]:
 
 
 def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles) -> Levels:
-    """Weighted overlap-add (n, height, width) of n sets of tiles, of which `part_of` gives some rows."""
-    n_rows, chunk = _shared(tiles)
+    """Weighted overlap-add (n, height, width) of n sets of tiles; `part_of` returns some rows of one set."""
+    n_rows, chunk = _pieces(tiles)
     n_chunks = -(-n_rows // chunk)
     sums: list[Levels] = [np.empty((0, 0), np.float32)] * (n * n_chunks)
 
@@ -114,27 +110,20 @@ def _overlap_added(part_of: Callable[[int, slice], Levels], n: int, tiles: Tiles
     return frames
 
 
-def _continued(frame: Levels, tiles: Tiles) -> Levels:
-    """The frame with its mirror images around it."""
-    down, right = tiles.mirrored
-    continued: Levels = frame.take(down, axis=0).take(right, axis=1)
-    return continued
-
-
-def _shared(tiles: Tiles) -> tuple[int, int]:
-    """Tile rows, and how many of them make a stretch."""
-    return tiles.layout[0], -(-tiles.layout[0] // _STRETCHES)
+def _pieces(tiles: Tiles) -> tuple[int, int]:
+    """Number of tile rows, and the number in one piece."""
+    return tiles.layout[0], -(-tiles.layout[0] // _PIECES)
 
 
 def _flat(spectra: Complex) -> Levels:
-    """Real and imaginary parts in turn (2 n,) of contiguous spectra, without a copy."""
+    """Contiguous spectra as real and imaginary parts in turn (2 n,), without a copy."""
     flat: Levels = spectra.reshape(-1).view(np.float32)
     return flat
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill tiles (rows, columns, size, size), of which the first row is that of number `first`, from a padded frame."""
+    """Fill rows of tiles (rows, columns, size, size), starting at tile row `first`, from a padded frame."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):
@@ -155,7 +144,7 @@ def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels)
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
-    """Add tiles (rows, columns, size, size), seen through the window once more, where they were cut."""
+    """Add tiles (rows, columns, size, size), multiplied by the window once more, where they were cut."""
     rows, columns, size, _ = tiles.shape
     for r in range(rows):
         for c in range(columns):
@@ -167,7 +156,7 @@ def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
-    """Fill ``cross = kept * old + now * conj(before)``; complex numbers as pairs."""
+    """Fill ``cross = kept * old + now * conj(before)``; complex numbers are pairs."""
     for k in range(now.size // 2):
         i = 2 * k
         cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
@@ -176,7 +165,7 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill ``turn * now - now`` with the phase of `cross` as turn, zero where it has none; pairs."""
+    """Fill ``turn * now - now``, where turn is the phase of `cross`; zero where it has none. Complex as pairs."""
     one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k

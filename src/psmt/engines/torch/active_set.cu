@@ -1,42 +1,43 @@
-// Exact non-negative lasso: the active set of psmt/lasso.py, one thread block per problem from start to end.
+// Exact non-negative lasso: the active set of psmt/engines/numba/lasso.py, one thread block per problem.
 //
-//     minimise over a >= 0    1/2 ||x - D a||^2 + penalty'a,    where wanted with  total'a <= activity
+//     minimise over a >= 0    1/2 ||x - D a||^2 + penalty'a,    optionally subject to  total'a <= activity
 //
-// All that is known of x and D are inner products: `gram` of the columns, `corr` of the columns with x, `square` of x.
-// REAL is double or float. Compiled at first use by `nvrtc.py`.
+// x and D enter only by inner products: `gram` of the columns, `corr` of the columns with x, `square` of x.
+// REAL is double or float. Compiled at first use by `cuda.py`.
 //
-// The support has n members. Their Gram matrix G is inverted by W (n, n) with W G W' = I: a member more is a row more, as
-// in Gram-Schmidt, and a member less is a reflection that leaves one row to all others. Both are products that the whole
-// block makes together, where a Cholesky factor would make it wait for each of its columns, and reflections lose no digits
-// to columns that are almost dependent. What W misses for rounding is taken out by the next step, which solves for what
-// the last one left.
+// The support has n members. Their Gram matrix G is inverted by W (n, n) with W G W' = I. Adding a member adds a row, as
+// in Gram-Schmidt. Removing a member is a reflection that moves the member into one row. Both are products that the whole
+// block computes together, whereas a Cholesky factor would make it wait for each column. Reflections lose no digits if
+// columns are almost dependent. Rounding errors of W are removed by the next step, which solves for what the last one
+// left.
 //
-// Every branch is taken by all threads of a block: what it looks at is the same for all.
+// All threads of a block take the same branches.
 
 typedef REAL real;
 
 #ifndef WARP
 #define WARP 32
 #endif
-// Code that is called, not copied to each place that uses it: to compile the copies would take ten seconds.
+// Functions that are not inlined: compiling the copies would take ten seconds.
 #define SHARED_CODE __device__ __noinline__
 #define MEMBERS(i) for (int i = threadIdx.x; i < n; i += blockDim.x)
 
 constexpr bool is_double = sizeof(real) == 8;
 constexpr real HUGE_ = is_double ? (real)1e300 : (real)1e37;
 
-// As in psmt/lasso.py, and what float32 can hold of it. Fewer columns come at once: each costs as much as a gradient here.
+// As in psmt/engines/numba/lasso.py, with larger values for float32. Fewer columns join at once, because each costs as
+// much as a gradient here.
 constexpr real DEPENDENT = is_double ? (real)1e-11 : (real)1e-5;
 constexpr double ROUNDING = is_double ? 1e-14 : 1e-6;
 constexpr real FREE = is_double ? (real)1e-300 : (real)1e-30;
 constexpr int AT_ONCE = 4;
-// A column whose squared distance from the support is below this is measured a second time.
+// The distance of a column from the support is refined if its square is below this.
 constexpr real CLOSE = is_double ? (real)1e-4 : (real)1e-2;
-// Steps that leave the objective where it is, after which nothing but rounding is left.
+// Steps without progress in the objective, after which only rounding is left.
 constexpr int STALE = 32;
-// Rows of W that a thread is at work on: it waits for all of them together.
+// Rows of W that a thread processes at a time, so that it waits for all of them together.
 constexpr int AT_A_TIME = 8;
-// Prices of activity that are tried at the most.
+// Most multipliers of the bound that are tried.
 constexpr int CUTS = 200;
 
 struct Found {
@@ -53,15 +54,15 @@ struct ActiveSet {
     const real *gram, *corr, *penalty, *total;
     int columns, limit;
     double square, price, tol;
-    // The state: support, coefficients, and what is left of the gradient there
+    // The state: support, coefficients, and the remaining gradient there
     int n, *support;
     real *values, *missing, *rows;
     int stride;
-    // Room to work
+    // Work arrays
     real *excess, *goal, *half, *cross, *extra, *partial, *far_rows;
     int near;
     double *sums;
-    // What the last measurement said
+    // Results of the last measure()
     double gap, violation, cost, objective;
 
     __device__ real price_of(int j) const { return price > 0.0 ? (real)(penalty[j] + price * total[j]) : penalty[j]; }
@@ -88,7 +89,7 @@ struct ActiveSet {
         return most;
     }
 
-    // The smallest value with its index; of equal ones the first.
+    // The smallest value and its index; the first of equal values.
     SHARED_CODE Found smallest(Found own) {
         for (int offset = WARP / 2; offset > 0; offset /= 2) {
             Found other = {across(own.value, offset), across_int(own.index, offset)};
@@ -136,7 +137,7 @@ struct ActiveSet {
         __syncthreads();
     }
 
-    // Threads side by side on the columns of W, and in groups on its rows.
+    // Number of threads that work on the columns of W; groups of this size share its rows.
     __device__ int width() const {
         int whole = (n + WARP - 1) / WARP * WARP;
         return whole < blockDim.x ? whole : blockDim.x;
@@ -170,9 +171,9 @@ struct ActiveSet {
         transposed(half, goal);
     }
 
-    // Members come and go
+    // Adding and removing members
 
-    // Write W times the products of column j with the support into `half`, G^-1 times them into `goal`.
+    // Write W times the products of column j with the support into `half`, and G^-1 times them into `goal`.
     // Returns the squared distance of the column from the span of the support.
     SHARED_CODE real distance(int j) {
         const real *row = gram + (long long)j * columns;
@@ -185,7 +186,7 @@ struct ActiveSet {
         real left = (real)(whole - sum(own));
         transposed(half, goal);
         if (left > CLOSE) return left;
-        // Once more, for what rounding left: at the true minimum, the distance is as exact as the products are.
+        // Refine: at the true minimum, the distance is as exact as the products are.
         for (int again = 0; again < 2; again++) {
             residual_of_goal();
             own = 0.0;
@@ -212,7 +213,7 @@ struct ActiveSet {
         __syncthreads();
     }
 
-    // Take in the column whose `distance` was just found to be `left`.
+    // Add the column whose `distance` was just computed as `left`.
     SHARED_CODE void append(int j, real left, real value, real gradient) {
         if (n == near && stride == near) move_away();
         real scale = (real)1 / sqrt(left);
@@ -230,7 +231,7 @@ struct ActiveSet {
         __syncthreads();
     }
 
-    // W goes from shared memory, where it has no more room, to device memory.
+    // Move W from shared memory, which is full, to device memory.
     SHARED_CODE void move_away() {
         for (int i = threadIdx.x; i < n * n; i += blockDim.x)
             far_rows[(long long)(i / n) * limit + i % n] = rows[i / n * stride + i % n];
@@ -239,7 +240,7 @@ struct ActiveSet {
         stride = limit;
     }
 
-    // Let member c go; the last one takes its place. `goal` is kept in step.
+    // Remove member c; the last member takes its place, also in `goal`.
     SHARED_CODE void drop(int c) {
         int last = n - 1;
         double own = 0.0;
@@ -286,7 +287,7 @@ struct ActiveSet {
 
     // The steps
 
-    // The gradient less the prices, at all columns, and what it says of the solution.
+    // Compute the gradient less the penalties at all columns, the duality gap and the objective.
     SHARED_CODE void measure() {
         double violation_ = 0.0, relative = 0.0;
         for (int j = threadIdx.x; j < columns; j += blockDim.x) {
@@ -314,14 +315,14 @@ struct ActiveSet {
         cost = sum(paid);
         fitted = sum(fitted);
         slack = sum(slack);
-        // The residual, scaled until no column correlates with it by more than its price, is dual feasible.
+        // The residual is dual feasible once it is scaled so that no correlation exceeds its penalty.
         double scale = 1.0 / (1.0 + relative);
         double rest = fmax(square - fitted - slack - cost, 0.0);
         objective = 0.5 * rest + cost;
         gap = objective - scale * (square - fitted) + 0.5 * scale * scale * rest;
     }
 
-    // The optimum on the support as it is, less what would be negative there.
+    // Find the optimum on the present support, without the members that would be negative there.
     __device__ void start() {
         for (;;) {
             MEMBERS(i) missing[i] = corr[support[i]] - price_of(support[i]);
@@ -336,7 +337,7 @@ struct ActiveSet {
         __syncthreads();
     }
 
-    // Let in the columns that violate optimality most; returns how many.
+    // Add the columns that violate optimality most; returns their number.
     __device__ int let_in() {
         MEMBERS(i) excess[support[i]] = -HUGE_;
         __syncthreads();
@@ -361,8 +362,8 @@ struct ActiveSet {
         return added;
     }
 
-    // Column j, which lies in the span of the support, trades places with the member that it drives to zero first. The
-    // fit stays, the cost falls. False where there is no such member.
+    // Column j lies in the span of the support: it replaces the member that it drives to zero first. The fit stays the
+    // same, the cost falls. Returns false if there is no such member.
     __device__ bool exchange(int j, real gradient) {
         Found own = {HUGE_, n};
         MEMBERS(i) if (goal[i] > 0 && values[i] / goal[i] < own.value) own = {values[i] / goal[i], i};
@@ -379,7 +380,7 @@ struct ActiveSet {
         return true;
     }
 
-    // Go to the optimum of the support; what reaches zero on the way leaves.
+    // Walk to the optimum of the support; members that reach zero on the way leave.
     __device__ void walk() {
         while (n > 0) {
             solve_for(missing);
@@ -401,7 +402,7 @@ struct ActiveSet {
         }
     }
 
-    // Solve the problem at the present price, from coefficients that are optimal on their support.
+    // Solve the problem at the present multiplier, from coefficients that are optimal on their support.
     SHARED_CODE void solve() {
         double lowest = HUGE_, rounding = ROUNDING * sqrt(square);
         int stale = 0, refined = 0;
@@ -411,12 +412,12 @@ struct ActiveSet {
             stale = objective < lowest - (is_double ? 1e-16 : 1e-8) * square ? 0 : stale + 1;
             lowest = fmin(lowest, objective);
             if (stale > STALE) break;
-            // Where no column is to be let in, what is left is rounding: of W, which another walk takes out, or of all.
+            // If no column is added, only rounding is left: that of W is removed by another walk.
             refined = let_in() ? 0 : refined + 1;
             if (refined > 2) break;
             walk();
         }
-        // The last digits.
+        // Refine the last digits.
         solve_for(missing);
         double negative = 0.0;
         MEMBERS(i) if (!(values[i] + goal[i] > 0)) negative = 1.0;
@@ -433,7 +434,7 @@ struct ActiveSet {
     }
 };
 
-// A solution that is put aside, in device memory.
+// A stored solution, in device memory.
 struct Kept {
     int n, *support;
     real *values;
@@ -452,7 +453,7 @@ struct Kept {
     }
 };
 
-// Squared distance of D a from D b: only differences of coefficients enter. `set.excess` is overwritten.
+// Squared distance of D a from D b, from the differences of coefficients. `set.excess` is overwritten.
 __device__ double squared_distance(ActiveSet &set, Kept &a, Kept &b, int *index, real *weight) {
     int n = a.n + b.n;
     for (int i = threadIdx.x; i < b.n; i += blockDim.x) set.excess[b.support[i]] = 0;
@@ -466,7 +467,7 @@ __device__ double squared_distance(ActiveSet &set, Kept &a, Kept &b, int *index,
         weight[i] = set.excess[a.support[i]];
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < a.n; i += blockDim.x) set.excess[a.support[i]] = 0;  // so that none counts twice
+    for (int i = threadIdx.x; i < a.n; i += blockDim.x) set.excess[a.support[i]] = 0;  // so that no column counts twice
     __syncthreads();
     for (int i = threadIdx.x; i < b.n; i += blockDim.x) {
         index[a.n + i] = b.support[i];
@@ -483,7 +484,7 @@ __device__ double squared_distance(ActiveSet &set, Kept &a, Kept &b, int *index,
     return fmax(set.sum(own), 0.0);
 }
 
-// Positions of the positive entries of `coef`, in their order, as far as there is room; returns how many.
+// Write the indices of at most `room` positive entries of `coef`, in order; returns their number.
 __device__ int positive(const real *coef, int columns, int room, int *found, real *partial) {
     int each = (columns + blockDim.x - 1) / blockDim.x;
     int first = threadIdx.x * each, last = first + each < columns ? first + each : columns;
@@ -508,17 +509,17 @@ __device__ int positive(const real *coef, int columns, int room, int *found, rea
     return all < room ? all : room;
 }
 
-// Numbers in device memory for each block; `torch_lasso.py` knows this too.
+// Numbers in device memory for each block; lasso.py computes the same.
 __device__ long long scratch_size(int columns, int limit, int near) {
     return 15ll * limit + columns + (limit > near ? (long long)limit * limit : 0);
 }
 
-// coef (n_problems, columns) and gap (n_problems) of problems that are taken one after the other by whichever block is
-// free; `counter` begins at zero.
+// Compute coef (n_problems, columns) and gap (n_problems). A block that is free takes the next problem; `counter` starts
+// at zero.
 //
-// gram_shared, price_step, total_step: whether all problems have one Gram matrix, and how far one problem's prices are
-// from the next's (0 where they are the same). With `warm`, coef holds solutions whose supports are tried first. Where
-// `bounded`, total'a <= activity. `near` rows of W fit into shared memory, and if `roomy`, the vectors as well.
+// gram_shared: whether all problems have one Gram matrix. price_step, total_step: distance between the penalties of one
+// problem and the next (0 if they are shared). With `warm`, coef holds solutions whose supports are tried first. If
+// `bounded`, total'a <= activity. `near` rows of W fit into shared memory and, if `roomy`, the vectors too.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 active_set(const real *gram, const real *corr, const real *square, const real *penalty,
                                       const real *total, const real *activity, real *coef, real *gap, real *scratch,
@@ -568,7 +569,7 @@ active_set(const real *gram, const real *corr, const real *square, const real *p
         set.rows = near_rows;
         set.stride = near;
         if (warm) {
-            int *given = (int *)set.excess;  // which nobody needs yet
+            int *given = (int *)set.excess;  // which is not in use yet
             int n_given = positive(own, columns, limit, given, set.partial);
             for (int i = 0; i < n_given; i++) {
                 real left = set.distance(given[i]);
@@ -580,7 +581,7 @@ active_set(const real *gram, const real *corr, const real *square, const real *p
         double bound = bounded ? (double)activity[problem] : HUGE_, spent = bounded ? set.spent() : 0.0;
         double certain = set.gap, share = 1.0;
         if (spent > bound) {
-            // The bound is active: psmt/recovery.py explains this search.
+            // The bound is active: `bounded_optimum` in psmt/engines/contract.py explains this search.
             set.measure();
             lavish.keep(set, spent, set.objective);
             frugal.n = 0;

@@ -1,14 +1,14 @@
-// Many small symmetric systems of equations, a block of threads for each. REAL is double or float. Compiled at first use
-// by `nvrtc.py`.
+// Many small symmetric systems of equations, one block of threads for each. REAL is double or float. Compiled at first
+// use by `cuda.py`.
 //
-// The matrix lies in shared memory, a row for each thread, with one number more in a row than it needs: so threads that
-// read a column do not wait for each other.
+// The matrix lies in shared memory, one row for each thread. Rows are padded by one number, so that threads that read a
+// column do not wait for each other.
 
 typedef REAL real;
 
 extern __shared__ char memory[];
 
-// matrices (count, n, n), of which the lower halves are read; sides (count, n), which the solutions replace.
+// Reads the lower halves of matrices (count, n, n); the solutions replace the right-hand sides (count, n).
 extern "C" __global__ void __launch_bounds__(THREADS) solve(const real *matrices, real *sides, int n) {
     int stride = n + 1, i = threadIdx.x;
     real *matrix = (real *)memory, *side = matrix + n * stride;
@@ -17,10 +17,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) solve(const real *matrices
     if (i < n) side[i] = sides[(long long)blockIdx.x * n + i];
     __syncthreads();
     real *row = matrix + i * stride;
-    // Cholesky's factor takes the place of the matrix, and the side is solved with it on the way.
+    // The Cholesky factor replaces the matrix, and the forward substitution is done along the way.
     for (int k = 0; k < n; k++) {
         real square = matrix[k * stride + k];
-        // A direction of no energy is left out.
+        // A direction without energy is left out.
         real inverse = square > (real)1e-36 ? 1 / sqrt(square) : (real)0;
         real own = i > k && i < n ? row[k] * inverse : (real)0, solved = side[k] * inverse;
         __syncthreads();

@@ -1,11 +1,11 @@
-// Frames that are read between their pixels, and maps that are smoothed: a thread for each pixel, in the place of dozens
-// of torch's operations. REAL is double or float. Compiled at first use by `nvrtc.py`.
+// Interpolation between the pixels of a frame, and smoothing of maps: one thread for each pixel, instead of dozens of
+// torch operations. REAL is double or float. Compiled at first use by `cuda.py`.
 
 typedef REAL real;
 
 __device__ int inside(int index, int length) { return min(max(index, 0), length - 1); }
 
-// Weights of the pixels around a position a fraction t after the second of them.
+// Weights of the four pixels around a position that lies a fraction t after the second of them.
 __device__ void catmull_rom(real t, real *weights) {
     weights[0] = (real)0.5 * (t * (t * (2 - t) - 1));
     weights[1] = (real)0.5 * (t * t * (3 * t - 5) + 2);
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     result[k] = total;
 }
 
-// means (n, height, width) of squares of 2 radius + 1 pixels around each; the edge goes on.
+// means (n, height, width) over squares of 2 radius + 1 pixels around each pixel; edges are repeated.
 extern "C" __global__ void __launch_bounds__(THREADS)
     boxed(const real *values, real *means, int n, int height, int width, int radius) {
     int k = blockIdx.x * blockDim.x + threadIdx.x, size = height * width;

@@ -1,6 +1,6 @@
 """Kernels for whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
 
-Each is a handful of launches, whatever the number of tiles and cells, and none looks at a result on the host.
+Each kernel is a few launches, whatever the number of tiles and cells, and none reads a result on the host.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
+from torch.nn.functional import avg_pool2d, fold, grid_sample, interpolate, pad
 
 from psmt.engines.frame_kernels import Tiles, Work
-from psmt.engines.torch.flow import flow_between, moved
-from psmt.engines.torch.graphs import Captured
-from psmt.engines.torch.nvrtc import kernel
+from psmt.engines.torch.cuda import Captured, kernel
 from psmt.types import AnyArray
 
 _Layers = tuple[tuple[Tensor, Tensor], ...]
 
-_SENT = 1 << 23
-"""Bytes up to which arrays are sent to a GPU without waiting for what it is doing: that needs memory of its own."""
+_SENT = 1 << 23  # bytes up to which arrays go to a GPU through pinned memory, without waiting for its work
+
+LEVELS, SMALLEST, STEPS, RADIUS, DAMPING = 4, 12, 3, 3, 0.01
+"""Parameters of the optical flow, as in `psmt.engines.numba.flow`; a test compares the two."""
+
+_THREADS = 256  # of a block in the kernels of `flow.cu`, which do in one launch what torch does in dozens
 
 
 class TorchFrameKernels:
     """Kernels whose arrays are tensors of float32 and complex64 on the device.
 
-    What depends on the size of frames alone (windows, places of pixels, filters) is made once and kept there.
+    Arrays that depend only on the size of frames (windows, indices of pixels, filters) are made once and kept there.
     """
 
     def __init__(self, place: torch.device) -> None:
@@ -45,11 +48,10 @@ class TorchFrameKernels:
         self._cell_weights = Captured(_cell_weights)
 
     def __reduce__(self) -> tuple[type[TorchFrameKernels], tuple[torch.device]]:
-        # What is kept on the device is made again where it is needed.
+        # The caches on the device are made again when they are needed.
         return TorchFrameKernels, (self._place,)
 
     def levels(self, values: ArrayLike) -> Tensor:
-        """Own tensor of float32 with these values, or of complex64 where they are complex."""
         if isinstance(values, Tensor):
             return values
         given = np.asarray(values)
@@ -58,49 +60,61 @@ class TorchFrameKernels:
         if self._place.type != "cuda" or own.nbytes > _SENT:
             return own.to(self._place)
         sent = torch.empty_like(own, pin_memory=True)
-        sent.numpy()[...] = own.numpy()  # torch would wake all its threads for it
+        sent.numpy()[...] = own.numpy()  # torch would wake all its threads for this copy
         return sent.to(self._place, non_blocking=True)
 
     def numpy(self, values: Tensor) -> AnyArray:
-        """A NumPy array with the values of an own tensor."""
         return np.asarray(values.cpu().numpy())
 
     def capture(self, work: Work) -> Work:
-        """The work as one launch on a GPU."""
         return cast(Work, Captured(work))
 
     def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """What each piece of work returns, one after the other."""
         return [work() for work in works]
 
     def spectra(self, frame: Tensor, tiles: Tiles) -> Tensor:
-        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame."""
         return torch.fft.rfft2(self._cut(frame, tiles))
 
     def next_spectra(
         self, frame: Tensor, tiles: Tiles, before: Tensor, cross: tuple[Tensor, ...], kept: tuple[float, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; none is changed in place."""
         now = self.spectra(frame, tiles)
         turn = now * before.conj()
         return now, tuple(torch.add(turn, old, alpha=memory) for memory, old in zip(kept, cross, strict=True))
 
     def advanced(self, now: Tensor, cross: tuple[Tensor, ...], tiles: Tiles) -> Tensor:
-        """Changes (n, height, width) of a frame if its coefficients turn on by the phases of n cross-spectra."""
         change = torch.stack([now * _turn(by) - now for by in cross])
         return self._joined(torch.fft.irfft2(change, s=(tiles.size, tiles.size)), tiles)
 
     def flow(self, before: Tensor, now: Tensor) -> Tensor:
-        """Where each pixel of a frame came from in the one before, (2, height, width): pyramidal Lucas-Kanade."""
-        return flow_between(before, now)
+        pyramid = [(before, now)]
+        while len(pyramid) <= LEVELS and min(pyramid[-1][0].shape) >= 2 * SMALLEST:
+            pyramid.append((_halved(pyramid[-1][0]), _halved(pyramid[-1][1])))
+        flow = torch.zeros((2, *pyramid[-1][0].shape), dtype=before.dtype, device=before.device)
+        for smaller_before, smaller_now in pyramid[::-1]:
+            if flow.shape[1:] != smaller_now.shape:
+                flow = _doubled(flow, *smaller_now.shape)
+            flow = _refined(smaller_before, smaller_now, flow)
+        return flow
 
     def moved(self, frame: Tensor, flow: Tensor) -> Tensor:
-        """The frame (height, width) read at (y, x) + flow[:, y, x], by Catmull-Rom interpolation; the edge goes on."""
-        return moved(frame, flow)
+        height, width = frame.shape
+        compiled = kernel("flow.cu", "moved", frame.dtype, frame.device, _THREADS)
+        if compiled is not None:
+            result = torch.empty_like(frame, memory_format=torch.contiguous_format)
+            compiled(_blocks(result), _THREADS, 0, frame.contiguous(), flow.contiguous(), result, height, width)
+            return result
+        row, column = _places(height, width, flow)
+        i, j = row.floor(), column.floor()
+        down, right = _catmull_rom(row - i), _catmull_rom(column - j)
+        steps = torch.arange(-1, 3, device=frame.device)[:, None, None]
+        rows = (i.long() + steps).clip(0, height - 1)
+        columns = (j.long() + steps).clip(0, width - 1)
+        seen = frame[rows[:, None], columns[None]]
+        return ((seen * right).sum(dim=1) * down).sum(dim=0)
 
     def bands(self, changes: Tensor, widths: tuple[float, ...], parts: Tensor) -> None:
-        """Fill the bands (n_widths + 1, n, height, width), fine first, of changes (n, height, width)."""
-        # Products with matrices that mirror at the edge, not convolutions, which may round to ten bits.
+        # Products with matrices that mirror at the edge, because convolutions may round to ten bits.
         for fine, width in zip(parts, widths, strict=False):
             down, right = (self._gaussian(length, width) for length in changes.shape[1:])
             smooth = down @ changes @ right.mT
@@ -109,12 +123,10 @@ class TorchFrameKernels:
         parts[-1] = changes
 
     def neighbours(self, frame: Tensor, offsets: tuple[tuple[int, int], ...], base: Tensor, found: Tensor) -> None:
-        """Fill the levels (n, height, width) of the pixels so far (down, right) of each, less `base`."""
         places = self._shifted(tuple(frame.shape), offsets)
         torch.sub(frame.reshape(-1).index_select(0, places).reshape(len(offsets), *frame.shape), base, out=found)
 
     def cell_moments(self, candidates: Tensor, change: Tensor, cell: int) -> tuple[Tensor, Tensor]:
-        """Inner products by cell: (rows, columns, n, n) and (rows, columns, n)."""
         layout = [-(-length // cell) for length in change.shape]
         return _moments(candidates, change, (cell, cell), layout)
 
@@ -128,13 +140,11 @@ class TorchFrameKernels:
         weight: float,
         cell: tuple[int, int],
     ) -> None:
-        """Scale moments by `kept` and add those of cells so tall and wide, times the weight, to them in place."""
         new_gram, new_match = _moments(candidates, change, cell, match.shape[:2])
         gram.mul_(kept).add_(new_gram, alpha=weight)
         match.mul_(kept).add_(new_match, alpha=weight)
 
     def cell_energy(self, change: Tensor, cell: int) -> Tensor:
-        """Sum of squares (rows, columns) of a change (height, width) by cell."""
         layout = [-(-length // cell) for length in change.shape]
         return _split(change[None], (cell, cell), layout).square().sum(dim=(2, 3))
 
@@ -147,22 +157,19 @@ class TorchFrameKernels:
         known: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
         rows: slice = slice(None),
     ) -> Tensor:
-        """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around."""
         first, last, _ = rows.indices(len(gram))
         given = () if known is None else (self.levels(known[0]), self.levels(known[1]))
         found = self._cell_weights((gram, match), self.levels(ridge), given, prior=prior, first=first, last=last)
         return cast(Tensor, found)
 
     def weighted(self, candidates: Tensor, weights: Tensor, cell: int) -> Tensor:
-        """Sum (height, width) of candidates with weights (rows, columns, n), interpolated bilinearly."""
         height, width = candidates.shape[1:]
-        fields = torch.nn.functional.interpolate(
+        fields = interpolate(
             weights.permute(2, 0, 1)[None], scale_factor=float(cell), mode="bilinear", align_corners=False
         )[0, :, :height, :width]
         return (candidates * fields).sum(dim=0)
 
     def perceptron(self, inputs: tuple[Tensor, ...], layers: _Layers) -> Tensor:
-        """Output (height, width) of a network at every pixel, from inputs (n, height, width), some here, some there."""
         values = torch.cat(inputs).reshape(len(layers[0][0]), -1)
         for k, (weights, biases) in enumerate(layers):
             values = torch.addmm(biases[:, None], weights.mT, values if k == 0 else values.relu_())
@@ -182,7 +189,7 @@ class TorchFrameKernels:
         n, rows, columns, size, _ = parts.shape
         columns_of_tiles = (parts * self._window(tiles)).reshape(n, rows * columns, size * size).mT
         extent = [(count - 1) * tiles.stride + size for count in (rows, columns)]
-        total = torch.nn.functional.fold(columns_of_tiles, extent, size, stride=tiles.stride)[:, 0]
+        total = fold(columns_of_tiles, extent, size, stride=tiles.stride)[:, 0]
         down, right = (slice(tiles.lead, tiles.lead + length) for length in tiles.shape)
         return total[:, down, right] / self._weight(tiles)
 
@@ -190,7 +197,7 @@ class TorchFrameKernels:
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self._place)
 
     def _places_of_neighbours(self, shape: tuple[int, int], offsets: tuple[tuple[int, int], ...]) -> Tensor:
-        """Where in a frame, row after row, the neighbours of all pixels are: (n_offsets height width,)."""
+        """Flat indices (n_offsets height width,) of the neighbours of all pixels."""
         y, x = np.mgrid[: shape[0], : shape[1]]
         near = [
             np.clip(y + down, 0, shape[0] - 1) * shape[1] + np.clip(x + right, 0, shape[1] - 1)
@@ -208,10 +215,10 @@ def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: 
 
 
 def _split(maps: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> Tensor:
-    """Maps (n, height, width) by cell (*layout, n, pixels); what is beyond the frame is zero."""
+    """Maps (n, height, width) by cell (*layout, n, pixels); zero beyond the frame."""
     n, height, width = maps.shape
     (tall, wide), (rows, columns) = cell, layout
-    padded = torch.nn.functional.pad(maps, (0, columns * wide - width, 0, rows * tall - height))
+    padded = pad(maps, (0, columns * wide - width, 0, rows * tall - height))
     by_cell = padded.reshape(n, rows, tall, columns, wide).permute(1, 3, 0, 2, 4)
     return by_cell.reshape(rows, columns, n, tall * wide)
 
@@ -220,14 +227,14 @@ def _cell_weights(
     moments: tuple[Tensor, ...], ridge: Tensor, known: tuple[Tensor, ...], *, prior: float, first: int, last: int
 ) -> Tensor:
     """See `FrameKernels.cell_weights`."""
-    # Pooling leaves the mean as it is.
+    # Pooling does not change the mean.
     whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in moments)
     if known:
         whole, right = whole + known[0], right + known[1]
     usual = whole.diagonal()
     floor = 1e-6 * usual.mean() + 1e-30
     common = torch.linalg.solve_ex(whole + torch.diag(prior * usual + floor), right)[0].float()
-    # Pooling looks one row beyond, where there is one.
+    # Pooling needs one more row at each end, if there is one.
     above = max(first - 1, 0)
     own, own_match = (_pooled(part[above : last + 1])[first - above :][: last - first] for part in moments)
     pull = (ridge * usual + floor).float() + ridge * own.diagonal(dim1=2, dim2=3)
@@ -236,12 +243,12 @@ def _cell_weights(
 
 
 def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
-    """Solutions (.., n) of symmetric positive systems (.., n, n)."""
+    """Solutions (.., n) of symmetric positive definite systems (.., n, n)."""
     n = sides.shape[-1]
     threads, shared = -(-n // 32) * 32, 4 * n * (n + 2)
     compiled = kernel("cells.cu", "solve", sides.dtype, sides.device, threads) if threads <= 1024 else None
     if compiled is None or shared > compiled.shared_bytes:
-        # Slower, and with torch's libraries no work that a graph can hold.
+        # Slower, and a graph cannot capture it.
         return torch.cholesky_solve(sides[..., None], torch.linalg.cholesky_ex(matrices)[0])[..., 0]
     solved = sides.contiguous().clone()
     compiled(sides.numel() // n, threads, shared, matrices.contiguous(), solved, n)
@@ -257,6 +264,99 @@ def _pooled(moments: Tensor) -> Tensor:
 
 
 def _turn(cross: Tensor) -> Tensor:
-    """Phase factors of cross-spectra, 1 where there is none: sgn is x / |x|, and zero at zero."""
+    """Phase factors of cross-spectra, 1 where there is no phase: sgn is x / |x|, and zero at zero."""
     turn = cross.sgn()
     return turn + (1 - turn.abs().sign())
+
+
+def _blocks(pixels: Tensor) -> int:
+    return -(-int(pixels.numel()) // _THREADS)
+
+
+def _catmull_rom(t: Tensor) -> Tensor:
+    """Weights (4, ..) of the pixels around a position that lies a fraction `t` after the second of them."""
+    return 0.5 * torch.stack(
+        [t * (t * (2 - t) - 1), t * t * (3 * t - 5) + 2, t * (t * (4 - 3 * t) + 1), t * t * (t - 1)]
+    )
+
+
+def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and columns (height, width) to which a flow leads, clipped to the frame."""
+    rows = torch.arange(height, device=flow.device, dtype=flow.dtype)[:, None]
+    columns = torch.arange(width, device=flow.device, dtype=flow.dtype)
+    return (rows + flow[0]).clip(0, height - 1), (columns + flow[1]).clip(0, width - 1)
+
+
+def _between(frames: Tensor, grid: Tensor) -> Tensor:
+    """Grey levels (n, ..) of frames (n, height, width) at a grid (.., 2) of positions, by bilinear interpolation.
+
+    Positions are columns and rows, from -1 at one edge to 1 at the other; edges are repeated.
+    """
+    return grid_sample(frames[None], grid[None], mode="bilinear", padding_mode="border", align_corners=True)[0]
+
+
+def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
+    """The flow (2, height, width) from `before` to `now`, improved by Gauss-Newton steps."""
+    ahead = pad(now[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
+    slopes = 0.5 * torch.stack([ahead[2:, 1:-1] - ahead[:-2, 1:-1], ahead[1:-1, 2:] - ahead[1:-1, :-2]])
+    tensor = torch.stack([slopes[0] * slopes[0], slopes[0] * slopes[1], slopes[1] * slopes[1]])
+    damping = DAMPING * (tensor[0].mean() + tensor[2].mean()) + 1e-12
+    a, b, c = _blurred(tensor)
+    a, c = a + damping, c + damping
+    inverse = torch.stack([c, -b, -b, a]).div_(a * c - b * b).reshape(2, 2, *now.shape)
+    still, scale = _grid(now.shape, now.dtype, now.device)
+
+    def gap(along: Tensor) -> Tensor:
+        return _between(before[None], torch.addcmul(still, along.flip(0).permute(1, 2, 0), scale))[0] - now
+
+    refined = flow
+    for _ in range(STEPS):
+        pull = _blurred(slopes * gap(refined))
+        refined = refined - (inverse * pull).sum(dim=1).clip_(-1, 1)
+    # A flow that fits worse is taken back, and no motion wins a tie.
+    misfits = _blurred(torch.stack([gap(flow), gap(refined), before - now]).square_())
+    back = misfits[0] < misfits[1]
+    chosen, error = torch.where(back, flow, refined), torch.where(back, misfits[0], misfits[1])
+    return _blurred(torch.where(misfits[2] <= error, 0.0, chosen))
+
+
+@lru_cache(32)
+def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Positions (height, width, 2) of all pixels as `_between` takes them, and the size (2,) of one pixel."""
+    height, width = shape
+    scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
+    columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")
+    still = torch.stack([columns, rows], dim=-1) * scale - 1
+    return still.to(device), scale.to(device)
+
+
+def _blurred(values: Tensor) -> Tensor:
+    """Values (n, height, width), smoothed twice by a box along both axes."""
+    compiled = kernel("flow.cu", "boxed", values.dtype, values.device, _THREADS)
+    if compiled is not None:
+        for _ in range(2):
+            means = torch.empty_like(values, memory_format=torch.contiguous_format)
+            compiled(_blocks(means), _THREADS, 0, values.contiguous(), means, *values.shape, RADIUS)
+            values = means
+        return values
+    for _ in range(2):
+        padded = pad(values[None], (RADIUS,) * 4, mode="replicate")
+        values = avg_pool2d(padded, 2 * RADIUS + 1, stride=1)[0]
+    return values
+
+
+def _halved(frame: Tensor) -> Tensor:
+    """The frame (height, width) at half its size, by binomial weights (1, 3, 3, 1) / 8; odd edges are cut off."""
+    height, width = (length // 2 * 2 for length in frame.shape)
+    padded = pad(frame[None, None, :height, :width], (1, 1, 1, 1), mode="replicate")[0, 0]
+    rows = 0.125 * (padded[0:-2:2] + padded[3::2]) + 0.375 * (padded[1:-2:2] + padded[2:-1:2])
+    return 0.125 * (rows[:, 0:-2:2] + rows[:, 3::2]) + 0.375 * (rows[:, 1:-2:2] + rows[:, 2:-1:2])
+
+
+def _doubled(flow: Tensor, height: int, width: int) -> Tensor:
+    """The flow (2, ..) of a frame of half the size, for one of (height, width)."""
+    tall, wide = flow.shape[1:]
+    rows = 0.5 * torch.arange(height, device=flow.device, dtype=flow.dtype) - 0.25
+    columns = 0.5 * torch.arange(width, device=flow.device, dtype=flow.dtype) - 0.25
+    places = (2 * columns / max(wide - 1, 1) - 1).expand(height, width), 2 * rows[:, None] / max(tall - 1, 1) - 1
+    return 2 * _between(flow, torch.stack([places[0], places[1].expand(height, width)], dim=-1))

@@ -1,16 +1,16 @@
-// One block of the sweep over the atoms of a dictionary: each atom in turn becomes the best of unit norm, given the
-// others. REAL is double or float, BLOCK the number of atoms. Compiled at first use by `nvrtc.py`.
+// One block of the sweep over the atoms of a dictionary: each atom in turn becomes the best unit-norm atom, given the
+// others. REAL is double or float, BLOCK the number of atoms. Compiled at first use by `cuda.py`.
 //
-// A thread holds one feature of all atoms of the block. What the atoms before it changed, an atom takes into account
-// when its turn comes; the threads meet for its norm only.
+// A thread holds one feature of all atoms of the block. Each atom takes the changes of the atoms before it into account.
+// The threads synchronise only for its norm.
 
 typedef REAL real;
 
 #define WARP 32
 #define BLOCK 32
 
-// wishes (count, n_features): what the atoms should be, up to their norm, before any of them has changed and without
-// what each has of itself. shared (count, ..): sums of products of their codes, with `stride` numbers in a row.
+// wishes (count, n_features): block-coordinate targets of the atoms, before any of them has changed and without their
+// own part. shared (count, ..): sums of products of their codes, with `stride` numbers in a row.
 // free (count): whether an atom may change.
 extern "C" __global__ void __launch_bounds__(THREADS)
 improve(real *atoms, const real *wishes, const real *shared, const real *free, int count, int n_features, int stride) {
@@ -33,7 +33,7 @@ improve(real *atoms, const real *wishes, const real *shared, const real *free, i
             real square = wish * wish;
             for (int offset = WARP / 2; offset > 0; offset /= 2)
                 square += __shfl_xor_sync(0xffffffffu, square, offset);
-            // Two rows, so that nobody waits for the readers of the last one.
+            // Two rows, so that writers do not wait for the readers of the last one.
             if (threadIdx.x % WARP == 0) sums[j % 2][threadIdx.x / WARP] = square;
             __syncthreads();
             real norm = 0;

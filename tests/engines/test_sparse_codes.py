@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.engines.numba.sparse_codes import SparseCodes
+from psmt.engines.numba.code_window import SparseCodes
 
 
 @pytest.fixture(params=[0.0, 0.1, 1.0], ids=["silent", "sparse", "dense"])

@@ -1,14 +1,19 @@
-"""The window of codes on a torch device: a buffer of dense codes, and sums that a captured slide changes in place."""
+"""Low-rank updates on a torch device: the window of codes, and the shift-invert operators.
+
+The window is a buffer of dense codes with sums that a captured slide changes in place. The operators lie in one tensor
+and also change in place at every slide: on a GPU, a pass over a matrix costs less than the launches that would save it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from typing import Self, cast
 
 import torch
 from torch import Tensor
 
-from psmt.engines.contract import ResidentArrays
-from psmt.engines.torch.graphs import Captured
+from psmt.engines.contract import LowRankChange, Resident, ResidentArrays
+from psmt.engines.torch.cuda import Captured
 from psmt.engines.window import FALL, CodeWindow, Slide, Sums, second_difference, slide_vectors
 from psmt.types import Mask
 
@@ -30,7 +35,7 @@ class DenseWindow(CodeWindow):
         self.uses = torch.zeros(self.n_features, dtype=torch.int64, device=codes.device)
         self.products, self.curvature = self._buffer.new_zeros(2, self.n_features, self.n_features).unbind()
         self.peak = self._buffer.new_zeros(2)
-        # On the host, where the device writes to without being waited for.
+        # On the host. The device writes to it, and nobody waits.
         self._fallen = torch.zeros((), dtype=torch.bool, pin_memory=codes.is_cuda)
         self._slide_sums = Captured(_slide_sums)
         self.refresh()
@@ -40,28 +45,20 @@ class DenseWindow(CodeWindow):
 
     @property
     def codes(self) -> Tensor:
-        """All codes (n, n_features), oldest first."""
         return self._buffer[self._first : self._first + self._n]
 
     def latest(self, count: int) -> Tensor:
-        """The youngest codes (count, n_features), oldest first."""
         return self.codes[self._n - count :]
 
     def oldest(self, count: int) -> Tensor:
-        """The oldest codes (up to count, n_features), in tensors that stay as they are now."""
         return self.codes[:count].clone()
 
     @property
     def activities(self) -> Tensor:
-        """Sum (n,) of each code, oldest first."""
         return self._activity[self._first : self._first + self._n]
 
     def slide(self, code: Tensor, *, begins: bool = False) -> Slide | None:
-        """Take in a code and let go of the oldest; what changed, None where there are fewer than three codes.
-
-        As taking in and letting go one after the other, but the host does not wait: that sums have fallen far below
-        their peak is seen at the next slide.
-        """
+        # The host does not wait: that sums have fallen far below their peak is noticed at the next slide.
         if self._n < 3:
             return super().slide(code, begins=begins)
         if bool(self._fallen):
@@ -80,7 +77,6 @@ class DenseWindow(CodeWindow):
         return Slide(vectors, oldest, youngest)
 
     def sums(self, *, half_stencils: bool) -> Sums:
-        """The sums as they are now, for products with V and S."""
         ends = self.ends() if half_stencils else self._buffer[:0]
         return Sums(self.products, self.curvature, self.total, ends, self._n)
 
@@ -89,7 +85,7 @@ class DenseWindow(CodeWindow):
         return ResidentArrays((self.total, self.uses, self.products, self.curvature, self.peak))
 
     def _renew_buffer(self, codes: Tensor) -> None:
-        # The window is the part [first, first + n) of a buffer, which is made anew when its end is reached.
+        # The window is the part [first, first + n) of a buffer, which is replaced when its end is reached.
         self._first, self._n = 0, len(codes)
         self._buffer = torch.cat([codes, torch.zeros_like(codes), codes.new_zeros(8, self.n_features)])
         self._activity = self._buffer.sum(1)
@@ -106,16 +102,18 @@ class DenseWindow(CodeWindow):
         self._n -= 1
         self.reverted += 1
 
-    def _add(self, code: Tensor) -> None:
+    def _enter(self, code: Tensor) -> None:
+        self._store(code)
         latest = self.codes[-3:]
         _add(code, self._resident, latest if len(latest) == 3 and self.bends_at(-3) else None)
 
-    def _subtract(self) -> None:
+    def _leave(self) -> None:
         oldest = self.oldest(3)
         _subtract(oldest[0], self._resident, oldest if len(oldest) == 3 and self.bends_at(0) else None)
+        self._discard()
 
     def _recompute(self) -> None:
-        # In place, because slides are captured with the sums where they are.
+        # In place, because captured slides refer to the memory of the sums.
         self._fallen.zero_()
         codes = self.codes
         self.total.copy_(codes.sum(0))
@@ -128,7 +126,7 @@ class DenseWindow(CodeWindow):
 
 
 def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
-    """Add a code (n_features,) to the sums, in place; with the latest three, if they are of one series."""
+    """Add a code (n_features,) to the sums, in place; give the latest three if they are of one series."""
     total, uses, products, curvature, _ = sums
     total += code
     products.addr_(code, code)
@@ -139,7 +137,7 @@ def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
 
 
 def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> None:
-    """Take a code (n_features,) from the sums, in place; with the oldest three, if they are of one series."""
+    """Subtract a code (n_features,) from the sums, in place; give the oldest three if they are of one series."""
     total, uses, products, curvature, _ = sums
     if oldest is not None:
         bend = second_difference(*oldest)
@@ -147,7 +145,7 @@ def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> 
     total -= code
     products.addr_(code, code, alpha=-1.0)
     uses -= (code != 0).long()
-    # What is left of an atom that no code uses any more is rounding.
+    # The sums of an atom that no code uses any more are only rounding.
     unused = (code != 0) & (uses == 0)
     total.masked_fill_(unused, 0.0)
     for matrix in (products, curvature):
@@ -168,3 +166,63 @@ def _slide_sums(
     torch.maximum(peak, traces(), out=peak)
     _subtract(oldest[0], sums, oldest if leaves else None)
     return vectors, (traces() < FALL * peak).any()
+
+
+class DenseShiftInvert(Resident):
+    """See `psmt.engines.contract.ShiftInvert`. As an argument of captured work the operators stay where they are."""
+
+    def __init__(self, matrices: Tensor, shifts: Tensor) -> None:
+        self.matrices, self.shifts = matrices, shifts
+
+    def dense(self) -> Tensor:
+        return self.matrices
+
+    def times(self, which: int, vectors: Tensor) -> Tensor:
+        return _times_rows(vectors.T, self.matrices[which]).mT
+
+    def times_each(self, vectors: Tensor) -> Tensor:
+        return _times_rows(vectors.mT, self.matrices).mT
+
+    def refactorise(
+        self,
+        which: Tensor,
+        shifts: Tensor,
+        shifted: Tensor,
+        /,
+        *,
+        later: bool = False,  # noqa: ARG002  a GPU inverts a matrix fast enough
+    ) -> None:
+        self.shifts = torch.where(which, shifts, self.shifts)
+        self.matrices[which] = torch.linalg.inv(shifted)
+
+    def images(self, vectors: Tensor) -> Tensor:
+        return _times_rows(vectors, self.matrices)
+
+    def subtract(self, left: Tensor, right: Tensor) -> None:
+        self.matrices.baddbmm_(left.mT, right, alpha=-1.0)
+
+    def update(self, change: LowRankChange) -> Tensor:
+        vectors, covariance, curvature = change
+        images = self.images(vectors)
+        weights = curvature - self.shifts[:, None] * covariance
+        inner = weights[..., None] * (images @ cast(Tensor, vectors).to(images.dtype).T).mT
+        inner.diagonal(dim1=1, dim2=2).add_(1.0)
+        core = torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result
+        # Symmetrise: an antisymmetric part would grow from slide to slide.
+        self.subtract(images, (0.5 * (core + core.mT)) @ images)
+        return images
+
+    def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
+        return (self.shifts,), (self.matrices,), ()
+
+    def with_arrays(self, copied: tuple[Tensor, ...], resident: tuple[Tensor, ...], /) -> Self:
+        return type(self)(*resident, *copied)
+
+
+def _times_rows(vectors: Tensor, matrices: Tensor) -> Tensor:
+    """Real vectors (.., n, n_features) times symmetric matrices (.., n_features, n_features), real or complex."""
+    if not matrices.is_complex():
+        return vectors @ matrices
+    # Real and imaginary parts side by side: one real product takes half the time of a complex one.
+    images = vectors @ torch.view_as_real(matrices).flatten(-2)
+    return torch.view_as_complex(images.unflatten(-1, (-1, 2)))
