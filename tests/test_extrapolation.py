@@ -179,7 +179,7 @@ def test_phase_in_the_model_adds_a_change_to_the_last_frame(tmp_path):
 def test_the_state_is_all_there_is(name):
     path = autoregressive_steps(0.7, n=300)
     rule, copy = make_extrapolation(name).fit(path[:200], path[:200]), make_extrapolation(name)
-    copy.state = {key: value.copy() for key, value in rule.state.items()}
+    copy.set_state(rule.get_state())
     rule.fit(path[198:], path[198:])
     copy.fit(path[198:], path[198:])
     assert rule.advance(path[0], path[1]).tobytes() == copy.advance(path[0], path[1]).tobytes()
