@@ -1,10 +1,15 @@
 """Step 6: the straight line, standing still, and the gain that is learned from what came."""
 
+import shutil
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import psmt
 from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
 
@@ -190,3 +195,46 @@ def test_an_unknown_name_is_answered_with_the_known():
         ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain', 'phase'"
     ):
         make_extrapolation("cubic")
+
+
+RULE = """
+from psmt.extrapolation.contract import Extrapolation
+
+
+class Overshoot(Extrapolation):
+    name = "overshoot"
+
+    def advance(self, previous, current, /):
+        return current + 2.0 * (current - previous)
+"""
+
+
+def test_a_rule_is_one_file_in_the_folder(tmp_path):
+    """It is found without any list, stands behind those of the package, and reaches the model and its files."""
+    copied = tmp_path / "psmt"
+    ignored = shutil.ignore_patterns("__pycache__", "static", "*.cu")
+    shutil.copytree(Path(psmt.__file__).parent, copied, ignore=ignored)
+    (copied / "extrapolation" / "a_rule.py").write_text(RULE)
+    script = """
+import numpy as np
+from psmt import PSMT
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.pipeline.cache_keys import hash_modules
+print(*EXTRAPOLATIONS)
+X = np.cos(np.arange(90)[:, None] / 5 + np.arange(6))
+PSMT(extrapolation="overshoot", n_atoms=8, window=40, n_components=3, lam=0.1).fit(X).save("m")
+print(PSMT.load("m").predict().shape)
+print(hash_modules(frozenset({"psmt.model"})))
+"""
+
+    def run():
+        call = [sys.executable, "-c", script]
+        done = subprocess.run(call, env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    names, shape, key = run()
+    assert names == "linear hold gain phase dynamics overshoot"
+    assert shape == "(6,)"
+    (copied / "extrapolation" / "a_rule.py").write_text(RULE + "# changed")
+    assert run()[2] != key, "results of tasks depend on the file"

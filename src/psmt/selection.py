@@ -15,7 +15,7 @@ import numpy as np
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
-from psmt.extrapolation import Extrapolation, Fold
+from psmt.extrapolation.contract import Extrapolation, Fold
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array, Mask, Progress, silent
 from psmt.utils.validation import allowing, count, each, mapping, real

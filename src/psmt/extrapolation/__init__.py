@@ -12,22 +12,12 @@ Every module in this folder is imported, so that a new rule is one file with a s
 from importlib import import_module
 from pkgutil import iter_modules
 
-from psmt.extrapolation.contract import EXTRAPOLATIONS, Extrapolation, Fold
+from psmt.extrapolation.contract import EXTRAPOLATIONS, Extrapolation
 from psmt.extrapolation.dynamics import Dynamics
 from psmt.extrapolation.steps import Gain, Hold, Linear, Phase
 from psmt.utils.validation import check_choice
 
-__all__ = [
-    "EXTRAPOLATIONS",
-    "Dynamics",
-    "Extrapolation",
-    "Fold",
-    "Gain",
-    "Hold",
-    "Linear",
-    "Phase",
-    "make_extrapolation",
-]
+__all__ = ["EXTRAPOLATIONS", "Dynamics", "Extrapolation", "Gain", "Hold", "Linear", "Phase", "make_extrapolation"]
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from psmt.persistence.schema import Field
 from psmt.persistence.state import AttributeState
@@ -12,6 +12,10 @@ from psmt.types import Array, Mask
 
 EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {}
 """All extrapolations by name. A subclass of `Extrapolation` with a name adds itself."""
+
+
+Window: TypeAlias = Callable[[], tuple[Array, Array]]
+"""Computes the codes (time, n_atoms) and the embedding of the window."""
 
 
 class Fold(NamedTuple):
@@ -78,18 +82,10 @@ class Extrapolation(AttributeState, ABC):
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
         """Go on with another series of frames (n, n_features); the codes (time, n_atoms) are those of the window."""
 
-    def receive(
-        self,
-        frame: Array,
-        code: Callable[[], Array],
-        window: Callable[[], tuple[Array, Array]] | None,
-        *,
-        begins: bool,
-    ) -> None:
+    def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Receive the next frame (n_features,), which may begin a new scene.
 
-        `code` returns its code (n_atoms,), and `window` the codes (time, n_atoms) and the embedding; both are computed
-        on demand. Without a window, what was learned must not change.
+        `code` computes its code (n_atoms,). Without a window, what was learned must not change.
         """
 
     def predict_points(self, horizon: int) -> Array | None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.extrapolation.contract import Extrapolation, Fold
+from psmt.extrapolation.contract import Extrapolation, Fold, Window
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
 from psmt.persistence.schema import Field
 from psmt.persistence.state import State
@@ -130,14 +130,7 @@ class Dynamics(Extrapolation):
         known = np.concatenate([self._frames, frames])
         self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
 
-    def receive(
-        self,
-        frame: Array,
-        code: Callable[[], Array],
-        window: Callable[[], tuple[Array, Array]] | None,
-        *,
-        begins: bool,
-    ) -> None:
+    def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Receive the next frame (n_features,), and learn the matrix again every few frames if there is a window."""
         self._frames = np.concatenate([self._frames[1:], frame[None]])
         self._begins = np.append(self._begins[1:], begins)

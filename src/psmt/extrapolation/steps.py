@@ -35,7 +35,33 @@ class Hold(Extrapolation):
         return current
 
 
-class Gain(Extrapolation):
+class _Correlation(Extrapolation):
+    """Base of rules that learn correlations: a common one, and one for each direction, which is shrunk towards it."""
+
+    predicts_change = adaptive = True
+    state_arrays: tuple[str, ...] = ("_common", "_own")
+
+    _MEMORY = 500.0
+    """Observations after which old ones have faded to 1/e."""
+
+    def __init__(self) -> None:
+        # Weighted sums of products, of energies, and of squared energies.
+        self._common = np.zeros((3, 1))
+        self._own = np.zeros((3, 0))
+
+    def _add(self, common: tuple[Array, Array], own: tuple[Array, Array], width: int) -> None:
+        """Add products and energies to the sums: some (n,) to the common one, and those (n,) of each direction."""
+        kept = np.exp(-1.0 / self._MEMORY)
+        self._common = kept * self._common + _terms(*(part.sum(keepdims=True) for part in common))
+        self._own = kept * _widened(self._own, width) + _widened(_terms(*own), width)
+
+    def _correlations(self, n: int) -> Array:
+        """Correlations (n,), soft-thresholded by one standard error, and by two where they differ from the common."""
+        common = _significant(self._common, 0.0, 1.0)
+        return common + _significant(_widened(self._own, n)[:, :n], common, 2.0)
+
+
+class Gain(_Correlation):
     """One gain per direction: the fraction of the last step that the next step repeats.
 
     The gain is the lag-one autocorrelation of the steps, over an exponentially weighted past, so it lies in [-1, 1]:
@@ -59,29 +85,14 @@ class Gain(Extrapolation):
     """
 
     name = "gain"
-    predicts_change = adaptive = True
-    state_arrays = ("_common", "_own")
-
-    _MEMORY = 500.0
-    """Observations after which old ones have faded to 1/e."""
-
-    def __init__(self) -> None:
-        # Weighted sums as of `_sums`: of the decoded frame, and of each direction.
-        self._common = np.zeros((3, 1))
-        self._own = np.zeros((3, 0))
 
     def observe(self, points: Array, pictures: Array) -> None:
         """Learn from the two steps between three points (3, n_components) and their decoded frames (3, n_features)."""
-        kept = np.exp(-1.0 / self._MEMORY)
-        self._common = kept * self._common + _sums(*(sums.sum(keepdims=True) for sums in _steps(pictures)))
-        fresh = _sums(*_steps(points))
-        width = max(fresh.shape[1], self._own.shape[1])
-        self._own = kept * _widened(self._own, width) + _widened(fresh, width)
+        self._add(_steps(pictures), _steps(points), max(points.shape[1], self._own.shape[1]))
 
     def gains(self, n_components: int) -> Array:
         """Gains (n_components,) as learned so far."""
-        common = _significant(self._common, 0.0, 1.0)
-        return common + _significant(_widened(self._own, n_components)[:, :n_components], common, 2.0)
+        return self._correlations(n_components)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
         """The next point (n_components,): each direction repeats the last step times its gain."""
@@ -93,7 +104,7 @@ class Gain(Extrapolation):
         return {"common": _field_of_sums(1), "own": _field_of_sums("n_gains")}
 
 
-class Phase(Extrapolation):
+class Phase(_Correlation):
     """Planes of the embedding in which the scene rotates; each goes on rotating as between the last two points.
 
     The planes come from the lag-one covariance ``L = sum b_t b_(t-1)'`` in closed form: a scene that rotates by a
@@ -116,36 +127,29 @@ class Phase(Extrapolation):
     """
 
     name = "phase"
-    predicts_change = adaptive = keeps_residual = True
+    keeps_residual = True
     state_arrays = ("_lagged", "_common", "_own")
-
-    _MEMORY = 500.0
-    """Observations after which old ones have faded to 1/e."""
 
     _SHOWN = 128
     """Directions that planes are sought in. Those beyond are the fastest and noisiest of the embedding."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._line = Gain()
         self._lagged = np.zeros((0, 0))
-        # Weighted sums as of `_sums`, of predicted and true changes: of all planes together, and of each plane.
-        self._common = np.zeros((3, 1))
-        self._own = np.zeros((3, 0))
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
         """Score the rotation that was predicted for the last of three points, then learn from all of them."""
-        kept = np.exp(-1.0 / self._MEMORY)
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)
         predicted, true = self._turned(before, now) - straight, self.planes(len(now)) @ came - straight
         agreed = np.real(predicted.conj() * true)
         energy = 0.5 * (np.abs(predicted) ** 2 + np.abs(true) ** 2)
-        self._common = kept * self._common + _sums(agreed.sum(keepdims=True), energy.sum(keepdims=True))
-        self._own = kept * _widened(self._own, width // 2) + _widened(_sums(agreed, energy), width // 2)
+        self._add((agreed, energy), (agreed, energy), width // 2)
         missing = width - len(self._lagged)
-        self._lagged = kept * np.pad(self._lagged, ((0, missing), (0, missing)))
+        self._lagged = np.exp(-1.0 / self._MEMORY) * np.pad(self._lagged, ((0, missing), (0, missing)))
         self._lagged[: len(now), : len(now)] += np.outer(came, now)
         self._planes = {}
         self._line.observe(points, pictures)
@@ -164,9 +168,7 @@ class Phase(Extrapolation):
 
     def shares(self, n_components: int) -> Array:
         """How far each plane rotates, (n_components // 2,), as learned so far."""
-        n_planes = min(n_components, self._SHOWN) // 2
-        common = _significant(self._common, 0.0, 1.0)
-        return np.clip(common + _significant(_widened(self._own, n_planes)[:, :n_planes], common, 2.0), 0.0, 1.0)
+        return np.clip(self._correlations(min(n_components, self._SHOWN) // 2), 0.0, 1.0)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
         """The next point (n_components,): planes rotate by their shares, other directions repeat by their gains."""
@@ -209,7 +211,7 @@ def _steps(triple: Array) -> tuple[Array, Array]:
     return before * after, 0.5 * (before**2 + after**2)
 
 
-def _sums(product: Array, energy: Array) -> Array:
+def _terms(product: Array, energy: Array) -> Array:
     """The terms (3, n) of the weighted sums behind a correlation: products, energies (n,) and their squares."""
     return np.array([product, energy, energy**2])
 

@@ -163,15 +163,19 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             latest = self._stacked([*self.moments_.latest(2), code])
             points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
-        self._receive(code)
-        self._keep_residual(frame)
         if not self.static_window:
+            self.moments_.slide(code)
+            if not self.static_embedding:
+                self._embedding = None
+                if self.uses_embedding and self.followed_.is_following:
+                    self._embed()
             self._extrapolation.receive(
                 given,
                 lambda: self._engine.numpy(code),
                 None if self.static_embedding else lambda: (self.codes_, self.embedding_),
                 begins=self.cut_ and self.on_cut == "hold",
             )
+        self._keep_residual(frame)
         return self
 
     def _detect_cut(self, frame: Array, code: Array) -> None:
@@ -186,16 +190,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             self._aftermath.end()
         elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
             self._aftermath.begin()
-
-    def _receive(self, code: Array) -> None:
-        if self.static_window:
-            return
-        self.moments_.slide(code)
-        if self.static_embedding:
-            return
-        self._embedding = None
-        if self.uses_embedding and self.followed_.is_following:
-            self._embed()
 
     # Steps 6 to 8: predict
 
@@ -312,7 +306,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             Before `fit`.
         """
         check_is_fitted(self, "moments_")
-        frames = self._scaling.standardise(self._frames(X))
+        frames = self._scaling.standardise(self.check_next(X))
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
@@ -345,10 +339,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return len(self.embedding_)
 
     # Checks and HTML repr
-
-    def check_next(self, X: ArrayLike) -> Array:
-        """The next frames (time, n_features), checked and converted to numbers."""
-        return self._frames(X)
 
     def _frame(self, x: ArrayLike) -> Array:
         """A frame (n_features,); if it is a row of a table, its names must be those of `fit`."""

@@ -72,7 +72,7 @@ class Learning(FittedState):
             If a parameter is out of range, or X has values that are not finite.
         """
         self._check_parameters()
-        given = self._frames(X, reset=True)
+        given = self.check_next(X, reset=True)
         parts = check_lengths(lengths, len(given))
         if self._half_stencils and len(parts) > 1:
             raise ValueError(
@@ -133,7 +133,7 @@ class Learning(FittedState):
             If X has fewer than three frames.
         """
         check_is_fitted(self, "moments_")
-        given = self._frames(X, minimum=3)
+        given = self.check_next(X, minimum=3)
         if self._half_stencils:
             raise ValueError("half_stencils=True is for one series; use half_stencils=False to begin another")
         self._scaling, past = self._standardised(given, [len(given)])
@@ -172,14 +172,9 @@ class Learning(FittedState):
 
         Also the coder that the choice was made with, which has not seen the held-out frames, if it can be continued.
         """
-        how: dict[str, Any] = {
-            "n_components": self.n_components,
-            "lam": self.lam,
-            "centred": self.centred,
+        names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel")
+        how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
             "half_stencils": self._half_stencils,
-            "rank_tol": self.rank_tol,
-            "activity_bound": self.activity_bound,
-            "merge_parallel": self.merge_parallel,
             "device": engine_name(self.device, self.dtype),
             "begins": begins[-self.window_ :],
             "progress": progress,
@@ -224,7 +219,7 @@ class Learning(FittedState):
         """Codes (time, n_atoms) of the frames, as an array even if scikit-learn is configured to return tables."""
         return np.asarray(coder.transform(frames))
 
-    def _frames(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
+    def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
         """The frames (time, n_features) of an array or table; its columns must be those of `fit` unless `reset`."""
         frames = check_series(X, minimum=minimum)
         validate_data(self, X, skip_check_array=True, reset=reset)

@@ -16,18 +16,7 @@ from psmt.model.paper_options import CONSTRAINTS, Departures
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    check_choice,
-    check_parameters,
-    choice,
-    count,
-    real,
-    renamed,
-    seed,
-    truth,
-)
+from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
 
 
 class Parameters(Forecaster):
@@ -41,7 +30,7 @@ class Parameters(Forecaster):
         "n_components": allowing(None, allowing("auto", count())),
         "lam": allowing("auto", real()),
         # Extrapolations may be added after this module was imported.
-        "extrapolation": lambda name, value: check_choice(name, value, tuple(EXTRAPOLATIONS)),
+        "extrapolation": lambda name, value: choice(*EXTRAPOLATIONS)(name, value),
         "solver": choice("closed", "sgd"),
         "max_epochs": count(),
         "batch_size": count(),
