@@ -12,6 +12,7 @@ import pytest
 import psmt
 from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
+from psmt.pipeline.cache_keys import hash_modules
 
 
 def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):
@@ -210,31 +211,26 @@ class Overshoot(Extrapolation):
 
 
 def test_a_rule_is_one_file_in_the_folder(tmp_path):
-    """It is found without any list, stands behind those of the package, and reaches the model and its files."""
-    copied = tmp_path / "psmt"
-    ignored = shutil.ignore_patterns("__pycache__", "static", "*.cu")
-    shutil.copytree(Path(psmt.__file__).parent, copied, ignore=ignored)
+    """It is found without any list, comes after those of the package, and results of tasks depend on it."""
+    original, copied = Path(psmt.__file__).parent, tmp_path / "psmt"
+    shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__", "static"))
     (copied / "extrapolation" / "a_rule.py").write_text(RULE)
-    script = """
-import numpy as np
-from psmt import PSMT
-from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.pipeline.cache_keys import hash_modules
-print(*EXTRAPOLATIONS)
-X = np.cos(np.arange(90)[:, None] / 5 + np.arange(6))
-PSMT(extrapolation="overshoot", n_atoms=8, window=40, n_components=3, lam=0.1).fit(X).save("m")
-print(PSMT.load("m").predict().shape)
-print(hash_modules(frozenset({"psmt.model"})))
-"""
+    script = "from psmt.extrapolation import EXTRAPOLATIONS; print(*EXTRAPOLATIONS)"
+    call = [sys.executable, "-c", script]
+    done = subprocess.run(call, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout == "linear hold gain phase dynamics overshoot\n"
+    names = frozenset({"psmt.extrapolation"})
+    assert hash_modules(names, copied) != hash_modules(names, original)
 
-    def run():
-        call = [sys.executable, "-c", script]
-        done = subprocess.run(call, env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
 
-    names, shape, key = run()
-    assert names == "linear hold gain phase dynamics overshoot"
-    assert shape == "(6,)"
-    (copied / "extrapolation" / "a_rule.py").write_text(RULE + "# changed")
-    assert run()[2] != key, "results of tasks depend on the file"
+def test_a_rule_reaches_the_model_and_its_files(tmp_path):
+    X = np.cos(np.arange(90)[:, None] / 5 + np.arange(6))
+    exec(RULE, {"__name__": "a_rule"})
+    try:
+        model = PSMT(extrapolation="overshoot", n_atoms=8, window=40, n_components=3, lam=0.1, random_state=0).fit(X)
+        model.save(tmp_path / "m")
+        assert PSMT.load(tmp_path / "m").predict(2).tobytes() == model.predict(2).tobytes()
+    finally:
+        del EXTRAPOLATIONS["overshoot"]
+    with pytest.raises(ValueError, match="extrapolation='overshoot' is unknown"):
+        model.fit(X)

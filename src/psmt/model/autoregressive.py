@@ -25,6 +25,10 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
     learned: ClassVar[tuple[str, ...]] = ()
     """Attributes that `fit` learns, numbers or arrays; they are part of the state."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.state_arrays = ("_last", *cls.learned)
+
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, ..)."""
         check_parameters(self, self._parameter_constraints)
@@ -48,11 +52,6 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
             frames.append(self.next_frame(last))
             last = np.concatenate([last[1:], frames[-1][None]])
         return frames[0] if horizon is None else np.stack(frames)
-
-    @property
-    def state_arrays(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The attributes that form the state."""
-        return ("_last", *self.learned)
 
     def get_state(self) -> State:
         """Return copies of the last frames, and of what `fit` learned."""

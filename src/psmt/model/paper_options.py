@@ -74,20 +74,20 @@ class Departures:
 
     def told(self) -> str:
         """Return the departures in words."""
-        made = [
-            "" if self.half_stencils else "D without its half stencils",
-            "" if self.centred else "V about zero",
-            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined"
-            if self.rank_tol
-            else "",
-            ""
-            if self.activity_bound is None
-            else f"activity of a predicted code, and its move, up to {self.activity_bound:g} times the window's",
-            "parallel columns of P merged" if self.merge_parallel else "",
-            "dictionary of a prediction from its whole past" if self.dictionary_from == "past" else "",
-            "the code held after a cut" if self.on_cut == "hold" else "",
-        ]
-        return "; ".join(filter(None, made)) or "none: the paper to the letter"
+        made = {
+            "D without its half stencils": not self.half_stencils,
+            "V about zero": not self.centred,
+            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined": (
+                self.rank_tol > 0
+            ),
+            f"activity of a predicted code, and its move, up to {self.activity_bound or 0:g} times the window's": (
+                self.activity_bound is not None
+            ),
+            "parallel columns of P merged": self.merge_parallel,
+            "dictionary of a prediction from its whole past": self.dictionary_from == "past",
+            "the code held after a cut": self.on_cut == "hold",
+        }
+        return "; ".join(text for text, is_made in made.items() if is_made) or "none: the paper to the letter"
 
 
 OURS = Departures()
