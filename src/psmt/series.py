@@ -42,11 +42,11 @@ def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
     return np.concatenate(parts), [len(part) for part in parts]
 
 
-def check_lengths(lengths: Sequence[int] | None, n_frames: int, *, minimum: int = 3) -> list[int]:
+def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
     """The lengths of the series, which must add up to the number of frames; None stands for one series."""
     if lengths is None:
         return [n_frames]
-    checked = [check_count("each of lengths", length, minimum=minimum) for length in lengths]
+    checked = [check_count("each of lengths", length, minimum=3) for length in lengths]
     if sum(checked) != n_frames:
         raise ValueError(
             f"lengths add up to {sum(checked)}, but X has {n_frames} frames; give the number of frames of each series"

@@ -33,7 +33,7 @@ def test_a_field_that_is_not_declared_cannot_be_saved(tmp_path, monkeypatch):
     model = KINDS["linear"]()
     state = model.get_state
     monkeypatch.setattr(model, "get_state", lambda: state() | {"novelty": np.ones(3)})
-    with pytest.raises(SchemaError, match="novelty is no part"):
+    with pytest.raises(SchemaError, match="novelty is not a part"):
         model.save(tmp_path / "m")
     assert not (tmp_path / "m").exists()
 

@@ -106,7 +106,7 @@ def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
             raise SchemaError(f"{name} is missing")
     for name in found:
         if name not in schema:
-            raise SchemaError(f"{name} is no part that this psmt knows; a newer psmt may")
+            raise SchemaError(f"{name} is not a part that this psmt knows; a newer psmt may")
     sizes: dict[str, int] = {}
     for name, field in schema.items():
         if name in found:
