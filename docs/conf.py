@@ -91,7 +91,7 @@ def _link_to_pages(path: Path, docname: str, text: list[str]) -> None:
         text[0] = text[0].replace("](docs/", f"]({up}")
 
 
-_PLUMBING = {"get_state", "set_state", "from_state", "schema", "from_stored", "check_stored"}
+_PLUMBING = {"get_header", "get_state", "set_state", "schema", "stored_schema", "from_stored", "check_stored"}
 
 
 def _skip(_app: object, _what: str, name: str, member: object, skip: bool, _options: object) -> bool:

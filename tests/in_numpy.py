@@ -18,7 +18,7 @@ def operations_on(engine: Any) -> "InNumpy":
         atoms=lambda given: Atoms(engine.numpy(given), engine),
         statistics=lambda n_atoms, n_features: DictionaryStatistics(n_atoms, n_features, engine),
         moments=lambda codes: WindowMoments.of(codes, engine),
-        moments_from_state=lambda state: WindowMoments.from_state(state, engine),
+        moments_from_state=lambda state: WindowMoments(0, engine).set_state(state),
         followed=FollowedEmbedding,
         recovery=lambda embedding, lam, **given: Recovery(embedding, lam, engine=engine, **given),
         recover_next=recover_next,

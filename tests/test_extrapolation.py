@@ -1,12 +1,18 @@
 """Step 6: the straight line, standing still, and the gain that is learned from what came."""
 
+import shutil
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import psmt
 from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
+from psmt.pipeline.cache_keys import hash_modules
 
 
 def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):
@@ -179,7 +185,7 @@ def test_phase_in_the_model_adds_a_change_to_the_last_frame(tmp_path):
 def test_the_state_is_all_there_is(name):
     path = autoregressive_steps(0.7, n=300)
     rule, copy = make_extrapolation(name).fit(path[:200], path[:200]), make_extrapolation(name)
-    copy.state = {key: value.copy() for key, value in rule.state.items()}
+    copy.set_state(rule.get_state())
     rule.fit(path[198:], path[198:])
     copy.fit(path[198:], path[198:])
     assert rule.advance(path[0], path[1]).tobytes() == copy.advance(path[0], path[1]).tobytes()
@@ -190,3 +196,41 @@ def test_an_unknown_name_is_answered_with_the_known():
         ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain', 'phase'"
     ):
         make_extrapolation("cubic")
+
+
+RULE = """
+from psmt.extrapolation.contract import Extrapolation
+
+
+class Overshoot(Extrapolation):
+    name = "overshoot"
+
+    def advance(self, previous, current, /):
+        return current + 2.0 * (current - previous)
+"""
+
+
+def test_a_rule_is_one_file_in_the_folder(tmp_path):
+    """It is found without any list, comes after those of the package, and results of tasks depend on it."""
+    original, copied = Path(psmt.__file__).parent, tmp_path / "psmt"
+    shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    (copied / "extrapolation" / "a_rule.py").write_text(RULE)
+    script = "from psmt.extrapolation import EXTRAPOLATIONS; print(*EXTRAPOLATIONS)"
+    call = [sys.executable, "-c", script]
+    done = subprocess.run(call, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout == "linear hold gain phase dynamics overshoot\n"
+    names = frozenset({"psmt.extrapolation"})
+    assert hash_modules(names, copied) != hash_modules(names, original)
+
+
+def test_a_rule_reaches_the_model_and_its_files(tmp_path):
+    X = np.cos(np.arange(90)[:, None] / 5 + np.arange(6))
+    exec(RULE, {"__name__": "a_rule"})
+    try:
+        model = PSMT(extrapolation="overshoot", n_atoms=8, window=40, n_components=3, lam=0.1, random_state=0).fit(X)
+        model.save(tmp_path / "m")
+        assert PSMT.load(tmp_path / "m").predict(2).tobytes() == model.predict(2).tobytes()
+    finally:
+        del EXTRAPOLATIONS["overshoot"]
+    with pytest.raises(ValueError, match="extrapolation='overshoot' is unknown"):
+        model.fit(X)

@@ -165,7 +165,7 @@ def test_nothing_given_after_fit_changes_the_choice(film):
 
 def test_gain_looks_back_even_when_all_is_given(engine, film):
     model = auto(device=engine.device, n_components=5, lam=0.1, extrapolation="gain").fit(film[:200])
-    assert model._extrapolation.state["common"][1] > 0, "it has seen steps before the first update"
+    assert model._extrapolation.get_state()["common"][1] > 0, "it has seen steps before the first update"
     assert (model.n_components_, model.lam_) == (5, 0.1)
 
 

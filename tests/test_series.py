@@ -58,7 +58,7 @@ def test_seams_slide_through_the_window():
         change = moments.last_change(since)
         S = S + change.vectors.T @ (change.curvature[:, None] * change.vectors)
         assert np.allclose(S, bends.T @ bends, atol=1e-8)
-    again = WindowMoments.from_state(moments.state)
+    again = WindowMoments(0).set_state(moments.get_state())
     assert np.array_equal(again.begins, moments.begins)
 
 

@@ -148,10 +148,10 @@ def test_a_saved_model_goes_on_alike_after_a_cut(tmp_path, later, cls):
 def test_a_file_from_before_there_were_surprises_is_read(tmp_path):
     X = wave(160)
     model = small(X[:150])
-    header, arrays = model.get_state()
+    header, arrays = model.get_header(), model.get_state()
     del header["parameters"]["on_cut"]
     arrays = {name: value for name, value in arrays.items() if not name.startswith(("watch.", "aftermath."))}
-    loaded = PSMT.from_state(header, arrays)
+    loaded = PSMT.from_stored(header, arrays)
     np.testing.assert_allclose(loaded.predict(), model.predict(), atol=1e-12)
     assert not loaded.update(X[150]).cut_
 

@@ -2,12 +2,12 @@
 
     frames -> patches -> codes -> moments -> embedding -> extrapolation -> recovery -> predicted patch
 
-- `PSMT`: Algorithm 1 of the paper, on any array (time, features); `PSMT.for_series` for series that are no films.
-- `FramePSMT`: whole frames (time, height, width), predicted as the last one plus a change.
-- `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`; each works alone.
+- `PSMT`: Algorithm 1 of the paper, on any array (time, features); `PSMT.for_series` for series other than films.
+- `FramePSMT`: whole frames (time, height, width), predicted as the last frame plus a change.
+- `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`; each can be used by itself.
 - `read_patches`, `open_frames`: films, images, arrays, cameras and streams, as patches or as frames.
-- `datasets`: the built-in films, simulated brains, and your own files; `plot`: pictures of models and results.
-- `live`: the prediction beside the world, in a notebook; `psmt live` on the command line.
+- `datasets`: built-in films, simulated brains, and your own files; `plot`: pictures of models and results.
+- `live`: predictions beside a camera or film, in a notebook; `psmt live` on the command line.
 
     >>> from psmt import PSMT, read_patches
     >>> X = read_patches("builtin:glide?frames=400&seed=3").values  # or "film.mp4": (time, 256)
@@ -15,10 +15,10 @@
     >>> model.update(X[350]).predict().shape
     (256,)
 
-`make docs` builds the site: tutorials, how-to, the reference of all public names.
+`make docs` builds the site: tutorials, how-to guides, and the reference of all public names.
 """
 
-# Nothing is imported here: who interrupts `psmt` at once would find it, before anybody could answer.
+# Nothing is imported here: an interruption during a long import would print a traceback before `psmt` can handle it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -1,19 +1,8 @@
-"""What psmt raises when something outside the program is at fault."""
-
-__all__ = [
-    "CacheWarning",
-    "FrameSourceError",
-    "MissingSourceError",
-    "ModelFileError",
-    "NotEnoughFramesError",
-    "PSMTError",
-    "SharedModelError",
-    "SilentCodesError",
-]
+"""Errors and warnings of psmt."""
 
 
 class PSMTError(Exception):
-    """Base of all errors that are meant to be read by the user as one line."""
+    """Base of all errors whose message is one line for the user."""
 
 
 class FrameSourceError(PSMTError, ValueError):
@@ -25,11 +14,11 @@ class MissingSourceError(FrameSourceError, FileNotFoundError):
 
 
 class NotEnoughFramesError(PSMTError, ValueError):
-    """A series is shorter than what was asked of it."""
+    """A series is too short."""
 
 
 class SilentCodesError(PSMTError, ValueError):
-    """All codes are zero: the penalty outweighs the frames, and a model would predict nothing but zeros."""
+    """All codes are zero, because the penalty outweighs the frames: a model would predict zeros only."""
 
 
 class ModelFileError(PSMTError, ValueError):
@@ -37,12 +26,12 @@ class ModelFileError(PSMTError, ValueError):
 
 
 class SharedModelError(PSMTError, RuntimeError):
-    """Two threads use one model at the same time: what it knows would not fit together any more."""
+    """Two threads use one model at the same time, which would make its state inconsistent."""
 
 
 class DeviceError(PSMTError, ValueError):
-    """A device to compute on that is unknown, not there, or lacks its software."""
+    """A device that is unknown, missing, or lacks its software."""
 
 
 class CacheWarning(RuntimeWarning):
-    """Compiled code that cannot be kept: everything works, and starts more slowly."""
+    """Compiled code cannot be cached: everything works, but starts more slowly."""

@@ -1,8 +1,8 @@
 """Automatic n_components and lam: chosen by walk-forward error inside the past window.
 
-The last codes of the window are predicted one after the other, each from what lies before it alone, with every
-candidate. The dictionary that made these codes must not have seen their frames, else they are smoother than the future
-will be; the model takes care of that. It goes on learning from them once the choice is made.
+The last codes of the window are predicted one after the other, each from the codes before it, with every candidate. The
+dictionary behind these codes must not have seen their frames, or they would be smoother than future codes; `PSMT.fit`
+ensures that. It continues to learn the dictionary from those frames once the choice is made.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
-from psmt.extrapolation import Dynamics, Extrapolation
-from psmt.extrapolation.dynamics import Fold
+from psmt.extrapolation.contract import Extrapolation, Fold
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array, Mask, Progress, silent
 from psmt.utils.validation import allowing, count, each, mapping, real
@@ -30,17 +29,20 @@ _TIE = 1e-9
 """Relative difference of errors that does not count."""
 
 _SCORED = 12
-"""How many of the held-out codes are predicted, each with an embedding of codes before it: as many as `fit` has time
-for. At nine places of highway.mp4, 32 chose no better, by the errors of the 192 frames that followed."""
+"""Number of held-out codes that are predicted, each with an embedding of codes before it, as far as the time of `fit`
+allows. At nine places of highway.mp4, 32 gave no better choice, by the errors of the 192 frames that followed."""
 
 _SERVED = 4
-"""How many of these one embedding serves in a window that is long enough to score a part of its codes: the next ones
-know a few codes less than they might, of hundreds."""
+"""Number of predictions that share one embedding if the window is so long that only some of its codes are scored. The
+later ones are based on a few codes less, of hundreds."""
+
+POINTS = (8, 16, 32)
+"""Candidates for n_components='auto' of an extrapolation that is chosen by folds."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the walk found best, and the whole table."""
+    """The best candidate, and the errors of all."""
 
     n_components: int | None
     lam: float
@@ -48,31 +50,31 @@ class Choice:
     """Mean squared error for each (n_components, lam)."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
 
     @staticmethod
     def check_stored(name: str, values: object) -> None:
-        """Raise unless `values`, which errors call `name`, are what `to_json` gives."""
+        """Raise unless `values` are as `to_json` returns them; errors call them `name`."""
         size = allowing(None, count())
         mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """The choice that `to_json` was taken from."""
+        """Return the choice that `to_json` was called on."""
         scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
         return cls(stored["n_components"], float(stored["lam"]), scores)
 
 
 def _check_score(name: str, value: object) -> None:
     if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], float):
-        raise TypeError(f"{name} has {value!r}, which is no list of n_components, lam and error")
+        raise TypeError(f"{name} has {value!r}, which is not a list of n_components, lam and error")
     allowing(None, count())(name, value[0])
     real()(name, value[1])
 
 
 def held_out(window: int) -> int:
-    """How many codes at the end of a window are predicted to choose by."""
+    """Number of codes at the end of a window that are predicted to choose by."""
     return max(window // 8, 1)
 
 
@@ -88,19 +90,17 @@ def walk_forward(
     *,
     n_components: int | Auto | None,
     lam: float | Auto,
-    centred: bool,
-    half_stencils: bool,
-    rank_tol: float,
     activity_bound: float | None = ACTIVITY_FACTOR,
     merge_parallel: bool = True,
     device: str = "cpu",
     begins: Mask | None = None,
     progress: Progress = silent,
+    **embedding_options: Any,
 ) -> Choice:
-    """Best (n_components, lam) for the window's codes (time, n_atoms); what is not 'auto' is not varied.
+    """Best (n_components, lam) for the window's codes (time, n_atoms); parameters other than 'auto' are not varied.
 
-    `extrapolation` learns on the way, from steps that the embedding had not seen. A code that `begins` a series
-    (time,) is not foretold from what lies before it, nor is the one after it.
+    `extrapolation` learns on the way, from steps that the embedding had not seen. A code that `begins` a series (time,)
+    is not predicted from the codes before it, nor is the one after it. Further options are those of `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
@@ -114,17 +114,12 @@ def walk_forward(
     for t in range(start, len(codes)):
         within = not (first[t] or first[t - 1])
         if (t - start) % renewed == 0:
-            embedding = embed_window(
-                moments,
-                None if n_components == "auto" else n_components,
-                centred=centred,
-                half_stencils=half_stencils,
-                rank_tol=rank_tol,
-            )
+            wanted = None if n_components == "auto" else n_components
+            embedding = embed_window(moments, wanted, **embedding_options)
             if not errors:
                 sizes = component_candidates(len(embedding)) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
-            # What serves several predictions is made once for them.
+            # One recovery serves several predictions.
             activity = activity_limit(activity_bound, moments.peak_activity)
             recoveries = {
                 f: Recovery(embedding.matrix[:f], lams, activity=activity, merge_parallel=merge_parallel, engine=engine)
@@ -141,55 +136,50 @@ def walk_forward(
         progress("choice", t + 1 - start, len(codes) - start)
     means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] * len(lams) for f, found in errors.items()}
     scores = {(f, value): mean for f, found in means.items() for value, mean in zip(lams, found, strict=True)}
-    # Of candidates that differ by rounding alone the first is taken, wherever it is computed.
+    # Of candidates that differ by rounding only the first is chosen, on every machine.
     best = min(scores.values()) * (1.0 + _TIE)
     chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))
     return Choice(*chosen, scores=scores)
 
 
-POINTS = (8, 16, 32)
-"""Candidates for the number of points that a dynamics sees, where n_components='auto'."""
-
-
-def choose_dynamics(
-    dynamics: Dynamics,
+def choose_by_folds(
+    extrapolation: Extrapolation,
     frames: Array,
     codes: Array,
     dictionary: Array,
     *,
     n_components: int | Auto | None,
     lam: float | Auto,
-    centred: bool,
-    half_stencils: bool,
-    rank_tol: float,
     activity_bound: float | None,
     merge_parallel: bool,
     device: str,
     begins: Mask,
     progress: Progress = silent,
+    **embedding_options: Any,
 ) -> Choice:
-    """Best (n_components, lam) for a dynamics of frames (time, n_features) and codes (time, n_atoms), which is set too.
+    """Best (n_components, lam) for an extrapolation that chooses its own parameters, which are set too.
 
-    The last quarter of the window is foretold in two halves, each with the embedding of what lies before it. Then lam
-    is the one at which predicted points give back the codes that came.
+    The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms); each has the
+    embedding of the codes before it. Then lam is chosen so that true points give back their codes. Further options are
+    those of `embed_window`.
     """
-    engine = engine_for(device)
+    engine, n_folds = engine_for(device), extrapolation.n_folds
     own, length = engine.array(codes), held_out(len(codes))
-    how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    wanted = None if isinstance(n_components, str) else n_components
     folds, embedding = [], own[:0]
-    for stop in (len(codes) - length, len(codes)):
+    for stop in range(len(codes) - (n_folds - 1) * length, len(codes) + 1, length):
         start = stop - length
         if start < 3:
             continue
         moments = WindowMoments.of(own[:start], engine, begins=begins[:start])
-        embedding = embed_window(moments, None if isinstance(n_components, str) else n_components, **how).matrix
+        embedding = embed_window(moments, wanted, **embedding_options).matrix
         folds.append(Fold(start, stop, engine.numpy(own @ embedding.T)))
-        progress("choice", len(folds), 3)
+        progress("choice", len(folds), n_folds + 1)
     rank = len(embedding)
     sizes = [f for f in POINTS if f < rank] or [rank] if n_components == "auto" else [rank]
-    dynamics.choose(frames, begins, folds, sizes)
-    progress("choice", 3, 3)
-    f = dynamics.n_points = dynamics.n_points or sizes[0]
+    extrapolation.choose(frames, begins, folds, sizes)
+    progress("choice", n_folds + 1, n_folds + 1)
+    f = extrapolation.n_points = extrapolation.n_points or sizes[0]
     chosen = f if isinstance(n_components, str) else n_components
     if not isinstance(lam, str):
         return Choice(chosen, float(lam), scores={})

@@ -1,8 +1,7 @@
-"""Several series as one array: where each begins, and each standardised by its own past.
+"""Several series as one array: where each begins, and the standardisation of each by its own past.
 
-Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) and the `lengths` of the parts. What
-they have in common is learned together; nothing is learned from the step between the end of one and the beginning of
-the next, the seam.
+Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) and the `lengths` of the parts. Models
+learn from all of them, except for the seams: the steps from the end of one series to the beginning of the next.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from psmt.types import Array, Mask
 from psmt.utils.validation import check_count, check_series
 
 CONSTANT = 1e-10
-"""A feature that deviates by less than this fraction of its size is constant: what is left is rounding."""
+"""A feature that deviates by less than this fraction of its size is constant up to rounding."""
 
 
 def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
@@ -43,11 +42,11 @@ def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
     return np.concatenate(parts), [len(part) for part in parts]
 
 
-def check_lengths(lengths: Sequence[int] | None, n_frames: int, *, minimum: int = 3) -> list[int]:
-    """The lengths of the series, which must add up to the number of frames; None is one series."""
+def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
+    """The lengths of the series, which must add up to the number of frames; None stands for one series."""
     if lengths is None:
         return [n_frames]
-    checked = [check_count("each of lengths", length, minimum=minimum) for length in lengths]
+    checked = [check_count("each of lengths", length, minimum=3) for length in lengths]
     if sum(checked) != n_frames:
         raise ValueError(
             f"lengths add up to {sum(checked)}, but X has {n_frames} frames; give the number of frames of each series"
@@ -68,7 +67,7 @@ def first_frames(lengths: Sequence[int]) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Mean and scale of each feature in a series' past, to standardise by and to turn back.
+    """Mean and scale of each feature in a series' past, for standardisation and its inverse.
 
     >>> scaling = Scaling.of(np.array([[9500.0, 1.0], [9570.0, 1.0]]))
     >>> scaling.standardise(np.array([9535.0, 1.0])), scaling.restore(np.zeros(2))
@@ -78,7 +77,7 @@ class Scaling:
     mean: Array
     """(n_features,)"""
     scale: Array
-    """Standard deviation (n_features,); 1 where the feature is constant, so that its mean is predicted."""
+    """Standard deviation (n_features,); 1 for constant features, so that their mean is predicted."""
 
     @classmethod
     def of(cls, past: Array) -> Self:
@@ -88,13 +87,13 @@ class Scaling:
 
     @classmethod
     def none(cls, n_features: int) -> Self:
-        """That of frames which are taken as they are."""
+        """The identity."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
     def standardise(self, frames: Array) -> Array:
-        """The frames (.., n_features) in deviations from the mean."""
+        """Standardised frames (.., n_features)."""
         return (frames - self.mean) / self.scale
 
     def restore(self, frames: Array) -> Array:
-        """The frames (.., n_features) in their own units again."""
+        """The frames (.., n_features) in their original units."""
         return frames * self.scale + self.mean

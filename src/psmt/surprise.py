@@ -1,8 +1,8 @@
 """How unexpected a frame is, and whether it begins something new: sharp changes of films and series.
 
-`CutDetector` holds the errors of expecting a frame against what they usually are, whoever expects it.
-`FrameWatch` expects the frames of a series by itself, at the price of a few sums, for models whose own prediction costs
-much more or was never asked for. `Aftermath` tells when predictions are as good as none again.
+`CutDetector` compares the errors of expecting a frame with their usual size, whatever the expectation is.
+`FrameWatch` makes a cheap expectation of its own, for models whose prediction is expensive or was never computed.
+`Aftermath` decides when a model's predictions can be used again after a cut.
 """
 
 from __future__ import annotations
@@ -15,87 +15,78 @@ from numpy.typing import NDArray
 
 from psmt.numerics.linalg import robust_peak
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
+from psmt.persistence.state import AttributeState, State
 from psmt.types import Array
 from psmt.utils.disk_series import mean_of
 from psmt.utils.validation import LARGEST
 
 
-class CutDetector:
+class CutDetector(AttributeState):
     """Outlier test on the errors of predicting and of copying, against their exponentially weighted means.
 
-    `surprise` is the error of the last prediction in units of the usual one, 1 where there is none to compare with;
-    `cut` says whether the scene is taken to have changed sharply.
+    `surprise` is the error of the last prediction in units of the usual one, 1 where none is known; `cut` is whether
+    the last frame was a sharp change.
 
     Parameters
     ----------
     unlike : float
-        A frame begins something new only if it differs from the one before by this much of the picture's variance: what
-        a jolt, a stutter or one step of a fade leaves of a picture is more like it than that.
+        A cut is a frame that differs from the one before by at least this share of the picture's variance. After a
+        jolt, a stutter or one step of a fade, a picture is more similar to the last one than that.
     n_recent : int
-        How many of the last errors the prediction must have failed worse than, by the factor of `worst`: for frames of
-        few features, whose errors scatter so much that a mean does not tell what is usual. Cuts are not among them.
+        Number of recent errors, cuts excluded, that the error of a cut must exceed by the factor `worst`: for frames
+        of few features, whose errors scatter so much that their mean does not show what is usual.
     worst : float
-        By how much worse, for a frame that has nothing in common with the one before. The more like it it is, the
-        larger: this, over the share of the picture's variance by which the two differ.
+        That factor for a frame that has nothing in common with the one before. It is divided by the share of the
+        picture's variance by which the two differ.
     """
 
     _MEMORY = 30.0
     """Frames after which old errors have faded to 1/e."""
 
     _CUT = 6.0
-    """A sharp change is a prediction that fails this much worse than usual .."""
+    """A cut has an error of this multiple of the usual one .."""
 
     _LEAP = 2.0
-    """... and a frame that differs this much more than usual from the one before, and is unlike it."""
+    """... and differs from the frame before by this multiple of the usual difference .."""
 
     _EXPLAINED = 0.25
-    """... and that motion does not explain: it leaves more than this of the difference. In the built-in film a pan of
-    up to 16 pixels per frame leaves 0.01 to 0.08, a cut 0.37 to 0.77."""
+    """... of which motion leaves more than this share. In the built-in film a pan of up to 16 pixels per frame leaves
+    0.01 to 0.08, a cut 0.37 to 0.77."""
 
     _CAP = 3.0
-    """An error enters the usual ones as at most this multiple of them: one flash must not make all that follows
-    usual."""
+    """An error enters the usual ones as at most this multiple of them, so that one flash does not change them much."""
 
     _FLOOR = 1e-4
-    """Errors below this fraction of the variance over the picture are no scale to measure others by."""
+    """Usual errors are at least this fraction of the variance over the picture."""
 
     _FORGOTTEN = 0.1
-    """Frames that a record counts for after a sharp change: the next errors decide what is usual."""
+    """Frames that the record counts for after a cut: the next errors decide what is usual."""
+
+    state_figures = ("surprise", "cut", "usual", "frames", "_cuts_in_a_row")
 
     def __init__(self, *, unlike: float = 0.2, n_recent: int = 0, worst: float = 1.0) -> None:
         self.unlike = unlike
         self.worst = worst
         self.recent = np.zeros(n_recent)
+        self.state_arrays = ("recent",) if n_recent else ()
         self.surprise = 1.0
         self.cut = False
-        # Usual errors of predicting and of copying, and the frames that they are known from.
+        # Usual errors of predicting and of copying, and the number of frames that they are known from.
         self.usual = np.zeros(2)
         self.frames = 0.0
         self._cuts_in_a_row = 0
 
-    def get_state(self) -> dict[str, Array]:
-        """All that is known, as numbers."""
-        figures = np.array([self.surprise, self.cut, *self.usual, self.frames, self._cuts_in_a_row])
-        return {"figures": figures} | ({"recent": self.recent} if len(self.recent) else {})
-
     @classmethod
     def schema(cls, n_recent: int = 0) -> dict[str, Field]:
-        """What `get_state` gives."""
+        """Declaration of the state."""
         most = (np.inf, 1.0, LARGEST_SQUARE, LARGEST_SQUARE, LARGEST, np.inf)
         recent = {"recent": Field((n_recent,), low=0.0, high=LARGEST_SQUARE)} if n_recent else {}
         return {"figures": Field((6,), low=0.0, high=most)} | recent
 
-    def set_state(self, state: Mapping[str, Array]) -> None:
-        """Go on from what `get_state` gave."""
-        self.recent = np.array(state.get("recent", self.recent))
-        value, cut, *usual, frames, cuts = state["figures"]
-        self.surprise, self.cut, self.usual = float(value), bool(cut), np.array(usual)
-        self.frames, self._cuts_in_a_row = float(frames), int(cuts)
-
     def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
-        """Take in the mean squared errors of a prediction and of copying, and the variance over the picture.
+        """Receive the mean squared errors of a prediction and of copying, and the variance over the picture.
 
-        `unexplained` is the error that is left where the frame is explained by the last one as well as motion can.
+        `unexplained` is the error that is left after the best motion from the last frame to this one.
         """
         errors = np.array([error, copy_error])
         scale, copy_scale = np.maximum(self.usual, self._FLOOR * contrast)
@@ -108,7 +99,7 @@ class CutDetector:
             and error * min(contrast, copy_error) > limit * contrast
             and copy_error > max(self._LEAP * copy_scale, self.unlike * contrast)
             and unexplained > self._EXPLAINED * copy_error
-            # A flash is two sharp changes; more than that in a row is a film where every frame is new.
+            # A flash is two sharp changes; with more than that in a row, every frame of the film is new.
             and self._cuts_in_a_row < 2
         )
         if self.cut:
@@ -124,41 +115,43 @@ class CutDetector:
         self.usual = (before * self.usual + errors) / self.frames
 
 
-class FrameWatch:
-    """What came of a series so far, as far as sharp changes are concerned.
+class FrameWatch(AttributeState):
+    """Surprise and cuts of a series, without a model.
 
-    A frame (n_features,) is expected to be the last one, or to lie on the straight line through the last two: whichever
-    comes closer. So motion does not surprise while it goes on, and a film that stands still does not when it stays. The
-    prediction of a model plays no part: `surprise` is the same whether one was asked for or not.
+    A frame (n_features,) is expected to equal the last one, or to lie on the straight line through the last two,
+    whichever is closer. So steady motion is not surprising, and neither is a film that stands still. `surprise` does
+    not depend on whether a model was asked for a prediction.
 
-    `CutDetector` needs the picture's own scale, below which no change is sharp: it is the energy of the frames about
-    the mean of the past. A past that stood perfectly still has none: whatever begins to move then is new.
+    The contrast of `CutDetector` is the energy of the frames about the mean of the past. A past that stood perfectly
+    still has none: whatever begins to move then is new.
 
     Parameters
     ----------
     past : (time, n_features) array
-        Frames that came before; what is usual is learned from the last of them.
+        Frames that came before; the last of them define what is usual.
     window : int
-        How many of the latest frames `peak_norm` looks at.
+        Number of latest frames that `peak_norm` is taken from.
 
     Attributes
     ----------
     surprise, cut : float, bool
         Of the last frame, see `CutDetector`.
     scene_length : int
-        Frames since the last sharp change, the one that it came with included.
+        Frames since the last cut, including the cut itself.
     """
 
     _LEARNED = 100
-    """Frames of the past that tell what is usual: older ones would have faded."""
+    """Frames of the past that define what is usual: older ones would have faded."""
 
     _UNLIKE = 0.3
-    """Frames of equal energy that correlate by less than 0.85 are unlike. A patch holds less of a scene than a picture
-    does: what moves leaves it within a few frames, and these are no cuts."""
+    """Frames of equal energy that correlate by less than 0.85 are unlike. A patch shows less of a scene than a picture
+    does: a moving object leaves it within a few frames, which is not a cut."""
 
     _WORST, _SCATTER, _WORST_OF_FEW = 1.2, 1.5, 2.0
-    """A cut is worse than all recent frames by the first factor, and by so much more the fewer features there are, as
-    the mean of n squares scatters by 1 / sqrt(n) of itself; but by no more than the last."""
+    """A cut has a larger error than all recent frames by the first factor. For n features the second over sqrt(n) is
+    added, as a mean of n squares scatters by 1 / sqrt(n) of itself. The last is the upper bound of the factor."""
+
+    state_arrays = ("_centre", "_norms", "_last", "scene_length")
 
     def __init__(self, past: Array, window: int) -> None:
         worst = min(self._WORST + self._SCATTER / np.sqrt(past.shape[1]), self._WORST_OF_FEW)
@@ -188,7 +181,7 @@ class FrameWatch:
         return float(robust_peak(self._norms))
 
     def observe(self, frame: Array) -> None:
-        """Take in the frame (n_features,) that came."""
+        """Receive the next frame (n_features,)."""
         self._expect(frame)
         self._norms = np.append(self._norms, np.linalg.norm(frame))[-self._window :]
 
@@ -201,14 +194,13 @@ class FrameWatch:
         self.scene_length = 1 if self.cut else self.scene_length + 1
         self._last = np.stack([last, frame])
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """All that goes on from frame to frame, as arrays."""
-        own = {"centre": self._centre, "norms": self._norms, "last": self._last}
-        return own | {"scene_length": np.array(self.scene_length)} | self._detector.get_state()
+    def get_state(self) -> State:
+        """Return copies of all arrays that a copy needs to continue alike."""
+        return super().get_state() | self._detector.get_state()
 
     @classmethod
     def schema(cls, n_features: Size) -> dict[str, Field]:
-        """What `get_state` gives. There are fewer norms than the window has codes while a series is shorter than it."""
+        """Declaration of the state. There are fewer norms than the window has codes while the series is shorter."""
         return {
             "centre": Field((n_features,)),
             "norms": Field(("n_norms",), low=0.0),
@@ -217,36 +209,37 @@ class FrameWatch:
             **CutDetector.schema(cls._LEARNED),
         }
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
-        self._centre, self._norms, self._last = (np.array(state[name]) for name in ("centre", "norms", "last"))
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Continue from a state that `get_state` returned."""
+        super().set_state(state)
         if len(self._norms) > self._window:
             raise ValueError(f"{len(self._norms)} norms, but a window of {self._window}")
-        self.scene_length = int(state["scene_length"])
         self._detector.set_state(state)
 
 
 def _mean_square(difference: Array) -> float:
-    """The mean of the squares (n_features,): by a product, as each frame needs four of them."""
+    """Mean of the squares (n_features,), by a product: each frame needs four of them."""
     return float(difference @ difference) / len(difference)
 
 
-class Aftermath:
-    """The time after a cut, until a model's own predictions have done better than holding still, or it is long ago.
+class Aftermath(AttributeState):
+    """The time after a cut, until the model has predicted better than holding still, or 25 frames have passed.
 
-    The window is still full of the old scene, and what it shows of the new one is little: how little depends on both,
-    so it is measured. Errors are faded sums over the frames since the cut, of which some must have come. On many films
-    holding still is better at any time, cut or not: that must not turn every model into one that copies.
+    The window is still full of the old scene. How soon predictions are useful again depends on both scenes, so it is
+    measured, by weighted sums of the errors since the cut. On many films holding still is always better; the limit of
+    25 frames prevents that the model then copies for ever.
     """
 
     _MEMORY = 5.0
     """Frames after which old errors have faded to 1/e."""
 
     _FEWEST = 5
-    """Frames before which nothing is decided."""
+    """Frames before a decision."""
 
     _MOST = 25
     """Frames after which it is over in any case: about a second of film."""
+
+    state_figures = ("is_over", "_errors", "_frames")
 
     def __init__(self) -> None:
         self.is_over = True
@@ -254,42 +247,33 @@ class Aftermath:
         self._frames = 0
 
     def begin(self) -> None:
-        """A cut has come."""
+        """Start at a cut."""
         self.is_over, self._errors, self._frames = False, np.zeros(2), 0
 
     def end(self) -> None:
-        """The old scene is gone from the window."""
+        """Stop: the old scene has left the window."""
         self.is_over = True
 
     def observe(self, own: float, held: float) -> None:
-        """Take in the squared errors of what the model would have predicted, and of holding still."""
+        """Receive the squared errors of the model's own prediction, and of holding still."""
         self._errors = np.exp(-1.0 / self._MEMORY) * self._errors + [own, held]
         self._frames += 1
         does_better = self._frames >= self._FEWEST and self._errors[0] <= self._errors[1]
         self.is_over = bool(does_better or self._frames >= self._MOST)
 
-    def get_state(self) -> dict[str, Array]:
-        """All that is known, as numbers."""
-        return {"figures": np.array([self.is_over, *self._errors, self._frames])}
-
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """What `get_state` gives."""
+        """Declaration of the state."""
         return {"figures": Field((4,), low=0.0, high=(1.0, LARGEST_SQUARE, LARGEST_SQUARE, cls._MOST))}
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
-        is_over, own, held, frames = state["figures"].tolist()
-        self.is_over, self._errors, self._frames = bool(is_over), np.array([own, held]), int(frames)
 
+class SurpriseAlarm(AttributeState):
+    """Alarm with a stated rate of false alarms while a film continues as before.
 
-class SurpriseAlarm:
-    """Alarm on surprises that a film which goes on as it did exceeds at a stated rate.
-
-    The tail of the latest surprises is taken for a power law, with Hill's estimate of its exponent, which tells how
-    high a value is that comes once in so many frames, also if fewer have come (Weissman, 1978). Where the tail is
-    lighter than that, alarms are rarer than stated. A value enters as at most the threshold that it was held against,
-    so that one absurd value does not raise it for a thousand frames.
+    The tail of the latest surprises is modelled as a power law with Hill's estimate of its exponent. That gives the
+    value which is exceeded at the stated rate, even if fewer frames have come than one alarm takes (Weissman, 1978).
+    If the tail is lighter, alarms are rarer than stated. A value enters as at most the threshold that it was compared
+    with, so that one extreme value does not raise the threshold for a thousand frames.
 
     Parameters
     ----------
@@ -298,13 +282,15 @@ class SurpriseAlarm:
     """
 
     _KEPT = 1000
-    """Surprises that the tail is known from, at the most .."""
+    """Largest number of surprises that the tail is estimated from."""
 
     _FEWEST = 100
-    """... and at the least: before, there is no alarm."""
+    """Smallest number of surprises: before, there is no alarm."""
 
     _TAIL = 0.1
-    """Share of the surprises that are taken for the tail."""
+    """Share of the surprises that form the tail."""
+
+    state_arrays = ("_logs",)
 
     def __init__(self, rate: float = 1e-3) -> None:
         if not 0 < rate < 0.05:
@@ -312,17 +298,9 @@ class SurpriseAlarm:
         self.rate = rate
         self._logs = np.zeros(0)
 
-    def get_state(self) -> dict[str, Array]:
-        """Logarithms of the latest surprises."""
-        return {"logs": self._logs}
-
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
-        self._logs = np.array(state["logs"])
-
     @property
     def threshold(self) -> float:
-        """The surprise that is exceeded at the stated rate; infinite while too little is known."""
+        """The surprise that is exceeded at the stated rate; infinite while too few frames have come."""
         n = len(self._logs)
         if n < self._FEWEST:
             return np.inf
@@ -332,7 +310,7 @@ class SurpriseAlarm:
         return float(np.exp(top[0] + hill * np.log(k / (n * self.rate))))
 
     def observe(self, surprise: float) -> bool:
-        """Return whether a surprise exceeds the threshold of those before it, and take it in."""
+        """Return whether a surprise exceeds the threshold of those before it, and add it to them."""
         threshold = self.threshold
         log = float(np.log(max(min(surprise, threshold), 1e-12)))
         self._logs = np.append(self._logs, log)[-self._KEPT :]

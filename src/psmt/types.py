@@ -1,4 +1,4 @@
-"""Words that all of the package shares: arrays, devices, progress, and what a predictor is."""
+"""Types that the whole package shares: arrays, progress, predictors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Float64 numbers. Inside an algorithm that takes its array namespace from its input, they are those of the engine at
-hand: NumPy's, or another library's that has the same operations. Both are typed as NumPy's."""
+"""Float64 numbers. Algorithms that take their array namespace from the input also accept the arrays of an engine, from
+another library with the same operations. Both are typed as NumPy's."""
 
 Levels: TypeAlias = NDArray[np.float32]
 """Grey levels of frames, white at 1."""
@@ -18,30 +18,30 @@ Levels: TypeAlias = NDArray[np.float32]
 Ints: TypeAlias = NDArray[np.int64]
 
 Mask: TypeAlias = NDArray[np.bool_]
-"""Truth values of an engine's arrays."""
+"""Truth values."""
 
 AnyArray: TypeAlias = NDArray[Any]
-"""Numbers, whole numbers or truth values: where an array is handed on and not looked into."""
+"""Numbers, whole numbers or truth values."""
 
 Result: TypeAlias = dict[str, AnyArray]
-"""What a task gives: NumPy arrays of any kind, by name."""
+"""The result of a task: NumPy arrays of any kind, by name."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the stage's name, how much of it is done, and how much there is."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 class Predictor(Protocol):
-    """What an evaluation asks of a method, whether its frames are patches (n_features,) or whole (height, width)."""
+    """A method that can be evaluated; its frames are patches (n_features,) or whole frames (height, width)."""
 
     def fit(self, X: ArrayLike, /) -> Self:
         """Learn from the past frames (time, ..)."""
 
     def update(self, x: ArrayLike, /) -> Self:
-        """Receive the frame that came next."""
+        """Receive the next frame."""
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """The next frame, or the next (horizon, ..) by its own predictions."""
+        """The next frame, or the next frames (horizon, ..), each from the predictions before it."""

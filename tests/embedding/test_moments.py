@@ -112,17 +112,17 @@ def test_a_copy_from_the_state_goes_on_bit_for_bit(operations):
     for code in codes[20:33]:
         moments.update(code)
         moments.revert()
-    copy = operations.moments_from_state({name: value.copy() for name, value in moments.state.items()})
+    copy = operations.moments_from_state({name: value.copy() for name, value in moments.get_state().items()})
     for code in codes[33:]:
         for window in (moments, copy):
             window.update(code)
             window.revert()
-        for name, value in moments.state.items():
-            assert value.tobytes() == copy.state[name].tobytes(), name
+        for name, value in moments.get_state().items():
+            assert value.tobytes() == copy.get_state()[name].tobytes(), name
 
 
 def test_a_state_that_does_not_fit_together_is_refused(operations):
-    state = operations.moments(sparse_codes(20)).state
+    state = operations.moments(sparse_codes(20)).get_state()
     with pytest.raises(ValueError, match=r"moments\.products is not that of the codes"):
         operations.moments_from_state(state | {"products": np.zeros((3, 3))})
 

@@ -19,8 +19,9 @@ from psmt.live.messages import Control, Mailbox, unpack
 from psmt.live.patch_model import SIZES, PatchModel
 from psmt.live.patch_worker import MOST_WAITING, PatchWorker
 from psmt.live.scores import Scores
-from psmt.live.serving import load_model, open_session
+from psmt.live.serving import open_session
 from psmt.live.session import Session, Snapshot
+from psmt.persistence import load_model
 
 
 def wait_for(condition, seconds=30.0):

@@ -242,10 +242,11 @@ def test_the_letter_is_kept_in_a_file(tmp_path, cls):
 
 
 def test_a_file_without_departures_has_ours(film):
-    header, arrays = PSMT(n_atoms=12, window=60, n_components=4, lam=0.1, alpha=0.1).fit(film[:100]).get_state()
+    model = PSMT(n_atoms=12, window=60, n_components=4, lam=0.1, alpha=0.1).fit(film[:100])
+    header, arrays = model.get_header(), model.get_state()
     for name in ("activity_bound", "merge_parallel", "dictionary_from"):
         del header["parameters"][name]
-    again = PSMT.from_state(header, arrays)
+    again = PSMT.from_stored(header, arrays)
     assert {name: again.get_params()[name] for name in OURS.parameters} == OURS.parameters
 
 

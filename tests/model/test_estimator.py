@@ -188,12 +188,13 @@ def test_columns_have_names_which_must_not_change_places(film, tmp_path):
 
 @pytest.mark.parametrize("names", [["a"], [1] * 8, "abcdefgh", 3])
 def test_names_in_a_file_are_held_against_the_features(fitted, names):
-    header, arrays = fitted.get_state()
+    header, arrays = fitted.get_header(), fitted.get_state()
     assert header["feature_names"] is None
     with pytest.raises((TypeError, ValueError), match="feature_names"):
-        PSMT.from_state(header | {"feature_names": names}, arrays)
+        PSMT.stored_schema(header | {"feature_names": names}, arrays)
+        PSMT.from_stored(header | {"feature_names": names}, arrays)
     del header["feature_names"]  # as in files of psmt 0.1.0
-    assert PSMT.from_state(header, arrays).predict().tobytes() == fitted.predict().tobytes()
+    assert PSMT.from_stored(header, arrays).predict().tobytes() == fitted.predict().tobytes()
 
 
 def test_points_come_as_a_table_where_that_is_asked_for(film):
@@ -305,11 +306,11 @@ def test_a_fitted_model_shows_itself_and_another_its_diagram(fitted, frames):
 
 def test_a_card_knows_sparsity_and_the_last_score(film):
     model = small().fit(film[:150])
-    assert "not asked for yet: score(X)" in model._repr_html_()
+    assert "not computed yet: score(X)" in model._repr_html_()
     assert f"{np.count_nonzero(model.codes_) / 60:.1f} of 12 atoms active" in model._repr_html_()
     score = model.score(film[150:160])
-    assert f"{score:.3f} when last asked" in model._repr_html_()
-    assert "not asked for yet" in model.fit(film[:150])._repr_html_()
+    assert f"{score:.3f} at the last call" in model._repr_html_()
+    assert "not computed yet" in model.fit(film[:150])._repr_html_()
 
 
 def test_atoms_of_patches_are_pictures(glide):

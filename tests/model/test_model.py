@@ -100,9 +100,9 @@ def test_prediction_beats_the_mean_frame(engine, film):
 
 def test_gain_learns_from_what_comes(engine, film):
     model = small(extrapolation="gain", device=engine.device).fit(film[:200])
-    before = model._extrapolation.state["common"].copy()
+    before = model._extrapolation.get_state()["common"].copy()
     model.update(film[200])
-    assert not np.array_equal(before, model._extrapolation.state["common"])
+    assert not np.array_equal(before, model._extrapolation.get_state()["common"])
 
 
 def test_none_takes_all_directions(engine, film):

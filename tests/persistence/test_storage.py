@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psmt import PSMT, SparseCoder
-from psmt.errors import ModelFileError
+from psmt.errors import DeviceError, ModelFileError
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode
+from psmt.persistence import load_model
 from psmt.utils.files import writing
 
 
@@ -305,6 +306,22 @@ def test_other_classes_are_not_confused(film, tmp_path):
     small(Baseline2).fit(film[:100]).save(tmp_path / "m")
     with pytest.raises(ModelFileError, match=r"holds a Baseline2, not a PSMT; use Baseline2.load"):
         PSMT.load(tmp_path / "m")
+
+
+def test_the_class_of_a_file_is_read_from_its_header(film, tmp_path):
+    for cls in (PSMT, Baseline2):
+        small(cls).fit(film[:100]).save(tmp_path / "m")
+        assert type(load_model(tmp_path / "m")) is type(load_model(tmp_path / "m", PSMT, Baseline2)) is cls
+    with pytest.raises(ModelFileError, match=r"m holds a Baseline2, not a PSMT or CopyCode; use Baseline2.load"):
+        load_model(tmp_path / "m", PSMT, CopyCode)
+    rewrite(tmp_path / "m", header={"class": "Unknown"})
+    with pytest.raises(ModelFileError, match="holds a Unknown"):
+        load_model(tmp_path / "m")
+
+
+def test_a_device_that_is_missing_is_not_the_fault_of_the_file(path):
+    with pytest.raises(DeviceError, match="abacus"):
+        PSMT.load(path, device="abacus")
 
 
 def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path):

@@ -166,8 +166,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
-        """The fitted coder with parameters and atoms (n_atoms, n_features) from a file, on a device."""
-        cls.check_stored("coder", values)
+        """The fitted coder with checked parameters and atoms (n_atoms, n_features) of a file."""
         coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
         return coder
 

@@ -7,9 +7,11 @@ An engine updates the sums; this module turns them into V and S.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from psmt.engines import engine_for
@@ -18,6 +20,7 @@ from psmt.engines.window import Slide, Sums, half_stencil
 from psmt.numerics.linalg import robust_peak, subtract_outer
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
+from psmt.persistence.state import State
 from psmt.types import Array, Ints, Mask
 
 ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh
@@ -227,11 +230,10 @@ class WindowMoments:
         """S (n_features, n_features): ``A D D' A'`` of the paper, with or without half stencils at both ends."""
         return second_moment_of_differences(self.sums(half_stencils=half_stencils))
 
-    # Keeping it
+    # State
 
-    @property
-    def state(self) -> dict[str, Array]:
-        """Everything as NumPy arrays, rounding included, so that a copy goes on exactly alike."""
+    def get_state(self) -> State:
+        """Return all codes and sums as NumPy arrays, rounding included, so that a copy continues exactly alike."""
         window, numpy = self._window, self.engine.numpy
         return {
             "codes": numpy(window.codes),
@@ -245,7 +247,7 @@ class WindowMoments:
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
-        """What `state` holds, for a window of so many codes."""
+        """Declaration of the state of a window of `n_codes` codes."""
         matrix = Field((n_features, n_features), low=-LARGEST_SQUARE, high=LARGEST_SQUARE)
         return {
             "codes": Field((n_codes, n_features), low=0.0),
@@ -257,17 +259,10 @@ class WindowMoments:
             "begins": Field((n_codes,), "int8", 0, 1, group="seams"),
         }
 
-    @classmethod
-    def from_state(cls, state: dict[str, Array], engine: Engine | None = None) -> Self:
-        """The object that `state` was taken from."""
-        moments = cls(0, engine)
-        moments._restore(state)
-        return moments
-
-    def _restore(self, state: dict[str, Array]) -> None:
-        """Take the codes, and set the sums to what they were, rounding included."""
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
+        """Continue from a state that `get_state` returned: its codes, and its sums with their rounding."""
         self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
-        made = self.state
+        made = self.get_state()
         for name in ("products", "curvature", "total"):
             size = np.abs(made["products" if name == "curvature" else name]).max(initial=0.0)
             if state[name].shape != made[name].shape or np.abs(state[name] - made[name]).max() > ROUNDING * size:
@@ -283,3 +278,4 @@ class WindowMoments:
         ):
             own[...] = array(state[name])
         window.reverted = int(state["reverted"])
+        return self

@@ -21,10 +21,13 @@ Rayleigh-Ritz and guards, which mix the rows, and keep each row as close to its 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -34,6 +37,7 @@ from psmt.embedding.moments import WindowMoments
 from psmt.engines.window import half_stencil, second_difference
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
 from psmt.persistence.schema import Field
+from psmt.persistence.state import State
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2  # defaults of the stochastic solver
@@ -198,24 +202,23 @@ class StochasticEmbedding:
             rows[: len(known)] = known
         return rows
 
-    # Keeping it
+    # State
 
-    @property
-    def state(self) -> dict[str, Array]:
-        """All that a copy with the same parameters needs to go on exactly alike."""
+    def get_state(self) -> State:
+        """Return all arrays that a copy with the same parameters needs to continue exactly alike."""
         matrix = np.zeros((0, 0)) if self._matrix is None else self._matrix
         counts = np.array([self.seed, self.n_windows_, self.n_epochs_])
         return {"matrix": matrix, "counts": counts, "error": np.array(self.error_)}
 
-    @state.setter
-    def state(self, state: dict[str, Array]) -> None:
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Continue from a state that `get_state` returned."""
         self._matrix = state["matrix"] if state["matrix"].size else None
         self.seed, self.n_windows_, self.n_epochs_ = map(int, state["counts"])
         self.error_ = float(state["error"])
 
     @staticmethod
     def schema() -> dict[str, Field]:
-        """What `state` holds; a matrix without entries where no window came yet."""
+        """Declaration of the state; the matrix is empty before the first window."""
         return {
             "matrix": Field(("n_directions", "n_descended"), may_be_empty=True),
             "counts": Field((3,), "int64", 0, (2**32 - 1, 2**53, 2**53)),

@@ -1,24 +1,32 @@
-"""Step 6: where the embedded scene goes next.
+"""Step 6: the next point of the embedding.
 
-Most strategies continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
-the paper's straight line has ``g = 1``, holding still has ``g = 0``, and `Gain` learns one ``g`` per direction: the
+Most rules continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
+`Linear`, the paper's straight line, has ``g = 1``, `Hold` has ``g = 0``, and `Gain` learns one ``g`` per direction: the
 lag-one autocorrelation of its steps, shrunk by standard errors. `Phase` takes directions in pairs, as planes in which
-the scene turns: motion makes pictures turn, not move in straight lines. They are the complex eigenpairs of the
-antisymmetric part of the lagged covariance. `Dynamics`
-learns a whole matrix from the window, over points and frames together.
+the scene rotates: motion makes pictures rotate, not move in straight lines. `Dynamics` learns a transition matrix of
+points and frames from the window.
+
+Every module in this folder is imported, so that a new rule is one file with a subclass of `Extrapolation`.
 """
 
-from psmt.extrapolation.contract import Extrapolation
+from importlib import import_module
+from pkgutil import iter_modules
+
+from psmt.extrapolation.contract import EXTRAPOLATIONS, Extrapolation
 from psmt.extrapolation.dynamics import Dynamics
-from psmt.extrapolation.lines import Gain, Hold, Linear
-from psmt.extrapolation.phase import Phase
+from psmt.extrapolation.steps import Gain, Hold, Linear, Phase
 from psmt.utils.validation import check_choice
 
 __all__ = ["EXTRAPOLATIONS", "Dynamics", "Extrapolation", "Gain", "Hold", "Linear", "Phase", "make_extrapolation"]
 
-EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {cls.name: cls for cls in (Linear, Hold, Gain, Phase, Dynamics)}
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+_ORDER = ("linear", "hold", "gain", "phase", "dynamics")
+for _name in (*_ORDER, *sorted(EXTRAPOLATIONS.keys() - set(_ORDER))):
+    EXTRAPOLATIONS[_name] = EXTRAPOLATIONS.pop(_name)
 
 
 def make_extrapolation(name: str) -> Extrapolation:
-    """A fresh strategy by its name: 'linear', 'hold', 'gain', 'phase' or 'dynamics'."""
+    """Return a new extrapolation by its name: 'linear', 'hold', 'gain', 'phase' or 'dynamics'."""
     return EXTRAPOLATIONS[check_choice("extrapolation", name, tuple(EXTRAPOLATIONS))]()

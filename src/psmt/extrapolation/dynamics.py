@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psmt.extrapolation.contract import Extrapolation
+from psmt.extrapolation.contract import Extrapolation, Fold, Window
 from psmt.numerics.transition import PARTS, Moments, next_state, pairs_within, rollout, states_of
 from psmt.persistence.schema import Field
+from psmt.persistence.state import State
 from psmt.types import Array, Ints, Mask
 from psmt.utils.validation import LARGEST
 
@@ -19,47 +20,38 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3,
 """Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
-"""Steps ahead that count in the choice: a matrix is iterated, and must not be right for one step alone."""
+"""Steps ahead that count in the choice: the matrix is iterated, so it must not be right for one step only."""
 
 MOST_AXES = 128
-"""Frames of more features are continued along this many principal axes; what is left of them has one number in all."""
+"""Frames of more features are continued along this many principal axes; the rest decays by one common factor."""
 
 ANCHORS = ("mean", "last", "others")
-"""What the matrix is drawn to: rows return to their mean, stay as they are, or go on as those of other series."""
+"""What the matrix is shrunk to: rows return to their mean, stay as they are, or continue as those of other series."""
 
 CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
-"""By how much, relatively, an anchor must do better than another: rows that are said to stay never return to their
-mean, which a short past does not show."""
+"""Relative margin by which an anchor must beat the others. Rows that are predicted to stay never return to their mean,
+and a short past does not show that they would."""
 
 FEWEST = 32
 """Frames of its own that a series needs before a matrix is learned from it alone."""
 
 EVERY = 16
-"""Frames after which the matrix is learned afresh: that costs as much as some frames do, and changes little."""
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A stretch of the past to be foretold, [start, stop), and the points (time, n) of an embedding without it."""
-
-    start: int
-    stop: int
-    points: Array
+"""Frames after which the matrix is learned again: that takes as long as some frames do, and changes little."""
 
 
 class Dynamics(Extrapolation):
     """A transition matrix for the points of the embedding and the frames that they stand for.
 
     It generalises `Gain` from one number per direction to a matrix. A row is a frame beside its point in the embedding,
-    so that what the code does not hold of the frame is part of what is continued. The next row is a linear function of
-    this row, the one before and a fading mean of all: see `psmt.numerics.transition`. Beyond one step the matrix is
-    iterated, and as far as nothing can be foretold its rows shrink to the mean of the window.
+    so that the part of the frame that its code does not explain is continued too. The next row is a linear function of
+    this row, the one before and a fading mean of all: see `psmt.numerics.transition`. For more than one step the matrix
+    is iterated; what cannot be predicted shrinks to the mean of the window.
 
-    How strongly the matrix is held back, and how many points it sees, is chosen by walk-forward error inside the past,
-    over one to five steps, with dictionaries and embeddings that did not know what was foretold (`choose`); so is what
-    it is held back to, the mean, the last row, or the matrix of the other series of the window. The matrix
-    is learned afresh from the window every few frames, and in between its state follows (`receive`). Where the
-    window holds several series, it is that of the latest.
+    The ridge penalty, the number of points and the anchor that the matrix is shrunk to (the mean, the last row, or the
+    matrix of the other series in the window) are chosen by walk-forward error inside the past, over one to five steps,
+    with dictionaries and embeddings that had not seen the predicted frames (`choose`). The matrix is learned again from
+    the window every few frames; in between only its state is updated (`receive`). If the window holds several series,
+    the matrix is that of the latest.
 
     Examples
     --------
@@ -72,21 +64,23 @@ class Dynamics(Extrapolation):
     """
 
     name = "dynamics"
-    keeps_residual = continues_frames = True
+    keeps_residual = True
+    n_folds = 2
+    state_figures = ("penalty", "n_points", "_anchor", "_point_scale", "_rest_share", "_since")
+    state_arrays = ("embedding", "_axes", "_frame_mean", "_point_mean", "_rest", "_weights", "_row_states")
 
     def __init__(self) -> None:
         self.penalty = 1.0
-        self.n_points = 0
-        self.anchor = "mean"
-        self.embedding = np.zeros((0, 0))
-        self._axes: Array | None = None
+        self.embedding: Array = np.zeros((0, 0))
+        self._anchor = 0
+        self._axes = np.zeros((0, 0))
         self._frame_mean = self._point_mean = np.zeros(0)
         self._point_scale = 1.0
         self._rest_share = 0.0
         self._rest = np.zeros(0)
         self._weights = np.zeros((0, 0))
-        self._state = np.zeros(0)
-        # Frames of the window, which of them have a seam or a cut before them, and how many came since it was learned.
+        self._row_states = np.zeros(0)
+        # Frames of the window, which of them follow a seam or a cut, and how many came since the matrix was learned.
         self._frames = np.zeros((0, 0))
         self._begins = np.zeros(0, dtype=bool)
         self._since = 0
@@ -94,9 +88,9 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Set penalty, number of points and anchor to those of least error on the folds of the past frames (time, n).
+        """Set penalty, number of points and anchor to those of least error on folds of the past frames (time, n).
 
-        `sizes` are the numbers of points to try; `begins` (time,) marks the first frames of series.
+        `begins` (time,) marks the first frame of each series; `sizes` are the candidates for `n_points`.
         """
         errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
@@ -106,104 +100,103 @@ class Dynamics(Extrapolation):
                 n = rows.shape[1] - size
                 states = states_of(rows, begins[: fold.stop])
                 own, others = _moments(states, rows, begins, fold.start)
-                at = _foretold(begins, fold.start, fold.stop)
+                at = _scored_times(begins, fold.start, fold.stop)
                 if not len(at):
                     continue
                 truth = np.stack([rows[at + h, :n] for h in range(1, HORIZON + 1)])
                 for anchor, penalty in product(ANCHORS if others else ANCHORS[:2], PENALTIES):
-                    weights = _drawn(own, others, anchor, penalty)
+                    weights = _solve(own, others, anchor, penalty)
                     wrong = np.mean((rollout(states[at], weights, HORIZON)[..., :n] - truth) ** 2, axis=(1, 2))
                     key = size, anchor, penalty
                     errors[key] = errors.get(key, np.zeros(HORIZON)) + wrong
         if errors:
-            # By the geometric mean over horizons: what is far ahead has larger errors, but does not count for more.
+            # The geometric mean over horizons: errors far ahead are larger, but do not count for more.
             means = {
                 key: float(np.log(wrong + np.finfo(float).tiny).mean()) + CAUTION[key[1]]
                 for key, wrong in errors.items()
             }
-            self.n_points, self.anchor, self.penalty = min(means, key=lambda key: means[key])
+            self.n_points, anchor, self.penalty = min(means, key=lambda key: means[key])
+            self._anchor = ANCHORS.index(anchor)
 
-    def learn(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and stand at its end."""
+    def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
+        """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and go to its end."""
         self._frames, self._begins, self._since = frames, begins, 0
         self.embedding = embedding[: self.n_points]
         self._learn(frames, codes @ self.embedding.T, begins)
 
-    def go_on(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Learn from the window of codes (time, n_atoms) after another series has come, of frames (n, n_features)."""
+    def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
+        """Learn from the window of codes (time, n_atoms) after another series of frames (n, n_features) has begun."""
         begins = np.concatenate([self._begins, np.arange(len(frames)) == 0])
         known = np.concatenate([self._frames, frames])
-        self.learn(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
+        self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
 
-    def receive(
-        self, frame: Array, code: Array, window: Callable[[], tuple[Array, Array]] | None, *, begins: bool = False
-    ) -> None:
-        """Take in the frame (n_features,) and code (n_atoms,) that came, and learn the matrix afresh now and then.
-
-        `window` gives its codes (time, n_atoms) and embedding then; without, the matrix stays. A frame that `begins`
-        something new is not explained by those before it.
-        """
+    def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
+        """Receive the next frame (n_features,), and learn the matrix again every few frames if there is a window."""
         self._frames = np.concatenate([self._frames[1:], frame[None]])
         self._begins = np.append(self._begins[1:], begins)
         self._since += 1
         if window is not None and self._since >= EVERY:
-            self.learn(self._frames, *window(), self._begins)
-        else:
-            self._follow(frame, self.embedding @ code, begins=begins)
+            self.learn_window(self._frames, *window(), self._begins)
+            return
+        deviation = frame - self._frame_mean
+        seen = self._seen(deviation)
+        if len(self._axes):
+            self._rest = deviation - seen @ self._axes
+        row = np.concatenate([seen, self._point_scale * (self.embedding @ code() - self._point_mean)])
+        # A frame that begins something new is not explained by those before it.
+        self._row_states = states_of(row[None], np.array([True]))[0] if begins else next_state(self._row_states, row)
 
     def _learn(self, frames: Array, points: Array, begins: Mask) -> None:
         rows = self._rows(frames, points)
         states = states_of(rows, begins)
         own, others = _moments(states, rows, begins, len(rows))
-        self._weights, self._state = _drawn(own, others, self.anchor, self.penalty), states[-1]
+        self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Rows (time, n) of frames and points, by what is learned from the first of them: means, axes and scales."""
+        """Rows (time, n) of frames and points; means, axes and scales come from the first `learned` of them."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
         size = np.sqrt(np.mean(deviations[known] ** 2))
         spread = np.sqrt(np.mean((points[known] - self._point_mean) ** 2)) if points.shape[1] else 0.0
-        # Points have a variance of 1 whatever the frames have: a common scale makes the penalty free of units.
+        # Points have unit variance, frames any: a common scale makes the penalty free of units.
         self._point_scale = float(size / spread) if spread > 0 else 0.0
-        self._axes, self._rest_share = None, 0.0
+        self._axes, self._rest_share = np.zeros((0, frames.shape[1])), 0.0
         self._rest = np.zeros(frames.shape[1])
         if frames.shape[1] > MOST_AXES:
             _, vectors = np.linalg.eigh(deviations[known].T @ deviations[known])
             self._axes = np.ascontiguousarray(vectors[:, ::-1][:, :MOST_AXES].T)
             rest = deviations - (deviations @ self._axes.T) @ self._axes
             energy = float(np.sum(rest[known][:-1] ** 2))
-            self._rest_share = 1.0  # what the window has never shown stays until more is known of it
+            self._rest_share = 1.0  # what the window has never shown is predicted to stay
             if energy > 1e-6 * float(np.sum(deviations[known] ** 2)):
                 self._rest_share = float(np.clip(np.sum(rest[known][1:] * rest[known][:-1]) / energy, 0.0, 1.0))
             self._rest = rest[-1]
         return np.hstack([self._seen(deviations), self._point_scale * (points - self._point_mean)])
 
     def _seen(self, deviations: Array) -> Array:
-        return deviations if self._axes is None else deviations @ self._axes.T
-
-    def _follow(self, frame: Array, point: Array, *, begins: bool) -> None:
-        deviation = frame - self._frame_mean
-        seen = self._seen(deviation)
-        if self._axes is not None:
-            self._rest = deviation - seen @ self._axes
-        row = np.concatenate([seen, self._point_scale * (point - self._point_mean)])
-        self._state = states_of(row[None], np.array([True]))[0] if begins else next_state(self._state, row)
+        return deviations @ self._axes.T if len(self._axes) else deviations
 
     # Predicting
 
-    def foretell(self, horizon: int) -> tuple[Array, Array]:
-        """The next frames (horizon, n_features) and points (horizon, n_points)."""
-        rows = rollout(self._state, self._weights, horizon)
-        n = rows.shape[1] - len(self._point_mean)
-        seen = rows[:, :n]
-        shares = self._rest_share ** np.arange(1, horizon + 1)
-        frames = seen if self._axes is None else seen @ self._axes + shares[:, None] * self._rest
-        points = rows[:, n:] / self._point_scale if self._point_scale > 0 else np.zeros_like(rows[:, n:])
-        return frames + self._frame_mean, points + self._point_mean
+    def predict_frames(self, horizon: int) -> Array:
+        """The next frames (horizon, n_features)."""
+        rows = rollout(self._row_states, self._weights, horizon)
+        frames = rows[:, : rows.shape[1] - len(self._point_mean)]
+        if len(self._axes):
+            shares = self._rest_share ** np.arange(1, horizon + 1)
+            frames = frames @ self._axes + shares[:, None] * self._rest
+        return frames + self._frame_mean
+
+    def predict_points(self, horizon: int) -> Array:
+        """The next points (horizon, n_points)."""
+        rows = rollout(self._row_states, self._weights, horizon)
+        points = rows[:, rows.shape[1] - len(self._point_mean) :]
+        scaled = points / self._point_scale if self._point_scale > 0 else np.zeros_like(points)
+        return scaled + self._point_mean
 
     def fit(self, trajectory: Array, _pictures: Array) -> Self:
-        """Learn from an embedded sequence (time, n_components) alone, whatever its pictures are."""
+        """Learn from an embedded sequence (time, n_components) alone; its decoded frames are not used."""
         begins = np.zeros(len(trajectory), dtype=bool)
         nothing = np.zeros((len(trajectory), 0))
         eighth = max(len(trajectory) // 8, 1)
@@ -213,63 +206,37 @@ class Dynamics(Extrapolation):
         return self
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,) after the last two, as `fit` to a trajectory has learned it."""
+        """The next point (n_components,) after the last two, by what `fit` learned from a trajectory."""
         n = len(current)
         now, before = current - self._frame_mean, previous - self._frame_mean
-        state = np.concatenate([now, before, self._state[2 * n :]])
+        state = np.concatenate([now, before, self._row_states[2 * n :]])
         following: Array = rollout(state, self._weights, 1)[0] + self._frame_mean
         return following
 
-    # Keeping it
+    # State
 
-    @property
-    def state(self) -> dict[str, Array]:
-        """The matrix, what rows are made by, and where the series stands."""
-        return {
-            "figures": np.array(
-                [
-                    self.penalty,
-                    self.n_points,
-                    ANCHORS.index(self.anchor),
-                    self._point_scale,
-                    self._rest_share,
-                    self._since,
-                ]
-            ),
-            "frames": self._frames,
-            "begins": self._begins.astype(np.int8),
-            "embedding": self.embedding,
-            "axes": np.zeros((0, len(self._frame_mean))) if self._axes is None else self._axes,
-            "frame_mean": self._frame_mean,
-            "point_mean": self._point_mean,
-            "rest": self._rest,
-            "weights": self._weights,
-            "row_states": self._state,
-        }
+    def get_state(self) -> State:
+        """Return copies of the matrix, of the means and scales, and of the present state of the series."""
+        return super().get_state() | {"frames": self._frames.copy(), "begins": self._begins.astype(np.int8)}
 
-    @state.setter
-    def state(self, state: dict[str, Array]) -> None:
-        self.penalty, n_points, anchor, self._point_scale, self._rest_share, since = state["figures"].tolist()
-        self.n_points, self.anchor, self._since = int(n_points), ANCHORS[int(anchor)], int(since)
-        self._frames, self._begins = state["frames"], state["begins"].astype(bool)
-        self.embedding = state["embedding"]
-        self._axes = state["axes"] if len(state["axes"]) else None
-        self._frame_mean, self._point_mean, self._rest = state["frame_mean"], state["point_mean"], state["rest"]
-        self._weights, self._state = state["weights"], state["row_states"]
-        n = (len(self._frame_mean) if self._axes is None else len(self._axes)) + len(self._point_mean)
-        if self._weights.shape != (PARTS * n, n) or self._state.shape != (PARTS * n,):
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Continue from a state that `get_state` returned."""
+        super().set_state(state)
+        self._frames, self._begins = np.array(state["frames"]), state["begins"].astype(bool)
+        n = (len(self._axes) or len(self._frame_mean)) + len(self._point_mean)
+        if self._weights.shape != (PARTS * n, n) or self._row_states.shape != (PARTS * n,):
             raise ValueError(f"rows of {n} numbers, but a matrix of shape {self._weights.shape}")
         if len(self._begins) and self._frames.shape != (len(self._begins), len(self._frame_mean)):
             raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """What `state` holds."""
+        """Declaration of the state."""
         most = float(len(ANCHORS) - 1)
-        vector, frames = Field(("n_features",)), Field(("n_frames", "n_features"))
+        vector = Field(("n_features",))
         return {
             "figures": Field((6,), low=0.0, high=(1e6, 1e6, most, LARGEST, 1.0, 1e15)),
-            "frames": frames,
+            "frames": Field(("n_frames", "n_features")),
             "begins": Field(("n_frames",), "int8", 0, 1),
             "embedding": Field(("n_points", "n_atoms"), may_be_empty=True),
             "axes": Field(("n_axes", "n_features"), may_be_empty=True),
@@ -291,15 +258,15 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
     return Moments.of(states, rows, pairs_within(begins, first, stop)), others
 
 
-def _drawn(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """W (3 n, n) of a series, drawn to its anchor by a penalty; the others' own is drawn to the mean."""
+def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
+    """W (3 n, n) of a series, shrunk to its anchor; the matrix of the other series is shrunk to the mean."""
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
     return own.solve(penalty, others.solve(penalty) if anchor == "others" and others is not None else None)
 
 
-def _foretold(begins: Mask, start: int, stop: int) -> Ints:
-    """Times (n,) to foretell from: the next `HORIZON` rows lie in [start, stop) and within one series."""
+def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
+    """Times (n,) to predict from: the next `HORIZON` rows lie in [start, stop) and within one series."""
     times = np.arange(max(start - 1, 0), max(stop - HORIZON, 0))
     within: Ints = times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)]
     return within

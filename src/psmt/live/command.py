@@ -64,20 +64,24 @@ class LiveOptions:
 def run_live(source: str, options: LiveOptions) -> None:
     """Serve the page until Ctrl-C."""
     try:
-        from psmt.live.serving import LiveServer, load_model, open_session
+        from psmt.live.serving import LiveServer, open_session
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "websockets"):
             raise
         raise PSMTError(f"psmt live needs {error.name}; install it with: pip install 'psmt[live]'") from error
     from psmt.engines import engine_for
+    from psmt.model import PSMT
+    from psmt.persistence import load_model
+    from psmt.video import FramePSMT
 
     engine_for(options.device)
+    kinds = FramePSMT, PSMT
     session = open_session(
         source,
         size=options.size,
         horizon=options.horizon,
         device=options.device,
-        model=None if options.model is None else load_model(options.model, options.device),
+        model=None if options.model is None else load_model(options.model, *kinds, device=options.device),
         save_to=options.save,
         loop=options.loop,
     )

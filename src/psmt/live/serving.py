@@ -13,13 +13,13 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
 
 from psmt.data import Spec, open_frames
-from psmt.errors import ModelFileError, PSMTError
+from psmt.errors import PSMTError
 from psmt.live.feed import DEFAULT_SIZE, BrowserCamera, Feed, SourceFeed
 from psmt.live.guard import is_loopback
 from psmt.live.server import largest_message, make_app
@@ -44,16 +44,6 @@ def open_feed(source: Spec, *, size: int | None = None, loop: bool = True) -> Fe
     if isinstance(source, str) and source == CAMERA:
         return BrowserCamera(size or DEFAULT_SIZE)
     return SourceFeed(open_frames(source), size=size, loop=loop)
-
-
-def load_model(path: Path, device: str = "cpu") -> FramePSMT | PSMT:
-    """Return the model of a file, of whole frames or of patches."""
-    try:
-        return FramePSMT.load(path, device=device)
-    except ModelFileError:
-        with suppress(ModelFileError):
-            return PSMT.load(path, device=device)
-        raise
 
 
 def open_session(

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, and nothing else."""
+"""`PSMT`: Algorithm 1 of the paper."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmt.extrapolation import Dynamics
 from psmt.model.fitting import Learning
 from psmt.model.html_repr import N_SHOWN, atoms_picture, card
-from psmt.model.parameters import as_small_work
+from psmt.model.online_estimator import as_small_work
 from psmt.numerics.linalg import drawn_back
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.model_file import plain
@@ -26,61 +25,63 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     """Predictive Sparse Manifold Transform.
 
     `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
-    receives (steps 1 to 4 of Algorithm 1) and `predict` says what comes next (steps 5 to 8). Where the paper leaves a
-    window's answer to chance this departs from it, each time by a parameter; `PSMT.literal` is the paper to the letter.
+    receives a frame (steps 1 to 4 of Algorithm 1) and `predict` returns the next one (steps 5 to 8). The defaults
+    depart from the paper where it leaves the result to chance; each departure is a parameter, and `PSMT.literal` is the
+    paper to the letter.
 
     Parameters
     ----------
     n_atoms : int or 'auto', default 512
         M, the size of the dictionary. 'auto': one atom for every 7 codes of the window, from 16 to 512.
     window : int or 'auto', default 1536
-        H, how many of the latest codes the embedding is made from. The paper needs H > M. Here H <= M is allowed: V
-        then has a rank below H, and the embedding lives in the directions that the window has shown. What is lost: with
-        so few codes there are directions in which *any* sequence is straight, so the leading ones tell of chance
-        rather than of the scene, and what the window has not shown is predicted to stay away. 'auto': all frames that
-        `fit` is given, 4096 at the most.
+        H, the number of latest codes that the embedding is computed from. The paper needs H > M. H <= M is allowed: V
+        then has a rank below H, and the embedding is restricted to the directions in the window. With so few codes
+        *any* sequence is straight in some directions, so the leading ones reflect chance rather than the scene, and
+        atoms that the window does not use are predicted to stay inactive. 'auto': all frames of `fit`, at most 4096.
     n_components : int, None or 'auto', default 'auto'
         f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by
-        walk-forward error inside the past window, with a dictionary that did not see the frames that it is scored on;
-        the dictionary then goes on with these. `fit` takes about half as long again where the past is some windows
-        long, and longer where it is hardly more than one.
+        walk-forward error inside the past window, with a dictionary that did not see the scored frames; the dictionary
+        then continues to learn from them. `fit` takes about half as long again if the past is several windows long,
+        and longer if it is hardly more than one.
     alpha : float or 'auto', default 1.0
-        Penalty on activity in layer 1, > 0; 'auto' as in `SparseCoder`: free of units.
+        Sparsity (L1) penalty of layer 1, > 0; 'auto' as in `SparseCoder`, independent of units.
     lam : float or 'auto', default 'auto'
-        Penalty on activity in step 7, >= 0; 'auto' as above.
+        Sparsity (L1) penalty of step 7, >= 0; 'auto' is chosen as `n_components` is.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
-        Step 6. 'linear' is the paper's. 'dynamics' continues frames and points together by a matrix that is learned
+        Step 6. 'linear' is the paper's. 'dynamics' predicts frames and points together by a matrix that is learned
         from the window, see `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
     standardise : bool, default False
-        Each feature by its mean and standard deviation in the past that `fit` is given, and turned back in what is
-        predicted: for features of different units, or far from zero. Patches of films are standardised already.
+        Standardise each feature by its mean and standard deviation in the past given to `fit`, and convert predictions
+        back: for features of different units, or far from zero. Patches of films are standardised already.
     on_cut : {'hold', 'ignore'}, default 'hold'
-        What follows a frame that began something new (`cut_`). 'hold': the straight line through the last two codes
-        would cross the cut, and the embedding knows little of the new scene; so the last code is held until predictions
-        would have done better than that, for 25 frames at the most. Strategies that learn are not shown
-        the steps across a cut. 'ignore' is the paper's: nothing. Without cuts both are the same.
+        What happens after a frame that began something new (`cut_`). With 'hold', the last code is predicted until the
+        model's own predictions would have been better, for at most 25 frames: the straight line through the last two
+        codes would cross the cut, and the embedding does not know the new scene yet. Extrapolations that learn skip
+        the steps across a cut. 'ignore' does nothing, as in the paper. Without cuts both are the same.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     activity_bound : float or None, default 2.0
-        The sum of a predicted code is at most this multiple of the largest one in the window, and its picture moves by
-        at most this multiple of the largest norm; outliers of the window do not count. > 0. None: no bounds.
+        Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum in the
+        window, and the predicted frame differs from the last by at most this multiple of the largest norm, both
+        without outliers. None: no bounds.
     merge_parallel : bool, default True
-        Atoms with parallel columns in P are recovered together, see `psmt.recovery`.
+        Recover atoms with parallel columns in P together, see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
-        What `fit` learns the dictionary from: all frames that it is given, or the last `window` of them.
+        Frames that `fit` learns the dictionary from: all of them, or the last `window`.
     solver : {'closed', 'sgd'}, default 'closed'
-        Step 5: the closed form, or mini-batch steps that go on from the window before (on the CPU). Their result is the
-        closed form's to `tol`, unless `tol` or `sparsity` ask for another; 'auto' chooses by the closed form.
+        Step 5: the closed form, or mini-batch steps that continue from the previous window (on the CPU). They converge
+        to the closed form within `tol`, unless `tol` or `sparsity` say otherwise; 'auto' is chosen by the closed form.
     max_epochs, batch_size, tol, sparsity :
         Of 'sgd', for each window, as in `TemporalEmbedding`.
     coder : SparseCoder or None
-        A fitted coder is used as it is; one that is not fitted is cloned and fitted, and rules over `n_atoms`,
-        `alpha` and `random_state`.
+        A fitted coder is used as it is; an unfitted one is cloned and fitted, and replaces `n_atoms`, `alpha` and
+        `random_state`.
     random_state : int, RandomState or None
+        Seed of the dictionary and of 'sgd'.
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). A file that `save` writes knows of no device.
+        Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). Saved files do not depend on the device.
     dtype : {'float64', 'float32'}, default 'float64'
-        Numbers to code and recover with; 'float32' on a GPU only, where predictions then differ by some thousandths.
+        Precision of coding and recovery; 'float32' on a GPU only, where predictions then differ by some thousandths.
     ends : bool
         The former name of `half_stencils`, for one more release.
 
@@ -91,23 +92,21 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         The latest codes, oldest first.
     embedding_ : (n_components, n_atoms) array
         P of the present window.
-    n_components_, lam_ : int or None, float
-        As given or chosen.
-    window_ : int
+    n_components_, lam_, window_ : int or None, float, int
         As given or chosen.
     followed_ : FollowedEmbedding or StochasticEmbedding
-        What renews the embedding; its `error_` tells how exactly.
+        Updates the embedding; its `error_` is the remaining error.
     choice_ : Choice
-        The walk-forward table behind 'auto'; empty where nothing was to be chosen.
+        The walk-forward table behind 'auto'; empty if nothing was chosen.
     n_features_in_, feature_names_in_ : int, array of str
-        Features of a frame; their names only where `fit` was given a table that has them. Tables whose columns are
-        others, or in another order, are refused from then on.
+        Features of a frame; their names if `fit` was given a table that has them. Tables with other columns, or in
+        another order, are then refused.
     score_ : float or None
-        What `score` gave when it was last asked.
+        The last result of `score`.
     surprise_ : float
-        How unexpected the last frame was: the squared error of expecting it, by copying the frame before it or by the
-        straight line through the two before it, whichever came closer, in units of what that error usually is. Around
-        1 while things go on as they did. The model's own prediction plays no part.
+        How unexpected the last frame was: the squared error of copying the frame before it or of the straight line
+        through the two before it, whichever is smaller, relative to its usual size. About 1 while things continue as
+        before. The model's own prediction is not used.
     cut_ : bool
         Whether the last frame began something new: it was far more surprising than usual, and unlike the one before.
 
@@ -127,17 +126,17 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     """
 
     static_window: ClassVar[bool] = False
-    """The codes of the training window stay: what comes is not received."""
+    """Keep the codes of the training window: new frames are not received."""
     static_embedding: ClassVar[bool] = False
-    """The embedding of the training window stays, while codes go on."""
+    """Keep the embedding of the training window, while codes are updated."""
     uses_embedding: ClassVar[bool] = True
-    """Without, nobody follows the embedding; who asks for it has it solved."""
+    """If False, the embedding is solved on demand instead of being tracked."""
 
     # Steps 1 to 5: receive
 
     @as_small_work
     def update(self, x: ArrayLike) -> Self:
-        """Receive the frame (n_features,) that came next.
+        """Receive the next frame (n_features,).
 
         Parameters
         ----------
@@ -153,26 +152,36 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         NotFittedError
             Before `fit`.
         ValueError
-            Where x has other features, or values that are no finite numbers.
+            If x has other features, or values that are not finite.
         """
         check_is_fitted(self, "moments_")
         given = self._scaling.standardise(self._frame(x))
         frame = self._engine.array(given)
         code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
-        self._look_for_cut(given, code)
+        self._detect_cut(given, code)
         if self._extrapolation.adaptive and (self.on_cut == "ignore" or self._watch.scene_length >= 3):
             latest = self._stacked([*self.moments_.latest(2), code])
             points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
-        self._receive(code)
+        if not self.static_window:
+            self.moments_.slide(code)
+            if not self.static_embedding:
+                self._embedding = None
+                if self.uses_embedding and self.followed_.is_following:
+                    self._embed()
+            self._extrapolation.receive(
+                given,
+                lambda: self._engine.numpy(code),
+                None if self.static_embedding else lambda: (self.codes_, self.embedding_),
+                begins=self.cut_ and self.on_cut == "hold",
+            )
         self._keep_residual(frame)
-        self._follow_dynamics(given, code)
         return self
 
-    def _look_for_cut(self, frame: Array, code: Array) -> None:
-        """See whether the frame (n_features,) that came with a code (n_atoms,) is a cut, or ends the time after one."""
+    def _detect_cut(self, frame: Array, code: Array) -> None:
+        """Detect whether a frame (n_features,) with its code (n_atoms,) is a cut, or ends the time after one."""
         if not self._aftermath.is_over and self._watch.scene_length >= 2:
-            # It costs what predicting would: while the code is held, `predict` costs nothing.
+            # This takes as long as a prediction, but `predict` is free while the code is held.
             codes = self._stacked([self._own_codes(1)[0], self.moments_.latest(1)[0]])
             errors = self._engine.numpy(((self.coder_.decode(codes - code)) ** 2).sum(1))
             self._aftermath.observe(*errors.tolist())
@@ -182,23 +191,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
             self._aftermath.begin()
 
-    def _follow_dynamics(self, frame: Array, code: Array) -> None:
-        """Let the dynamics know the frame (n_features,) and code (n_atoms,) that came."""
-        if isinstance(self._extrapolation, Dynamics) and not self.static_window:
-            window = None if self.static_embedding else lambda: (self.codes_, self.embedding_)
-            cut = self.cut_ and self.on_cut == "hold"
-            self._extrapolation.receive(frame, self._engine.numpy(code), window, begins=cut)
-
-    def _receive(self, code: Array) -> None:
-        if self.static_window:
-            return
-        self.moments_.slide(code)
-        if self.static_embedding:
-            return
-        self._embedding = None
-        if self.uses_embedding and self.followed_.is_following:
-            self._embed()
-
     # Steps 6 to 8: predict
 
     @as_small_work
@@ -207,13 +199,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
         Frames beyond the first are predicted from the predictions before them; the embedding stays.
 
-        Given frames (time, n_features) that came next instead of a number, what follows each of them (time, n_features)
-        is predicted walk-forward, as scikit-learn calls predict: a copy receives one, predicts the next, and so on.
+        Given the next frames (time, n_features) instead of a number, as scikit-learn calls predict, the frame after
+        each of them is predicted walk-forward: a copy of the model receives one frame, predicts the next, and so on.
 
         Parameters
         ----------
         horizon : int, optional
-            How many frames ahead.
+            Number of frames to predict.
 
         Returns
         -------
@@ -228,23 +220,15 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
             return np.array([predicted for _, predicted in self._walk(self.check_next(horizon))])
         steps = 1 if horizon is None else check_count("horizon", horizon)
-        if isinstance(self._extrapolation, Dynamics) and self._aftermath.is_over:
-            frames = self._foretold(self._extrapolation, steps)
-        else:
+        predicted = self._extrapolation.predict_frames(steps) if self._aftermath.is_over else None
+        if predicted is None:
             frames = self._engine.numpy(self.coder_.decode(self.predict_codes(steps)) + self._residual)
+        else:  # bounded as decoded codes are
+            last = self._engine.numpy(self.coder_.decode(self.moments_.latest(1))[0] + self._residual)
+            moved = np.linalg.norm(predicted - last, axis=1, keepdims=True)
+            frames = drawn_back(predicted, last, moved, activity_limit(self.activity_bound, self._watch.peak_norm))
         frames = self._scaling.restore(frames)
         return frames[0] if horizon is None else frames
-
-    def _foretold(self, dynamics: Dynamics, horizon: int) -> Array:
-        """The next frames (horizon, n_features) of the dynamics: predicted codes, decoded, and what they do not hold.
-
-        They move no further from the last frame than those of other strategies may.
-        """
-        last = self._engine.numpy(self.coder_.decode(self.moments_.latest(1))[0] + self._residual)
-        reach = activity_limit(self.activity_bound, self._watch.peak_norm)
-        frames, _ = dynamics.foretell(horizon)
-        moved = np.linalg.norm(frames - last, axis=1, keepdims=True)
-        return drawn_back(frames, last, moved, reach)
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
@@ -253,7 +237,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Parameters
         ----------
         horizon : int
-            How many frames ahead.
+            Number of frames to predict.
 
         Returns
         -------
@@ -262,38 +246,36 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
 
     def _own_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms) as Algorithm 1 finds them, whether there was a cut or not."""
+        """The next codes (horizon, n_atoms) by Algorithm 1, whether there was a cut or not."""
         previous, latest = self.moments_.latest(2)
         recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
-        points: Array | None = None
-        if isinstance(self._extrapolation, Dynamics):
-            points = self._engine.array(self._extrapolation.foretell(horizon)[1])
+        points = self._extrapolation.predict_points(horizon)
         for step in range(horizon):
-            if points is not None:
-                following = recover(points[step], current)
-            else:
+            if points is None:
                 following = recover_next(recover, self._extrapolation, previous, current)
+            else:
+                following = recover(self._engine.array(points[step]), current)
             previous, current = current, self._within_reach(following, latest, reach)
             codes.append(current)
         return self._stacked(codes)
 
     def _within_reach(self, code: Array, latest: Array, reach: Array | float) -> Array:
-        """The code (n_atoms,), drawn back to the latest one as far as their pictures are more than `reach` apart.
+        """The code (n_atoms,), moved back to the latest one as far as their decoded frames are beyond `reach`.
 
-        The bound of step 7 is on activity. Where atoms cancel each other, a code of great activity is a small picture,
-        and so great a one is allowed to be a huge picture. No straight line through two pictures of the window,
+        Step 7 bounds the activity. If atoms cancel each other, a code of large activity decodes to a small frame, and
+        another code of the same activity may decode to a huge one. No straight line through two frames of the window,
         continued by one step, moves further than twice their largest norm.
         """
         length = array_namespace(code).linalg.vector_norm(self.coder_.decode((code - latest)[None]))
         return drawn_back(code, latest, length, reach)
 
     def _recovery(self) -> Recovery:
-        seen_by = self._embed().matrix
-        if isinstance(self._extrapolation, Dynamics):  # its points are those of the embedding that it was learned with
-            seen_by = self._engine.array(self._extrapolation.embedding)
+        embedding = self._embed().matrix
+        if self._extrapolation.embedding is not None:
+            embedding = self._engine.array(self._extrapolation.embedding)
         return Recovery(
-            seen_by,
+            embedding,
             self.lam_,
             activity=activity_limit(self.activity_bound, self.moments_.peak_activity),
             merge_parallel=self.merge_parallel,
@@ -312,7 +294,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Parameters
         ----------
         X : (time, n_features) array
-            In the order of time.
+            Frames in order of time.
 
         Returns
         -------
@@ -324,16 +306,16 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             Before `fit`.
         """
         check_is_fitted(self, "moments_")
-        frames = self._scaling.standardise(self._frames(X))
+        frames = self._scaling.standardise(self.check_next(X))
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Frames (time, n_features) that the points (time, n_components) stand for: steps 7 and 8.
+        """Frames (time, n_features) of the points (time, n_components): steps 7 and 8.
 
         Parameters
         ----------
         points : (time, n_components) array
-            As `transform` gives them.
+            As `transform` returns them.
 
         Returns
         -------
@@ -342,7 +324,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Raises
         ------
         ValueError
-            Where points have more or fewer columns than there are components.
+            If the number of columns is not the number of components.
         """
         check_is_fitted(self, "moments_")
         given = check_series(points, name="points")
@@ -356,14 +338,10 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     def _n_features_out(self) -> int:
         return len(self.embedding_)
 
-    # What an estimator is asked for besides
-
-    def check_next(self, X: ArrayLike) -> Array:
-        """The frames (time, n_features) that came next, as numbers that can be computed with."""
-        return self._frames(X)
+    # Checks and HTML repr
 
     def _frame(self, x: ArrayLike) -> Array:
-        """A frame (n_features,); of a table's row, the names are held against those of `fit`."""
+        """A frame (n_features,); if it is a row of a table, its names must be those of `fit`."""
         if hasattr(self, "feature_names_in_") and hasattr(x, "index") and hasattr(x, "to_frame"):
             validate_data(self, x.to_frame().T, skip_check_array=True, reset=False)
         return check_frame(x, self.n_features_in_)
@@ -384,6 +362,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             **self._record(),
         }
         caption = f"the {min(n_atoms, N_SHOWN)} atoms that are most active in the window"
-        # Patches of films come standardised: who asks for it has a series.
+        # Patches of films are standardised already: with `standardise`, frames are those of a series.
         picture = atoms_picture(self.dictionary_[used], series=self.standardise)
         return card(type(self).__name__, facts, picture, caption)

@@ -1,4 +1,4 @@
-"""Autoregressive predictors of finite order: fit, update, predict and state, once for series and for whole frames."""
+"""Autoregressive predictors of finite order, the common part of those for series and for whole frames."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from psmt.persistence.state import AttributeState, State
 from psmt.utils.validation import Constraint, check_count, check_parameters
 
 
-class LastFramesPredictor(BaseEstimator, ABC):
+class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
     """Autoregressive predictor: the next frame is a function of the last few, and of what `fit` learned.
 
-    A subclass says how its input is checked, how many frames it looks at, and which frame follows them.
+    A subclass defines how its input is checked, how many frames it uses, and which frame follows them.
     """
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {}
     learned: ClassVar[tuple[str, ...]] = ()
-    """Names of what `fit` learns, numbers or arrays; they are part of the state."""
+    """Attributes that `fit` learns, numbers or arrays; they are part of the state."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.state_arrays = ("_last", *cls.learned)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from the past frames (time, ..)."""
@@ -34,7 +39,7 @@ class LastFramesPredictor(BaseEstimator, ABC):
         return self
 
     def update(self, x: ArrayLike) -> Self:
-        """Receive the frame that came next."""
+        """Receive the next frame."""
         check_is_fitted(self, "shape_")
         self._last = np.concatenate([self._last[1:], self.check_next(x)[None]])
         return self
@@ -48,38 +53,35 @@ class LastFramesPredictor(BaseEstimator, ABC):
             last = np.concatenate([last[1:], frames[-1][None]])
         return frames[0] if horizon is None else np.stack(frames)
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all that goes on from frame to frame: the last frames, and what `fit` learned."""
+    def get_state(self) -> State:
+        """Return copies of the last frames, and of what `fit` learned."""
         check_is_fitted(self, "shape_")
-        return {"last": self._last.copy(), **{name: np.array(getattr(self, name)) for name in self.learned}}
+        return super().get_state()
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Go on as the predictor with the same parameters that gave this state."""
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
+        """Continue as the predictor with the same parameters that returned this state."""
         check_parameters(self, self._parameter_constraints)
-        last = np.array(state["last"])
-        if len(last) != self.n_last:
+        if len(state["last"]) != self.n_last:
             raise ValueError(
-                f"the state holds {len(last)} frames, but {self!r} looks at {self.n_last}; "
+                f"the state holds {len(state['last'])} frames, but {self!r} looks at {self.n_last}; "
                 "give it the state of a predictor with the same parameters"
             )
-        for name in self.learned:
-            value = np.array(state[name])
-            setattr(self, name, value if value.ndim else value.item())
-        self.shape_, self._last = last.shape[1:], last
+        super().set_state(state)
+        self.shape_ = self._last.shape[1:]
         return self
 
     @property
     @abstractmethod
     def n_last(self) -> int:
-        """How many of the last frames are looked at."""
+        """Number of last frames that are used."""
 
     @abstractmethod
     def check_past(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the past frames (time, ..), at least `n_last`, as numbers that can be computed with."""
+        """Return the past frames (time, ..), at least `n_last`, checked and converted to numbers."""
 
     @abstractmethod
     def check_next(self, x: ArrayLike) -> NDArray[Any]:
-        """Return a frame of shape `shape_`, as numbers that can be computed with."""
+        """Return a frame of shape `shape_`, checked and converted to numbers."""
 
     def learn(self, past: NDArray[Any]) -> None:
         """Learn from the checked past frames (time, ..)."""

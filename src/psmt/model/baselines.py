@@ -1,6 +1,6 @@
-"""What PSMT is compared with, behind the same interface: `fit`, `update`, `predict`.
+"""Baselines with the interface of PSMT: `fit`, `update`, `predict`.
 
-The first four work on frames alone, so any series serves. The others share PSMT's layers and take its parameters.
+The first four work on the frames of any series. The others share PSMT's layers and take its parameters.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class SeriesBaseline(LastFramesPredictor):
 
     @property
     def n_features_in_(self) -> int:
-        """Features of each frame that it was fitted with."""
+        """Features of a frame."""
         return int(self.shape_[0])
 
     def check_past(self, X: ArrayLike) -> Array:
-        """Return the past frames, as numbers that can be computed with."""
+        """Return the past frames, checked and converted to numbers."""
         return check_series(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Array:
-        """Return a frame, as numbers that can be computed with."""
+        """Return a frame, checked and converted to numbers."""
         return check_frame(x, self.n_features_in_)
 
 
 class CopyLast(SeriesBaseline):
-    """Persistence: the next frame is the last one, which every predictor has to beat."""
+    """Persistence: the next frame is the last one. Every predictor has to beat it."""
 
     n_last = 1
 
@@ -47,7 +47,7 @@ class CopyLast(SeriesBaseline):
 
 
 class MeanFrame(SeriesBaseline):
-    """The next frame is the mean of the last `window`: best where the past says nothing of what comes, as in noise."""
+    """The next frame is the mean of the last `window`: the best prediction of noise."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
 
@@ -56,7 +56,7 @@ class MeanFrame(SeriesBaseline):
 
     @property
     def n_last(self) -> int:
-        """How many of the last frames are looked at."""
+        """Number of last frames that are used."""
         return self.window
 
     def next_frame(self, last: Array) -> Array:
@@ -65,7 +65,7 @@ class MeanFrame(SeriesBaseline):
 
 
 class LinearTrend(SeriesBaseline):
-    """Linear extrapolation: every feature goes on along the straight line through its last two values."""
+    """Linear extrapolation: every feature continues the straight line through its last two values."""
 
     n_last = 2
 
@@ -82,7 +82,7 @@ class RidgeAutoregression(SeriesBaseline):
     order : int, default 2
     penalty : float or 'auto', default 'auto'
         Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' takes the best of six on
-        the last eighth of the past, learning from what lies before it, then learns from all of it.
+        the last eighth of the past, learned from the rest, and then learns from all of it.
     """
 
     _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
@@ -98,7 +98,7 @@ class RidgeAutoregression(SeriesBaseline):
 
     @property
     def n_last(self) -> int:
-        """How many of the last frames are looked at."""
+        """Number of last frames that are used."""
         return self.order
 
     def learn(self, past: Array) -> None:
@@ -139,7 +139,7 @@ class RidgeAutoregression(SeriesBaseline):
         scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
         values, vectors = scipy.linalg.eigh(gram)
         turned = vectors.T @ cross
-        # Below the rounding of the eigenvalues a penalty says nothing, and would divide by zero.
+        # A penalty below the rounding of the eigenvalues might divide by zero.
         least = np.finfo(float).eps
         return [vectors @ (turned / (np.maximum(values, 0) + max(p, least) * scale)[:, None]) for p in penalties]
 
@@ -149,36 +149,36 @@ class RidgeAutoregression(SeriesBaseline):
 
 
 class CopyCode(PSMT):
-    """The next code is the last one: copying, seen through layer 1."""
+    """The next code is the last one: copying in layer 1."""
 
     uses_embedding = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """The last code (horizon, n_atoms), as often as asked."""
+        """The last code, repeated (horizon, n_atoms)."""
         return self.moments_.latest(1)[[0] * horizon]
 
 
 class MeanCode(PSMT):
-    """The next code is the mean of the window's: predicting the mean, seen through layer 1."""
+    """The next code is the mean of the window's: predicting the mean in layer 1."""
 
     uses_embedding = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """The mean code (horizon, n_atoms), as often as asked."""
+        """The mean code, repeated (horizon, n_atoms)."""
         return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
 
 
 class Baseline2(PSMT):
-    """Baseline 2 of the paper: the embedding of the training window, codes that go on."""
+    """Baseline 2 of the paper: the embedding stays that of the training window, codes are updated."""
 
     static_embedding = True
 
 
 class Baseline1(PSMT):
-    """Baseline 1 of the paper: embedding and codes of the training window, so one prediction for all times."""
+    """Baseline 1 of the paper: embedding and codes stay those of the training window: one prediction for all times."""
 
     static_window = True
 
     def predict_codes(self, horizon: int) -> Array:
-        """The one code that it predicts (horizon, n_atoms): its codes stay, so its own predictions change nothing."""
+        """The one code that it predicts, repeated (horizon, n_atoms): its codes stay."""
         return super().predict_codes(1)[[0] * horizon]

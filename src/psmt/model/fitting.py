@@ -1,4 +1,4 @@
-"""How `PSMT` learns from the past: dictionary, window of codes, and what is 'auto'."""
+"""How `PSMT` learns from the past: dictionary, window of codes, and 'auto' parameters."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from psmt.coding import SparseCoder
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_name
 from psmt.errors import NotEnoughFramesError, SilentCodesError
-from psmt.extrapolation import Dynamics, make_extrapolation
-from psmt.model.parameters import as_small_work
-from psmt.model.state import State
-from psmt.selection import Choice, choose_dynamics, held_out, walk_forward
+from psmt.extrapolation import make_extrapolation
+from psmt.model.online_estimator import as_small_work
+from psmt.model.state import FittedState
+from psmt.selection import Choice, choose_by_folds, held_out, walk_forward
 from psmt.series import Scaling, check_lengths, first_frames
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array, Mask, Progress, silent
 from psmt.utils.validation import check_series
 
 _LONGEST_WINDOW = 4096
-"""What window='auto' takes at the most: the window is kept, and a matrix is learned from it again and again."""
+"""Longest window that window='auto' takes: all its codes are kept, and models are learned from it repeatedly."""
 
 
-class Learning(State):
-    """`fit`, and what it takes."""
+class Learning(FittedState):
+    """`fit`, and what it needs."""
 
     @as_small_work
     def fit(
@@ -43,22 +43,20 @@ class Learning(State):
         """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters.
 
         X may be several series (subjects, sessions) one after the other, with their `lengths`, as in hmmlearn: see
-        `psmt.series.join_series`. Nothing is learned from the step from one to the next. Each is standardised by
-        itself, if so asked; `update` goes on with the last one.
-
-        `progress` is called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and
-        how much there is; a stage may come twice, as a dictionary does that goes on learning after the choice.
+        `psmt.series.join_series`. Nothing is learned from the step between two of them. With `standardise`, each is
+        standardised by itself. `update` continues the last one.
 
         Parameters
         ----------
         X : (time, n_features) array
-            In the order of time, no gaps; at least `window` frames.
+            Frames in order of time, without gaps; at least `window` of them.
         y : object
             Ignored.
         lengths : sequence of int, optional
-            Frames of each series in X; left out, X is one.
+            Number of frames of each series in X; by default X is one series.
         progress : callable, optional
-            Called with the stage, how much of it is done, and how much there is.
+            Called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and how much
+            there is. A stage may occur twice: the dictionary continues to learn after the choice.
 
         Returns
         -------
@@ -67,14 +65,14 @@ class Learning(State):
         Raises
         ------
         NotEnoughFramesError
-            Where X has fewer frames than `window`.
+            If X has fewer frames than `window`.
         SilentCodesError
-            Where all codes are zero: `alpha` is too large.
+            If all codes are zero, because `alpha` is too large.
         ValueError
-            Where a parameter is out of range, or X has values that are no finite numbers.
+            If a parameter is out of range, or X has values that are not finite.
         """
         self._check_parameters()
-        given = self._frames(X, reset=True)
+        given = self.check_next(X, reset=True)
         parts = check_lengths(lengths, len(given))
         if self._half_stencils and len(parts) > 1:
             raise ValueError(
@@ -108,23 +106,22 @@ class Learning(State):
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
                 f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
             )
-        if isinstance(self._extrapolation, Dynamics):
-            recent = past[-self.window_ :].copy()
-            self._extrapolation.learn(recent, codes, self.embedding_, begins[-self.window_ :])
+        recent = np.array(past[-self.window_ :])
+        self._extrapolation.learn_window(recent, codes, self.embedding_, begins[-self.window_ :])
         self.score_ = None
         progress("window", 1, 1)
         return self
 
     def begin(self, X: ArrayLike) -> Self:
-        """Go on with another series, of which the frames (time, n_features) have come so far, three or more.
+        """Continue with another series, of which the frames (time, n_features) have come so far, three or more.
 
-        What was learned stays, and the window goes on with the new codes behind a seam. The new series is standardised
-        by itself, if so asked.
+        All that was learned stays, and the codes of the new series enter the window behind a seam. With `standardise`,
+        the new series is standardised by itself.
 
         Parameters
         ----------
         X : (time, n_features) array
-            In the order of time.
+            In order of time.
 
         Returns
         -------
@@ -133,10 +130,10 @@ class Learning(State):
         Raises
         ------
         NotEnoughFramesError
-            Where X has fewer than three frames.
+            If X has fewer than three frames.
         """
         check_is_fitted(self, "moments_")
-        given = self._frames(X, minimum=3)
+        given = self.check_next(X, minimum=3)
         if self._half_stencils:
             raise ValueError("half_stencils=True is for one series; use half_stencils=False to begin another")
         self._scaling, past = self._standardised(given, [len(given)])
@@ -148,12 +145,11 @@ class Learning(State):
         self._embed()
         self._keep_residual(self._engine.array(past[-1]))
         self._watch, self._aftermath = FrameWatch(past, self.window_), Aftermath()
-        if isinstance(self._extrapolation, Dynamics):
-            self._extrapolation.go_on(past, self.codes_, self.embedding_)
+        self._extrapolation.continue_series(past, self.codes_, self.embedding_)
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """The frames as the model takes them, each series by its own mean and scale; and the scaling of the last."""
+        """The scaling of the last series, and all frames, each series standardised by its own mean and scale."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -163,7 +159,7 @@ class Learning(State):
         )
 
     def _check_activity(self, codes: Array, frames: Array) -> None:
-        """Raise if all codes (n, n_atoms) are zero and their frames are not: zeros would be all that is predicted."""
+        """Raise if all codes (n, n_atoms) are zero and their frames are not: all predictions would be zero."""
         largest = float(np.linalg.norm(frames[-len(codes) :], axis=1).max(initial=0.0))
         if largest > 0 and not codes.any():
             raise SilentCodesError(
@@ -172,48 +168,37 @@ class Learning(State):
             )
 
     def _look_back(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """What is given or, where something is to be chosen or learned from the past, the walk-forward choice.
+        """The parameters as given or, where they are 'auto' or the extrapolation learns, chosen walk-forward.
 
-        With the coder that it was chosen by, if it was, which does not know the frames that were held out.
+        Also the coder that the choice was made with, which has not seen the held-out frames, if it can be continued.
         """
-        how: dict[str, Any] = {
-            "n_components": self.n_components,
-            "lam": self.lam,
-            "centred": self.centred,
+        names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel")
+        how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
             "half_stencils": self._half_stencils,
-            "rank_tol": self.rank_tol,
-            "activity_bound": self.activity_bound,
-            "merge_parallel": self.merge_parallel,
             "device": engine_name(self.device, self.dtype),
             "begins": begins[-self.window_ :],
             "progress": progress,
         }
-        if isinstance(self._extrapolation, Dynamics):
-            recent = past[-self.window_ :]
-            coder = self.fit_coder(past[: len(past) - 2 * held_out(self.window_)], progress=progress)
-            codes = self._codes_by(coder, recent)
-            return choose_dynamics(self._extrapolation, recent, codes, coder.dictionary_, **how), None
-        if (
-            not isinstance(self.n_components, str)
-            and not isinstance(self.lam, str)
-            and not self._extrapolation.adaptive
-        ):
-            return Choice(self.n_components, float(self.lam), scores={}), None
         # Codes of frames that the dictionary was learned from are smoother than those of the future.
-        coder = self.fit_coder(past[: len(past) - held_out(self.window_)], progress=progress)
-        codes = self._codes_by(coder, past[-self.window_ :])
-        choice = walk_forward(codes, coder.dictionary_, self._extrapolation, **how)
-        # With given values the dictionary is the same whatever the extrapolation: that of all the past at once.
+        n_held, recent, rule = held_out(self.window_), past[-self.window_ :], self._extrapolation
+        if rule.n_folds:
+            coder = self.fit_coder(past[: len(past) - rule.n_folds * n_held], progress=progress)
+            return choose_by_folds(rule, recent, self._codes_by(coder, recent), coder.dictionary_, **how), None
+        if not isinstance(self.n_components, str) and not isinstance(self.lam, str) and not rule.adaptive:
+            return Choice(self.n_components, float(self.lam), scores={}), None
+        coder = self.fit_coder(past[: len(past) - n_held], progress=progress)
+        choice = walk_forward(self._codes_by(coder, recent), coder.dictionary_, rule, **how)
+        # With given values the dictionary is the same for all extrapolations: learned from the whole past at once.
         return choice, coder if "auto" in (self.n_components, self.lam) else None
 
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """A coder that is fitted to the samples (n, n_features), as `dictionary_from` says, or the one given ready.
+        """A coder fitted to the samples (n, n_features), as `dictionary_from` says, or the given one if it is fitted.
 
-        `learned` is one that was fitted to all of them but those that are held out: a dictionary of all the past goes
-        on from there, instead of being learned twice. That of a window has nothing from before the window in it.
-        A subclass may take one from elsewhere, such as another model that has learned from the same samples.
+        `learned` is a coder that was fitted to all samples except those held out. A dictionary of the whole past is
+        continued from it, instead of being learned twice; one of the window only must not know earlier frames.
+        A subclass may return a coder from elsewhere, such as another model that has learned from the same samples.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
@@ -231,17 +216,17 @@ class Learning(State):
 
     @staticmethod
     def _codes_by(coder: SparseCoder, frames: Array) -> Array:
-        """Codes (time, n_atoms) of the frames, as an array even where scikit-learn was told to give tables."""
+        """Codes (time, n_atoms) of the frames, as an array even if scikit-learn is configured to return tables."""
         return np.asarray(coder.transform(frames))
 
-    def _frames(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """The frames (time, n_features) of an array or a table, whose columns are those of `fit` unless `reset`."""
+    def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
+        """The frames (time, n_features) of an array or table; its columns must be those of `fit` unless `reset`."""
         frames = check_series(X, minimum=minimum)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames
 
     def _keep_residual(self, frame: Array) -> None:
-        """Keep what the latest code does not hold of its frame, if it is to be carried along."""
+        """Keep the part of the frame that its code does not explain, if the extrapolation carries it along."""
         self._residual = 0.0 * frame
         if self._extrapolation.keeps_residual:
             self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]

@@ -1,4 +1,4 @@
-"""A fitted model as a card of HTML for notebooks: a picture and facts, no script, and the colours of the page."""
+"""HTML repr of fitted models: a picture and facts, without scripts, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from PIL import Image
 from psmt.types import Array
 
 _COLUMNS, N_SHOWN = 8, 24
-"""Atoms in a row of the picture, and in all of it at the most."""
+"""Atoms in a row of the picture, and largest number of atoms."""
 
 _SIDE, _GAP = 40, 4
-"""Pixels of the page that an atom is high and wide, and that lie between two."""
+"""Height and width of an atom, and the gap between two, in pixels of the page."""
 
 _SMALLEST_PATCH = 4
-"""Pixels of a patch's side at the least: four or nine features are more likely sensors."""
+"""Smallest side of a patch in pixels: four or nine features are more likely sensors."""
 
 _BARS = 64
-"""Bars of an atom at the most: neighbouring features share one where there are more."""
+"""Largest number of bars of an atom: neighbouring features share one if there are more."""
 
 _WIDEST = 240
-"""Pixels that a frame is shown with, at the most, in height and width."""
+"""Largest height and width of a frame in pixels."""
 
 
 def card(title: str, facts: Mapping[str, str], picture: str, caption: str) -> str:
-    """HTML of a card with a picture, which is HTML as well, and facts by name."""
+    """HTML of a card with a picture (HTML as well) and facts by name."""
     rows = "".join(
         f'<tr><th style="text-align:left;font-weight:600;padding:2px 12px 2px 0;vertical-align:top">{escape(name)}</th>'
         f'<td style="text-align:left;padding:2px 0">{escape(fact)}</td></tr>'
@@ -49,27 +49,18 @@ def card(title: str, facts: Mapping[str, str], picture: str, caption: str) -> st
     )
 
 
-def score_fact(score: float | None) -> str:
-    """A score in words."""
-    if score is None:
-        return "not asked for yet: score(X)"
-    if np.isnan(score):
-        return "NaN: nothing moved, so copying made no error"
-    return f"{score:.3f} when last asked; copying has -1"
-
-
 def atoms_picture(atoms: Array, *, series: bool) -> str:
-    """HTML of the first atoms (n, n_features): bars for a `series`, pictures where they may be square patches."""
+    """HTML of the first atoms (n, n_features): bars for a `series`, pictures if they may be square patches."""
     side = isqrt(atoms.shape[1])
     is_patch = not series and side >= _SMALLEST_PATCH and side**2 == atoms.shape[1]
     shown = atoms[:N_SHOWN]
-    # Each atom by its own largest value: what it looks like, not how large it is.
+    # Each atom is scaled by its own largest value.
     shown = shown / np.maximum(np.abs(shown).max(axis=1, keepdims=True), np.finfo(float).tiny)
     return _tiles(shown) if is_patch else _bars(shown)
 
 
 def frame_picture(frame: NDArray[np.floating]) -> str:
-    """HTML of one frame (height, width), its darkest level black and its lightest white."""
+    """HTML of one frame (height, width), from black at its lowest level to white at its highest."""
     step = -(-max(frame.shape) // _WIDEST)
     small = np.asarray(frame, np.float64)[::step, ::step]
     low, high = float(small.min()), float(small.max())
@@ -79,7 +70,7 @@ def frame_picture(frame: NDArray[np.floating]) -> str:
 
 
 def _tiles(atoms: Array) -> str:
-    """One image of atoms (n, side * side) with values from -1 to 1, on a grid whose gaps let the page through."""
+    """Image of atoms (n, side * side) with values from -1 to 1, on a grid with transparent gaps."""
     side = isqrt(atoms.shape[1])
     columns, rows = min(len(atoms), _COLUMNS), -(-len(atoms) // _COLUMNS)
     scale = max(_SIDE // side, 1)

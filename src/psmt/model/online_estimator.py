@@ -1,14 +1,14 @@
-"""What every model that predicts frames does with many of them: learns on, is scored walk-forward, shows itself."""
+"""What all models that predict frames have in common: online learning, walk-forward scoring, HTML repr."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import wraps
 from itertools import pairwise
 from threading import get_ident
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,22 +16,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import NotEnoughFramesError, SharedModelError
-from psmt.model.html_repr import score_fact
+from psmt.persistence.model_file import SavedModel
 
-Given = ParamSpec("Given")
-Model = TypeVar("Model", bound="Forecaster")
-Returned = TypeVar("Returned")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_USER = "_used_by"
+"""Attribute that a model has while a thread is inside one of its methods."""
 
 
-def by_one_thread(
-    method: Callable[Concatenate[Model, Given], Returned],
-) -> Callable[Concatenate[Model, Given], Returned]:
-    """The method of a model, which raises `SharedModelError` while another thread is inside one of them."""
+def by_one_thread(method: Method) -> Method:
+    """Reject concurrent callers: raise `SharedModelError` while another thread is inside such a method."""
 
     @wraps(method)
-    def alone(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+    def guarded(model: Forecaster, /, *args: Any, **kwargs: Any) -> Any:
         mark = (get_ident(), object())
-        # One step for the interpreter: of two threads, one finds the mark of the other.
+        # `setdefault` is atomic: of two threads, one finds the mark of the other.
         found = model.__dict__.setdefault(_USER, mark)
         if found[0] != mark[0]:
             raise _shared(model)
@@ -41,11 +40,19 @@ def by_one_thread(
             if found is mark:
                 model.__dict__.pop(_USER, None)
 
-    return alone
+    return cast(Method, guarded)
 
 
-_USER = "_used_by"
-"""Attribute that a model has while a thread is inside one of its methods."""
+def as_small_work(method: Method) -> Method:
+    """Limit the BLAS threads of a method, and reject concurrent callers."""
+
+    @by_one_thread
+    @wraps(method)
+    def limited(model: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
+            return method(model, *args, **kwargs)
+
+    return cast(Method, limited)
 
 
 def _shared(model: object) -> SharedModelError:
@@ -54,14 +61,14 @@ def _shared(model: object) -> SharedModelError:
     )
 
 
-class Forecaster(BaseEstimator, ABC):
-    """An estimator of scikit-learn that receives frames, (n_features,) or (height, width), and predicts the next.
+class Forecaster(SavedModel, BaseEstimator):
+    """A scikit-learn estimator that receives frames, (n_features,) or (height, width), and predicts the next.
 
-    A subclass says how its input is checked and what its card in a notebook holds.
+    A subclass defines how its input is checked and what its HTML repr shows.
     """
 
     score_: float | None = None
-    """What `score` gave when it was last asked, for the card; it is no part of a saved model."""
+    """The last result of `score`, for the HTML repr; it is not saved."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
@@ -76,7 +83,7 @@ class Forecaster(BaseEstimator, ABC):
 
     @abstractmethod
     def update(self, x: ArrayLike, /) -> Self:
-        """Receive the frame that came next."""
+        """Receive the next frame."""
 
     @abstractmethod
     def predict(self) -> NDArray[Any]:
@@ -94,7 +101,7 @@ class Forecaster(BaseEstimator, ABC):
 
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
-        """The frames (time, ..) that came next, as numbers that can be computed with."""
+        """The next frames (time, ..), checked and converted to numbers."""
 
     @abstractmethod
     def _card(self) -> str:
@@ -104,9 +111,9 @@ class Forecaster(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool: ...
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Receive the frames (time, ..) that came next, as `update` does one by one; the first call is `fit`.
+        """Receive the next frames (time, ..), as `update` does one by one; the first call is `fit`.
 
-        Either all frames are received or, where one of them is not as it should be, none.
+        If one of the frames is invalid, none is received.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
@@ -117,10 +124,10 @@ class Forecaster(BaseEstimator, ABC):
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Minus the squared error of predicting each next frame of X (time, ..), relative to that of copying the last.
 
-        -1 is as good as copying, 0 is flawless. It is measured walk-forward, on a copy: the first frame is received and
-        the second predicted, then received, and so on; X need not follow at once on what was learned from. So
-        ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` chooses by the future of each split. NaN where X stands
-        still: copying makes no error there.
+        -1 is the score of copying, 0 that of perfect predictions. It is measured walk-forward on a copy of the model:
+        the first frame is received and the second predicted, then received, and so on. X need not follow the training
+        frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` chooses by the future of each split.
+        NaN if X stands still, as copying makes no error then.
         """
         check_is_fitted(self)
         frames = self.check_next(X)
@@ -136,18 +143,21 @@ class Forecaster(BaseEstimator, ABC):
         return self.score_
 
     def _walk(self, frames: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield each frame, and what a copy of the model predicts once it has received it."""
+        """Yield each frame, and the prediction of a copy of the model after it."""
         walker = deepcopy(self)
         for frame in frames:
             yield frame, walker.update(frame).predict()
 
     def _record(self) -> dict[str, str]:
-        """What every card says of the frames that came."""
+        """Facts about the frames so far, for the HTML repr."""
         cut = ", a cut" if self.cut_ else ""
-        return {
-            "surprise": f"{self.surprise_:.2f} at the last frame{cut}; 1 is usual",
-            "score": score_fact(self.score_),
-        }
+        if self.score_ is None:
+            score = "not computed yet: score(X)"
+        elif np.isnan(self.score_):
+            score = "NaN: nothing moved, so copying made no error"
+        else:
+            score = f"{self.score_:.3f} at the last call; copying has -1"
+        return {"surprise": f"{self.surprise_:.2f} at the last frame{cut}; 1 is usual", "score": score}
 
     # scikit-learn shows a diagram, by one of two methods. A fitted model has more to show.
 

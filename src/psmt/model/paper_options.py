@@ -1,21 +1,28 @@
-"""By what we depart from the paper: one list of it, which a model takes, settings carry and reports tell.
+"""Departures from the paper: one list that models, settings and reports share.
 
-What each departure is for, how often it is active and what it does to the error is in docs/explanation/departures.md.
+docs/explanation/departures.md explains each: its purpose, how often it is active, and its effect on the error.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.utils.validation import Constraint, allowing, check_parameters, choice, real
 
+CONSTRAINTS: dict[str, Constraint] = {
+    "rank_tol": real(),
+    "activity_bound": allowing(None, real(open_bound=True)),
+    "dictionary_from": choice("past", "window"),
+    "on_cut": choice("hold", "ignore"),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Departures:
-    """Parameters of `PSMT` in which the paper and we differ, or could; the defaults are ours.
+    """Parameters of `PSMT` in which the package can differ from the paper; the defaults are those of the package.
 
     Examples
     --------
@@ -34,19 +41,12 @@ class Departures:
     dictionary_from: str = "past"
     on_cut: str = "hold"
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "rank_tol": real(),
-        "activity_bound": allowing(None, real(open_bound=True)),
-        "dictionary_from": choice("past", "window"),
-        "on_cut": choice("hold", "ignore"),
-    }
-
     def __post_init__(self) -> None:
-        check_parameters(self, self._parameter_constraints)
+        check_parameters(self, CONSTRAINTS)
 
     @classmethod
     def literal(cls) -> Self:
-        """As the paper has it: V is "the covariance matrix of A*", so that it is centred here as everywhere."""
+        """The paper's values. V is "the covariance matrix of A*", so it is centred."""
         return cls(
             half_stencils=True,
             centred=True,
@@ -59,36 +59,36 @@ class Departures:
 
     @property
     def embedding(self) -> dict[str, Any]:
-        """Those of step 5, as `embed_window` takes them."""
+        """The parameters of step 5, as `embed_window` takes them."""
         return {"centred": self.centred, "half_stencils": self.half_stencils, "rank_tol": self.rank_tol}
 
     @property
     def recovery(self) -> dict[str, Any]:
-        """Those of step 7."""
+        """The parameters of step 7."""
         return {"activity_bound": self.activity_bound, "merge_parallel": self.merge_parallel}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All of them, as `PSMT` takes them."""
+        """All parameters, as `PSMT` takes them."""
         return asdict(self)
 
     def told(self) -> str:
-        """Those that are made, in words."""
-        made = [
-            "" if self.half_stencils else "D without its half stencils",
-            "" if self.centred else "V about zero",
-            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined"
-            if self.rank_tol
-            else "",
-            ""
-            if self.activity_bound is None
-            else f"activity of a predicted code, and its move, up to {self.activity_bound:g} times the window's",
-            "parallel columns of P merged" if self.merge_parallel else "",
-            "dictionary of a prediction from its whole past" if self.dictionary_from == "past" else "",
-            "the code held after a cut" if self.on_cut == "hold" else "",
-        ]
-        return "; ".join(filter(None, made)) or "none: the paper to the letter"
+        """Return the departures in words."""
+        made = {
+            "D without its half stencils": not self.half_stencils,
+            "V about zero": not self.centred,
+            f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined": (
+                self.rank_tol > 0
+            ),
+            f"activity of a predicted code, and its move, up to {self.activity_bound or 0:g} times the window's": (
+                self.activity_bound is not None
+            ),
+            "parallel columns of P merged": self.merge_parallel,
+            "dictionary of a prediction from its whole past": self.dictionary_from == "past",
+            "the code held after a cut": self.on_cut == "hold",
+        }
+        return "; ".join(text for text, is_made in made.items() if is_made) or "none: the paper to the letter"
 
 
 OURS = Departures()
-"""What we do unless asked otherwise."""
+"""The defaults."""

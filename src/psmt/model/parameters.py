@@ -1,10 +1,8 @@
-"""Parameters of `PSMT`: their defaults, what they may be, and sets of them that have a name."""
+"""Parameters of `PSMT`: defaults, constraints, and named sets of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -13,57 +11,26 @@ from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.model.online_estimator import Forecaster, by_one_thread
-from psmt.model.paper_options import Departures
+from psmt.model.online_estimator import Forecaster
+from psmt.model.paper_options import CONSTRAINTS, Departures
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto
 from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
 
-Given = ParamSpec("Given")
-Model = TypeVar("Model", bound="Parameters")
-Returned = TypeVar("Returned")
-
-
-def as_small_work(
-    method: Callable[Concatenate[Model, Given], Returned],
-) -> Callable[Concatenate[Model, Given], Returned]:
-    """The method of a model, with no more threads than pay from its beginning to its end, and one that calls."""
-
-    @by_one_thread
-    @wraps(method)
-    def limited(model: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
-        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
-            return method(model, *args, **kwargs)
-
-    return limited
-
-
-FOR_SERIES: dict[str, Any] = {
-    "standardise": True,
-    "alpha": "auto",
-    "window": "auto",
-    "n_atoms": "auto",
-    "extrapolation": "dynamics",
-    "on_cut": "ignore",
-}
-"""Parameters for series that are no films. They have no cuts: a sharp change of a brain is part of its dynamics."""
-
 
 class Parameters(Forecaster):
-    """What `PSMT` is told; its docstring says what each parameter means."""
+    """Parameters of `PSMT`, whose docstring explains them."""
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "window": allowing("auto", count(3)),
         "n_atoms": allowing("auto", count()),
         "alpha": allowing("auto", real(open_bound=True)),
-        "rank_tol": real(),
-        "activity_bound": allowing(None, real(open_bound=True)),
-        "dictionary_from": choice("past", "window"),
+        **CONSTRAINTS,
         "n_components": allowing(None, allowing("auto", count())),
         "lam": allowing("auto", real()),
-        "extrapolation": choice(*EXTRAPOLATIONS),
-        "on_cut": choice("hold", "ignore"),
+        # Extrapolations may be added after this module was imported.
+        "extrapolation": lambda name, value: choice(*EXTRAPOLATIONS)(name, value),
         "solver": choice("closed", "sgd"),
         "max_epochs": count(),
         "batch_size": count(),
@@ -131,11 +98,11 @@ class Parameters(Forecaster):
 
     @classmethod
     def literal(cls, **parameters: Any) -> Self:
-        """The paper to the letter, less what the parameters say otherwise.
+        """The paper to the letter, except for the given parameters.
 
-        The dictionary is learned from the H frames of the window, D is H x H, V is the covariance as it is, and step 7
-        knows neither a bound nor merged columns. What the paper leaves open stays as everywhere: where V is singular
-        it is inverted in its range, and an atom that does not vary in the window keeps its activity.
+        The dictionary is learned from the H frames of the window, D is H x H, V is not regularised, and step 7 has
+        neither a bound nor merged columns. What the paper leaves open is as in all models: a singular V is inverted
+        in its range, and an atom that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)
@@ -146,14 +113,17 @@ class Parameters(Forecaster):
 
     @classmethod
     def for_series(cls, **parameters: Any) -> Self:
-        """For series that are no films, as they come: any units, any length; less what the parameters say otherwise.
+        """For series other than films, of any units and length, except for the given parameters.
+
+        They are taken to have no cuts: a sharp change of a brain is part of its dynamics.
 
         >>> from psmt import PSMT
         >>> model = PSMT.for_series()
         >>> model.standardise, model.alpha, model.window, model.n_atoms, model.extrapolation, model.on_cut
         (True, 'auto', 'auto', 'auto', 'dynamics', 'ignore')
         """
-        return cls(**FOR_SERIES | parameters)
+        auto: dict[str, Any] = dict.fromkeys(("alpha", "window", "n_atoms"), "auto")
+        return cls(**auto | {"standardise": True, "extrapolation": "dynamics", "on_cut": "ignore"} | parameters)
 
     @property
     def _half_stencils(self) -> bool:

@@ -1,7 +1,8 @@
-"""State of `PSMT`: all that a fitted model has, how it is written to a file, and how it comes back."""
+"""State of `PSMT`: what a fitted model holds, and how it is saved and loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -12,21 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.coding import SparseCoder
 from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import draw_seed
-from psmt.engines import engine_for
+from psmt.embedding.stochastic import check_solver, draw_seed
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
 from psmt.model.online_estimator import by_one_thread
 from psmt.model.parameters import Parameters
-from psmt.persistence.model_file import (
-    Header,
-    check_prediction,
-    damage_named,
-    part,
-    plain,
-    read_container,
-    write_container,
-)
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, check_state, under
+from psmt.persistence.model_file import Header, check_prediction, load_model, part, plain
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, under
+from psmt.persistence.state import State, Stateful
 from psmt.selection import Choice
 from psmt.series import Scaling
 from psmt.surprise import Aftermath, FrameWatch
@@ -34,8 +27,8 @@ from psmt.types import Array
 from psmt.utils.validation import allowing, each, mapping, nothing, text, truth
 
 
-class State(Parameters):
-    """What `fit` learns and `update` goes on with."""
+class FittedState(Parameters):
+    """What `fit` learns and `update` continues."""
 
     coder_: SparseCoder
     moments_: WindowMoments
@@ -46,15 +39,15 @@ class State(Parameters):
     window_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
-    """Only where `fit` was given a table with names."""
+    """Only if `fit` was given a table with names."""
     _scaling: Scaling
     _watch: FrameWatch
     _aftermath: Aftermath
     _extrapolation: Extrapolation
     _embedding: Embedding | None
-    """None while nobody has asked for that of the present window."""
+    """That of the present window, once it was needed."""
     _residual: Array
-    """What the latest code does not hold of its frame (n_features,), where that is carried along."""
+    """The part of the last frame (n_features,) that its code does not explain; zero unless it is carried along."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "moments_")
@@ -71,7 +64,7 @@ class State(Parameters):
 
     @property
     def embedding_(self) -> Array:
-        """P (n_components, n_atoms) of the present window; fewer rows while the window's rank is smaller."""
+        """P (n_components, n_atoms) of the present window; fewer rows if the rank of the window is smaller."""
         return self._engine.numpy(self._embed().matrix)
 
     @property
@@ -92,59 +85,71 @@ class State(Parameters):
         return self._embedding
 
     def _start_following(self) -> FollowedEmbedding | StochasticEmbedding:
-        asked: dict[str, Any] = {
-            "centred": self.centred,
-            "half_stencils": self._half_stencils,
-            "rank_tol": self.rank_tol,
-        }
+        names = ["centred", "rank_tol"]
+        if self.solver == "sgd":
+            names += ["max_epochs", "batch_size", "tol", "sparsity"]
+        options = {name: getattr(self, name) for name in names} | {"half_stencils": self._half_stencils}
         if self.solver == "closed":
-            return FollowedEmbedding(self.n_components_, **asked)
-        return StochasticEmbedding(
-            self.n_components_,
-            **asked,
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            tol=self.tol,
-            sparsity=self.sparsity,
-            seed=draw_seed(self.random_state),
-        )
+            return FollowedEmbedding(self.n_components_, **options)
+        return StochasticEmbedding(self.n_components_, **options, seed=draw_seed(self.random_state))
 
-    # Keeping it
+    # Saving and loading
 
-    @by_one_thread
-    def get_state(self) -> tuple[Header, dict[str, NDArray[Any]]]:
-        """Everything that a copy needs to go on alike: values for JSON, and arrays. Nothing in the model changes."""
-        check_is_fitted(self, "moments_")
-        embedding, numpy = self._embed(), self._engine.numpy
+    def get_header(self) -> Header:
+        """Return the values of a file that are not arrays: parameters, those of the coder, and what was chosen."""
         parameters = plain(self.get_params(deep=False)) | {"coder": None, "half_stencils": self._half_stencils}
         del parameters["ends"]
-        header = {
+        return {
             "parameters": parameters,
             "coder": plain(self.coder_.get_params()) | {"alpha": self.coder_.alpha_},
             "coder_given": self.coder is not None,
             "choice": self.choice_.to_json(),
             "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
         }
+
+    @by_one_thread
+    def get_state(self) -> State:
+        """Return all arrays that a copy with the same header needs to continue alike. The model does not change."""
+        check_is_fitted(self, "moments_")
+        embedding, numpy = self._embed(), self._engine.numpy
         arrays = {
             "dictionary": self.coder_.dictionary_,
             "rest": numpy(self._residual),
             "embedding": numpy(embedding.matrix),
             "roughness": numpy(embedding.eigenvalues),
-            **{f"moments.{name}": value for name, value in self.moments_.state.items()},
-            **{f"extrapolation.{name}": value for name, value in self._extrapolation.state.items()},
-            **{f"watch.{name}": value for name, value in self._watch.get_state().items()},
-            **{f"aftermath.{name}": value for name, value in self._aftermath.get_state().items()},
         }
+        for name, own in self._parts.items():
+            arrays |= {f"{name}.{key}": value for key, value in own.get_state().items()}
         if self.standardise:
             arrays |= {"scaling.mean": self._scaling.mean, "scaling.scale": self._scaling.scale}
-        if isinstance(self.followed_, StochasticEmbedding):
-            arrays |= {f"descent.{name}": value for name, value in self.followed_.state.items()}
-        return header, arrays
+        return arrays
+
+    @property
+    def _parts(self) -> dict[str, Stateful]:
+        """The parts that have a state of their own, by the prefix of their arrays."""
+        parts: dict[str, Stateful] = {
+            "moments": self.moments_,
+            "extrapolation": self._extrapolation,
+            "watch": self._watch,
+            "aftermath": self._aftermath,
+        }
+        return parts | {"descent": self.followed_} if isinstance(self.followed_, StochasticEmbedding) else parts
 
     @classmethod
-    def schema(cls, header: Header) -> dict[str, Field]:
-        """What the arrays of `get_state` must be, given its values for JSON, which are checked here."""
-        model = cls(**cls._stored_parameters(header))
+    def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """Return the schema of a file's arrays, or raise where its header is wrong."""
+        # A coder is not a value of JSON, and `ends` is the former name of half_stencils.
+        own = cls._parameter_constraints | {"coder": nothing, "ends": truth()}
+        values = {
+            "parameters": mapping(own, complete=False),
+            "coder": SparseCoder.check_stored,
+            "coder_given": truth(),
+            "choice": Choice.check_stored,
+        }
+        # Files of psmt 0.1.0 have no names, and no record of frames (the group "watch").
+        names = {"feature_names": allowing(None, each(text()))} if "feature_names" in header else {}
+        mapping(values | names)("header", header)
+        model = cls(**_stored_parameters(header))
         window: Size = "n_codes" if isinstance(model.window, str) else model.window
         scaling = {"mean": Field(("n_features",)), "scale": Field(("n_features",), low=np.finfo(float).tiny)}
         return {
@@ -155,116 +160,67 @@ class State(Parameters):
             **under("moments.", WindowMoments.schema(window, "n_atoms")),
             **under("extrapolation.", EXTRAPOLATIONS[model.extrapolation].schema()),
             **(under("scaling.", scaling) if model.standardise else {}),
-            # Files of psmt 0.1.0 know no frames.
             **under("watch.", FrameWatch.schema("n_features"), group="watch"),
             **under("aftermath.", Aftermath.schema(), group="watch"),
             **(under("descent.", StochasticEmbedding.schema()) if model.solver == "sgd" else {}),
         }
 
     @classmethod
-    def _stored_parameters(cls, header: Header) -> dict[str, Any]:
-        """Parameters of a header of which all is checked; what an older psmt did not know has its default."""
-        # A coder is no value of JSON, and `ends` is what half_stencils was called before 0.2.
-        own = cls._parameter_constraints | {"coder": nothing, "ends": truth()}
-        values = {
-            "parameters": mapping(own, complete=False),
-            "coder": SparseCoder.check_stored,
-            "coder_given": truth(),
-            "choice": Choice.check_stored,
-        }
-        # Files of psmt 0.1.0 know no names.
-        names = {"feature_names": allowing(None, each(text()))} if "feature_names" in header else {}
-        mapping(values | names)("header", header)
-        parameters = dict(header["parameters"])
-        if "ends" in parameters:
-            parameters["half_stencils"] = parameters.pop("ends")
-        return parameters
-
-    @classmethod
-    def from_state(
-        cls, header: Header, arrays: dict[str, NDArray[Any]], *, device: str = "cpu", dtype: str = "float64"
-    ) -> Self:
-        """The model that `get_state` was taken from, on any device."""
-        check_state(cls.schema(header), arrays)
+    def from_stored(cls, header: Header, arrays: State, *, device: str = "cpu", dtype: str = "float64") -> Self:
+        """Return the model of a file, on any device."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        coder = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
-        model = cls(**cls._stored_parameters(header), **place)
-        model._restore(coder, header, arrays)
+        model = cls(**_stored_parameters(header), **place)
+        check_solver(model.solver, device=device, sparsity=model.sparsity)
+        model.coder_ = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
+        model.coder = model.coder_ if header["coder_given"] else None
+        model.n_features_in_ = model.coder_.n_features_in_
+        if (names := header.get("feature_names")) is not None:
+            if len(names) != model.n_features_in_:
+                raise ValueError(f"feature_names has {len(names)} names for {model.n_features_in_} features")
+            model.feature_names_in_ = np.array(names, dtype=object)
+        model.choice_ = Choice.from_json(header["choice"])
+        model.n_components_, model.lam_ = model.choice_.n_components, model.choice_.lam
+        for name, chosen in (("n_components", model.n_components_), ("lam", model.lam_)):
+            if (given := getattr(model, name)) not in ("auto", chosen):
+                raise ValueError(f"{name}={given!r}, but the choice says {chosen!r}")
+        model.set_state(arrays)
+        check_prediction(model.predict)
         return model
 
-    def _restore(self, coder: SparseCoder, header: Header, arrays: dict[str, NDArray[Any]]) -> None:
-        """Become as fitted as the model that the state was taken from."""
-        self._check_parameters()
-        engine = self._engine
-        self.coder = coder if header["coder_given"] else None
-        self.coder_ = coder
-        self.n_features_in_ = coder.n_features_in_
-        if (names := header.get("feature_names")) is not None:
-            if len(names) != self.n_features_in_:
-                raise ValueError(f"feature_names has {len(names)} names for {self.n_features_in_} features")
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self.choice_ = Choice.from_json(header["choice"])
-        self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        self.window_ = len(arrays["moments.codes"])
-        for name, chosen in (("n_components", self.n_components_), ("lam", self.lam_)):
-            if (given := getattr(self, name)) not in ("auto", chosen):
-                raise ValueError(f"{name}={given!r}, but the choice says {chosen!r}")
-        if self.n_components_ is not None and len(arrays["embedding"]) > self.n_components_:
-            raise ValueError(
-                f"embedding has {len(arrays['embedding'])} rows, more than {self.n_components_} components"
-            )
-        self.moments_ = WindowMoments.from_state(part(arrays, "moments."), engine)
-        self._residual = engine.array(arrays["rest"])
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
+        """Continue from the state of a model with the same header."""
+        engine, n_rows = self._engine, len(state["embedding"])
+        if self.n_components_ is not None and n_rows > self.n_components_:
+            raise ValueError(f"embedding has {n_rows} rows, more than {self.n_components_} components")
+        self.window_ = len(state["moments.codes"])
+        self.moments_ = WindowMoments(0, engine)
         self._extrapolation = make_extrapolation(self.extrapolation)
-        self._extrapolation.state = part(arrays, "extrapolation.")
         # Where there is no record of frames, their codes stand for them.
-        self._watch = FrameWatch(arrays["moments.codes"] @ arrays["dictionary"], self.window_)
+        self._watch = FrameWatch(state["moments.codes"] @ state["dictionary"], self.window_)
         self._aftermath = Aftermath()
-        if watched := part(arrays, "watch."):
-            self._watch.set_state(watched)
-            self._aftermath.set_state(part(arrays, "aftermath."))
-        self._scaling = Scaling.none(self.n_features_in_)
-        if self.standardise:
-            self._scaling = Scaling(**part(arrays, "scaling."))
-        matrix, eigenvalues = engine.array(arrays["embedding"]), engine.array(arrays["roughness"])
-        self._embedding = Embedding(matrix, eigenvalues)
         self.followed_ = self._start_following()
-        if isinstance(self.followed_, StochasticEmbedding):
-            descent = part(arrays, "descent.")
-            if descent["matrix"].size and descent["matrix"].shape[1] != len(coder.dictionary_):
-                raise ValueError(f"descent.matrix has shape {descent['matrix'].shape}: not a column for each atom")
-            self.followed_.state = descent
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only.
-
-        Parameters
-        ----------
-        path : path
-            Where the file is.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ModelFileError
-            Where the model holds numbers that `load` would refuse.
-        """
-        header, arrays = self.get_state()
-        write_container(path, type(self).__name__, header, arrays, self.schema(header))
+        for name, own in self._parts.items():
+            if saved := part(state, f"{name}."):
+                own.set_state(saved)
+        if self.solver == "sgd":
+            matrix = state["descent.matrix"]
+            if matrix.size and matrix.shape[1] != len(self.dictionary_):
+                raise ValueError(f"descent.matrix has shape {matrix.shape}: not a column for each atom")
+        self._scaling = Scaling(**part(state, "scaling.")) if self.standardise else Scaling.none(self.n_features_in_)
+        self._residual = engine.array(state["rest"])
+        self._embedding = Embedding(engine.array(state["embedding"]), engine.array(state["roughness"]))
+        return self
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """The model that `save` wrote, on any device; on that of the saved model it predicts the same, bit for bit.
-
-        Raises `ModelFileError` unless the file is as the model's schema says, see docs/how-to/model-files.md.
+        """The model that `save` wrote; on the same device it predicts the same, bit for bit.
 
         Parameters
         ----------
         path : path
-            Where the file is.
+            Name of the file. docs/how-to/model-files.md describes the format and its checks.
         device, dtype : str
-            As in the class.
+            As in the class; the file can be loaded on any device.
 
         Returns
         -------
@@ -273,13 +229,16 @@ class State(Parameters):
         Raises
         ------
         ModelFileError
-            Where the file is damaged, or of another class.
+            If the file is damaged, or holds another class.
         FileNotFoundError
-            Where there is none.
+            If there is no such file.
         """
-        engine_for(device, dtype)
-        header, arrays = read_container(path, cls.__name__, lambda header, _: cls.schema(header))
-        with damage_named(path):
-            model = cls.from_state(header, arrays, device=device, dtype=dtype)
-            check_prediction(model.predict)
-        return model
+        return load_model(path, cls, device=device, dtype=dtype)
+
+
+def _stored_parameters(header: Header) -> dict[str, Any]:
+    """Parameters of a header for the constructor; those that an older psmt did not know keep their defaults."""
+    parameters = dict(header["parameters"])
+    if "ends" in parameters:
+        parameters["half_stencils"] = parameters.pop("ends")
+    return parameters

@@ -1,1 +1,5 @@
 """Model files: a zip of plain arrays and a JSON header, checked against a schema. Nothing is ever unpickled."""
+
+from psmt.persistence.model_file import SavedModel, load_model
+
+__all__ = ["SavedModel", "load_model"]

@@ -1,138 +1,184 @@
-"""Saved models: a zip of plain arrays and one JSON header, readable without running anything in it.
+"""Saved models: a zip of plain arrays and one JSON header. Nothing in a file is executed.
 
-Models give and take their own state; here it becomes a file, whole or not at all. Loading is validation: a model
-declares its parameters' constraints and a schema of its state, and a file is held against both before a number of it is
-used. docs/how-to/model-files.md has the format.
+A model returns and takes its own state; this module writes it to a file, completely or not at all, and reads it back.
+Loading is validation: a model declares the constraints of its parameters and a schema of its state, and a file is
+checked against both before a number of it is used. docs/how-to/model-files.md describes the format.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.errors import ModelFileError
-from psmt.persistence.schema import Layout, Schema, check_layouts, check_state
+from psmt.errors import DeviceError, ModelFileError
+from psmt.persistence.schema import Layout, Schema, check_layouts, check_state, check_values
+from psmt.persistence.state import State
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.utils.files import writing
 
-_FORMAT = "psmt-model"
-_VERSION = 1
+_FORMAT, _VERSION = "psmt-model", 1
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 24
-"""Bytes of a header at the most. Those that are written have some thousands."""
+"""Largest number of bytes of a header. Those that are written have some thousands."""
 
 Header = dict[str, Any]
-"""What JSON holds."""
+"""Values for JSON."""
 
 
-SchemaOf = Callable[[Header, Mapping[str, Layout]], Schema]
-"""Called with a header and the layouts of all arrays, it raises unless the header is right, and gives the schema."""
+class SavedModel(ABC):
+    """Base of all classes that are saved to files of their own.
 
-
-def write_container(
-    path: str | PathLike[str], kind: str, header: Header, arrays: Mapping[str, NDArray[Any]], schema: Schema
-) -> None:
-    """Write a header and arrays to `path`, as a file of the class named `kind`.
-
-    What its schema would refuse is refused here: a file that is written can be read.
+    A file holds a header, with the name of the class and the model's parameters, and the arrays of its state. Each
+    subclass registers itself by its name, so that `load_model` can read which class a file holds.
     """
-    check_state(schema, arrays)
-    text = json.dumps({"format": _FORMAT, "version": _VERSION, "class": kind, **header}, default=np.generic.item)
-    with writing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
+
+    _classes: ClassVar[dict[str, type[SavedModel]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        SavedModel._classes[cls.__name__] = cls
+
+    @abstractmethod
+    def get_header(self) -> Header:
+        """Return all values that are not arrays and that `from_stored` needs."""
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """Return copies of all arrays that `from_stored` needs."""
+
+    @classmethod
+    @abstractmethod
+    def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> Schema:
+        """Return the schema of a file's arrays, or raise where its header is wrong."""
+
+    @classmethod
+    @abstractmethod
+    def from_stored(cls, header: Header, arrays: State, *args: Any, **place: Any) -> Self:
+        """Return the model of a file whose header and arrays were checked against `stored_schema`."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, completely or not at all. The file holds arrays and JSON, no pickle.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ModelFileError
+            If the model holds numbers that `load` would refuse.
+        """
+        arrays, header = self.get_state(), self.get_header()
+        check_state(self.stored_schema(header, arrays), arrays)
+        origin = {"format": _FORMAT, "version": _VERSION, "class": type(self).__name__}
+        text = json.dumps(origin | header, default=np.generic.item)
+        with writing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
 
 
-def read_container(path: str | PathLike[str], kind: str, schema: SchemaOf) -> tuple[Header, dict[str, NDArray[Any]]]:
-    """Header, without what names the format, and arrays of a file that holds a `kind`, in the layout of its schema.
+Model = TypeVar("Model", bound=SavedModel)
 
-    Whether the numbers are in range is asked where the model takes them.
+
+def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
+    """Return the model in a file, of the class that its header names.
+
+    Parameters
+    ----------
+    path : path
+        Name of the file.
+    *kinds : classes
+        Those that are accepted; by default all that save models and have been imported.
+    **place : str
+        Device and dtype, as the `load` of the class takes them.
 
     Raises
     ------
     ModelFileError
-        When it is damaged, foreign, of another class, from a newer version, or not as its schema says.
+        If the file is damaged, foreign, of another class, from a newer version, or not as its schema says.
     """
     name = fspath(path)
     try:
         with Archive.open(path) as archive:
-            header = _header(archive)
-            _check_origin(header, name, kind)
+            header = _read_header(archive)
+            cls = _class_of(header, kinds)
             own = {key: value for key, value in header.items() if key not in ("format", "version", "class")}
-            parts = [part for part in archive.names if part != _HEADER]
-            with damage_named(path):
-                if archive.others:
-                    raise ValueError(f"{archive.others[0]} is no array")
-                layouts = {part: archive.layout(part) for part in parts}
-                declared = schema(own, layouts)
-                check_layouts(declared, layouts)
-                arrays = {part: _native(archive.read(part)) for part in parts}
-            return own, arrays
+            if archive.others:
+                raise ValueError(f"{archive.others[0]} is not an array")
+            layouts = {part: archive.layout(part) for part in archive.names if part != _HEADER}
+            schema = cls.stored_schema(own, layouts)
+            check_layouts(schema, layouts)
+            arrays = {part: _native(archive.read(part)) for part in layouts}
+            check_values(schema, arrays)
+        return cls.from_stored(own, arrays, **place)
+    except DeviceError:
+        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{name} {error}") from error
     except (ArchiveError, IsADirectoryError) as error:
         raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        text = str(error) if isinstance(error, ValueError) else repr(error)
+        raise ModelFileError(
+            f"{name} is damaged: its parts do not fit together ({text}); save the model again"
+        ) from error
 
 
-def _header(archive: Archive) -> Header:
+def _read_header(archive: Archive) -> Header:
     if _HEADER not in archive.names:
         raise ArchiveError("it has no header")
     layout = archive.layout(_HEADER)
     if layout.dtype.kind != "U" or layout.shape or layout.n_bytes > _LONGEST_HEADER:
-        raise ArchiveError(f"its header is {layout.dtype} {layout.shape}, no text")
+        raise ArchiveError(f"its header is {layout.dtype} {layout.shape}, not a text")
     try:
         header = json.loads(str(archive.read(_HEADER)))
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"its header is no JSON: {error}") from error
+        raise ArchiveError(f"its header is not JSON: {error}") from error
     return header if isinstance(header, dict) else {}
 
 
-def _check_origin(header: Header, name: str, kind: str) -> None:
+def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
+    """Return the class that a header names, or raise `ModelFileError` with what follows the name of the file."""
+    wanted = " or ".join(kind.__name__ for kind in kinds) or "model"
+    known: dict[str, Any] = {kind.__name__: kind for kind in kinds} or SavedModel._classes  # noqa: SLF001
     if header.get("format") != _FORMAT:
-        raise ModelFileError(f"{name} is not a saved PSMT model; {kind}.save writes such files")
+        raise ModelFileError(f"is not a saved PSMT model; {wanted}.save writes such files")
     if header.get("version") != _VERSION:
         raise ModelFileError(
-            f"{name} has format version {header.get('version')!r}, but this psmt reads version {_VERSION}; "
+            f"has format version {header.get('version')!r}, but this psmt reads version {_VERSION}; "
             "load it with the psmt that wrote it, or upgrade psmt"
         )
     stored = header.get("class")
     if not isinstance(stored, str) or not stored.isidentifier():
-        raise ModelFileError(f"{name} holds {stored!r:.80}, not a {kind}; {kind}.save writes such files")
-    if stored != kind:
-        raise ModelFileError(f"{name} holds a {stored}, not a {kind}; use {stored}.load")
+        raise ModelFileError(f"holds {stored!r:.80}, not a {wanted}; {wanted}.save writes such files")
+    if stored not in known:
+        raise ModelFileError(f"holds a {stored}, not a {wanted}; use {stored}.load")
+    cls: type[Model] = known[stored]
+    return cls
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy in the byte order of this machine; rows and columns lie as they did, or rounding would differ."""
+    """Return a copy in the byte order of this machine; the memory order is kept, as it affects rounding."""
     return array.astype(array.dtype.newbyteorder("="), order="K")
 
 
-@contextmanager
-def damage_named(path: str | PathLike[str]) -> Iterator[None]:
-    """Whatever does not fit together inside is the fault of the file."""
-    try:
-        yield
-    except (ArchiveError, ModelFileError):
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        text = str(error) if isinstance(error, ValueError) else repr(error)
-        raise ModelFileError(
-            f"{fspath(path)} is damaged: its parts do not fit together ({text}); save the model again"
-        ) from error
-
-
 def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:
-    """Raise unless a model that was put together again predicts finite numbers: the last of all checks."""
+    """Raise unless a loaded model predicts finite numbers: the last of all checks."""
     with np.errstate(all="ignore"):
         if not np.isfinite(predict()).all():
-            raise ValueError("it predicts no finite numbers")
+            raise ValueError("its prediction is not finite")
 
 
-def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin with a prefix, without it.
+def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
+    """Return the arrays whose names begin with a prefix, without the prefix.
 
     >>> part({"moments.total": np.zeros(1), "rest": np.zeros(1)}, "moments.")
     {'total': array([0.])}
@@ -141,7 +187,7 @@ def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[A
 
 
 def plain(parameters: Mapping[str, Any]) -> Header:
-    """Parameters as JSON holds them, but for where to compute. A generator object is state, and is left out as well."""
+    """Return parameters as JSON holds them, without device and dtype; None for generators, which are state."""
     values = {}
     for key, value in parameters.items():
         if key in ("device", "dtype"):

@@ -1,8 +1,8 @@
-"""What a saved state must look like: a declaration beside each state, and one function that holds it against a file.
+"""Declarations of saved states, and the check of a state against its declaration.
 
-A `Schema` names every array of a state with its dtype, its shape and the range of its numbers. Sizes that the
-parameters do not tell are names: the first array that has one says how long it is, and all others must agree. So names,
-dtypes and shapes are known to fit together before a number is read, and numbers before anything is computed from them.
+A `Schema` names every array of a state with its dtype, its shape and the range of its numbers. A size that the
+parameters do not determine has a name: the first array with that name defines its length, and all others must agree.
+So names, dtypes and shapes are known to be consistent before a number is read, and numbers before they are used.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from psmt.utils.validation import LARGEST
 
 LARGEST_SQUARE = 1e150
-"""The same as `LARGEST` for squares of such products."""
+"""Largest number in sums of squares; squares of it are finite. `LARGEST` is the bound for all other numbers."""
 
 LARGEST_SINGLE = 1e16
-"""The same for float32 and complex64: squares stay finite."""
+"""Largest number in float32 and complex64 arrays; squares of it are finite."""
 
 Size: TypeAlias = int | str
-"""Length of an axis, or the name of one."""
+"""Length of an axis, or its name."""
 
 Check: TypeAlias = Callable[[NDArray[Any]], bool]
 
@@ -31,11 +31,11 @@ Bound: TypeAlias = float | tuple[float, ...]
 
 
 class SchemaError(ValueError):
-    """A state is not as its schema says; the message names the part."""
+    """A state differs from its schema; the message names the array."""
 
 
 class Layout(Protocol):
-    """What has a shape and a dtype: an array, or what the header of one says."""
+    """A shape and a dtype: of an array, or of an array that is still in its file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -49,22 +49,22 @@ class Field(NamedTuple):
     shape: tuple[Size, ...] = ()
     dtype: str = "float64"
     low: Bound | None = None
-    """Least number, or one for each place of the last axis; by default minus the largest."""
+    """Smallest number, or one for each place of the last axis; by default minus the largest."""
     high: Bound | None = None
     """Largest number, or one for each place of the last axis."""
     may_be_empty: bool = False
     """Whether axes without a given length may have length 0."""
     check: tuple[Check, str] | None = None
-    """What else must be true of the numbers, and in words what is wrong if not."""
+    """A further condition on the numbers, and the words that say what is wrong where it fails."""
     group: str = ""
-    """Fields of one group are all there, or all missing: what older files do not know."""
+    """Fields of one group are all present or all missing: those that older files do not have."""
 
 
 Schema: TypeAlias = Mapping[str, Field]
 
 
 def flag() -> Field:
-    """Whether something is so, as a number."""
+    """A truth value, as 0 or 1."""
     return Field((), "int64", 0, 1)
 
 
@@ -74,7 +74,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Largest sum of numbers of at most `most` that have faded to 1/e after `memory` steps, but for rounding.
+    """Upper bound of an exponentially weighted sum of numbers up to `most` that fade to 1/e after `memory` steps.
 
     >>> round(faded(8.0), 3)
     8.51
@@ -83,7 +83,7 @@ def faded(memory: float, most: float = 1.0) -> float:
 
 
 def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
-    """The same fields with a prefix to their names.
+    """The same fields, with a prefix to their names.
 
     >>> list(under("moments.", {"total": Field((3,))}))
     ['moments.total']
@@ -92,7 +92,7 @@ def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
 
 
 def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
-    """Raise `SchemaError` unless names, dtypes and shapes are as declared; no number is looked at.
+    """Raise `SchemaError` unless names, dtypes and shapes are as declared; numbers are not read.
 
     >>> schema = {"codes": Field((5, "n_atoms")), "total": Field(("n_atoms",))}
     >>> check_layouts(schema, {"codes": np.ones((5, 2)), "total": np.ones(3)})
@@ -106,27 +106,28 @@ def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
             raise SchemaError(f"{name} is missing")
     for name in found:
         if name not in schema:
-            raise SchemaError(f"{name} is no part that this psmt knows; a newer psmt may")
-    known: dict[str, int] = {}
+            raise SchemaError(f"{name} is not a part that this psmt knows; a newer psmt may")
+    sizes: dict[str, int] = {}
     for name, field in schema.items():
         if name in found:
-            _check_layout(name, field, found[name], known)
+            _check_layout(name, field, found[name], sizes)
 
 
-def _check_layout(name: str, field: Field, found: Layout, known: dict[str, int]) -> None:
+def _check_layout(name: str, field: Field, found: Layout, sizes: dict[str, int]) -> None:
+    """Check one array; `sizes` are the lengths of named axes so far."""
     wanted, shape, dtype = np.dtype(field.dtype), tuple(found.shape), found.dtype
-    told, sizes = f"{name} is {dtype} {shape}", f"({', '.join(map(str, field.shape))})"
+    text, axes = f"{name} is {dtype} {shape}", f"({', '.join(map(str, field.shape))})"
     if (dtype.kind, dtype.itemsize) != (wanted.kind, wanted.itemsize) or len(shape) != len(field.shape):
-        raise SchemaError(f"{told}, not {wanted} {sizes}")
+        raise SchemaError(f"{text}, not {wanted} {axes}")
     for size, length in zip(field.shape, shape, strict=True):
         if isinstance(size, str) and length == 0 and not field.may_be_empty:
-            raise SchemaError(f"{told}, without any {size}")
+            raise SchemaError(f"{text}, without any {size}")
     expected = tuple(
-        known.setdefault(size, length) if isinstance(size, str) else size
+        sizes.setdefault(size, length) if isinstance(size, str) else size
         for size, length in zip(field.shape, shape, strict=True)
     )
     if shape != expected:
-        raise SchemaError(f"{told}, not {wanted} {expected}: its axes are {sizes}")
+        raise SchemaError(f"{text}, not {wanted} {expected}: its axes are {axes}")
 
 
 def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -144,16 +145,16 @@ def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def _check_numbers(name: str, field: Field, array: NDArray[Any]) -> None:
     if not np.isfinite(array).all():
-        raise SchemaError(f"{name} holds something else than finite numbers")
+        raise SchemaError(f"{name} has a number that is not finite")
     largest = LARGEST_SINGLE if np.dtype(field.dtype).name in ("float32", "complex64") else LARGEST
     high = largest if field.high is None else field.high
     low = -largest if field.low is None else field.low
     if array.dtype.kind == "c":
         low, array = 0.0, np.maximum(np.abs(array.real), np.abs(array.imag))
-    if (array < np.asarray(low)).any():
-        raise SchemaError(f"{name} has a number below {_told(low)}")
-    if (array > np.asarray(high)).any():
-        raise SchemaError(f"{name} has a number above {_told(high)}")
+    for bound, beyond, word in ((low, array < np.asarray(low), "below"), (high, array > np.asarray(high), "above")):
+        if beyond.any():
+            text = f"{bound:g}" if isinstance(bound, int | float) else f"({', '.join(f'{one:g}' for one in bound)})"
+            raise SchemaError(f"{name} has a number {word} {text}")
     if field.check is not None and not field.check[0](array):
         raise SchemaError(f"{name} {field.check[1]}")
 
@@ -164,20 +165,16 @@ def check_state(schema: Schema, state: Mapping[str, NDArray[Any]]) -> None:
     check_values(schema, state)
 
 
-def _told(bound: Bound) -> str:
-    return f"{bound:g}" if isinstance(bound, int | float) else f"({', '.join(f'{one:g}' for one in bound)})"
-
-
 def _is_moment(array: NDArray[Any]) -> bool:
     diagonal = np.diagonal(array, axis1=-2, axis2=-1)
     if (diagonal < 0).any():
         return False
-    # Rounding grows with the entries that were added and taken away again.
+    # Rounding grows with the entries that were added and subtracted again.
     root = np.sqrt(diagonal)
     reach = 1.001 * root[..., :, None] * root[..., None, :] + 1e-5 * diagonal.max(axis=-1, initial=0.0)[..., None, None]
     skew = np.abs(array - np.swapaxes(array, -2, -1))
     return bool((np.abs(array) <= reach).all() and (skew <= 1e-3 * reach).all())
 
 
-MOMENT = (_is_moment, "is no matrix of second moments: symmetric, and no entry larger than its diagonal allows")
-"""A check of second moments (.., n, n), by the inequality of Cauchy and Schwarz."""
+MOMENT = (_is_moment, "is not a matrix of second moments: symmetric, with no entry larger than its diagonal allows")
+"""Check of second moments (.., n, n), by the Cauchy-Schwarz inequality."""

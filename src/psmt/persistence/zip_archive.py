@@ -1,9 +1,8 @@
-"""Arrays in ``.npy`` streams and ``.npz`` archives, read with suspicion.
+"""Arrays in ``.npy`` streams and ``.npz`` archives from untrusted files.
 
-What a file says of itself is checked against the bytes that it has before anything is allocated: the header of an array
-is parsed first, and a member of an archive cannot unpack to more than its compressed bytes allow; what is packed as
-NumPy never does (bzip2, lzma) is not unpacked at all. zipfile, zlib and NumPy have a dozen ways to say that a file is
-not theirs; here all of them are one `ArchiveError`. Nothing is ever unpickled.
+Sizes in a file are checked against its bytes before memory is allocated: the header of an array is parsed first, and a
+member of an archive cannot unpack to more than its compressed bytes allow. Compressions that NumPy never writes (bzip2,
+lzma) are not unpacked. The many errors of zipfile, zlib and NumPy become one `ArchiveError`. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from psmt.utils.files import never_ends
 _SUFFIX = ".npy"
 
 _STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
-"""Bytes that one compressed byte can become: deflate knows no shorter word for a run of 258 equal bytes than 2 bits."""
+"""Bytes that one compressed byte can become: deflate needs at least 2 bits for a run of 258 equal bytes."""
 
 _NAMES = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
-"""Compressions that zipfile would unpack, but NumPy never writes: a byte of them can become millions."""
+"""Compressions that NumPy never writes: a byte of them can become millions."""
 
 _SLACK = 1 << 16
-"""Bytes that are allowed on top: smaller than this, nobody's memory is at stake."""
+"""Bytes that are allowed on top: so little memory is harmless."""
 
 _BLOCK = 1 << 20
 
@@ -38,11 +37,11 @@ _MOST_AXES = 32
 
 
 class ArchiveError(ValueError):
-    """Why a file is no archive of arrays, or an array in it cannot be read."""
+    """A file is not an archive of arrays, or an array in it cannot be read."""
 
 
 class ArrayLayout(NamedTuple):
-    """What the header of a ``.npy`` stream says."""
+    """The header of a ``.npy`` stream."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -50,15 +49,15 @@ class ArrayLayout(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """How many bytes of numbers follow the header."""
+        """Number of bytes that follow the header."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
 def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
-    """Whatever goes wrong inside becomes an error of one `kind` and one line, which begins with `what`.
+    """Turn all errors into one `kind`, with a message of one line that begins with `what`.
 
-    That a file is not there, or may not be opened, stays what it is.
+    `FileNotFoundError` and `PermissionError` are not changed.
     """
     try:
         yield
@@ -89,7 +88,7 @@ class Archive:
     ----------
     file : ZipFile
     path : str
-        What errors call it.
+        Its name in errors.
     """
 
     def __init__(self, file: zipfile.ZipFile, path: str) -> None:
@@ -98,7 +97,7 @@ class Archive:
         if len(self._members) < len(file.infolist()):
             raise ArchiveError("two members of the archive have one name")
         if odd := next((name for name in self._members if not name.isprintable()), None):
-            raise ArchiveError(f"a member has the name {odd!r}, which nobody gives")  # nor will a terminal see it
+            raise ArchiveError(f"a member has the name {odd!r}, which cannot be printed")
         packed = sum(info.compress_size for info in self._members.values())
         if packed > (size := os.stat(path).st_size):
             raise ArchiveError(f"its members take {packed:,} bytes, but the file has {size:,}")
@@ -108,7 +107,7 @@ class Archive:
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
         """Open a file to read arrays from."""
         if never_ends(path):
-            raise ArchiveError("a pipe or a device, and no file")
+            raise ArchiveError("a pipe or a device, not a file")
         with trouble_named("no archive"):
             file = zipfile.ZipFile(path)
         with file:
@@ -118,7 +117,7 @@ class Archive:
 
     @property
     def comment(self) -> bytes:
-        """What is written at the end of the file."""
+        """The comment at the end of the file."""
         return self._file.comment
 
     @property
@@ -128,21 +127,18 @@ class Archive:
 
     @property
     def others(self) -> list[str]:
-        """Names of the members that are no arrays."""
+        """Names of the members that are not arrays."""
         return [name for name, info in self._members.items() if not info.filename.endswith(_SUFFIX)]
 
     @contextmanager
     def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
-        """Give the layout of an array and its numbers, to be read piece by piece.
-
-        What they are read by raises as zipfile does: see `trouble_named`.
-        """
+        """Yield the layout of an array and a stream of its numbers, which raises as zipfile does (`trouble_named`)."""
         info = self._members[name]
         if info.compress_type not in _STRETCH:
             packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")
             raise ArchiveError(f"{name} is packed by {packed}, but arrays are stored plain or deflated; save it again")
         with trouble_named(name):
-            # What has a password is told here.
+            # Encrypted members raise here.
             member = self._file.open(info)
         with member:
             layout = read_layout(member, name)
@@ -155,14 +151,14 @@ class Archive:
             yield layout, member
 
     def layout(self, name: str) -> ArrayLayout:
-        """Layout of an array, as far as the bytes of the file allow it."""
+        """Layout of an array, checked against the bytes of the file."""
         with self.stream(name) as (layout, _):
             return layout
 
     def read(self, name: str) -> NDArray[Any]:
-        """An array, whole, its checksum verified."""
+        """A whole array, with its checksum verified."""
         with self.stream(name) as (layout, member), trouble_named(name):
-            # Memory grows with what comes, not with what was announced.
+            # Memory grows with the bytes that come, not with the size that the header claims.
             numbers = bytearray()
             while block := member.read(_BLOCK):
                 numbers += block

@@ -22,7 +22,7 @@ import numpy as np
 
 from psmt.utils.disk_series import StoredSeries, blocks
 
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 
 _COMMENT = re.compile(r"#.*")
 _IMPORT = re.compile(r"(?:^|[:;])[ \t]*((?:from|import)\b(?:[^\n(\\]|\\\n)*(?:\([^)]*\))?)", re.MULTILINE)
@@ -105,6 +105,8 @@ def hash_modules(names: frozenset[str], package: Path = _PACKAGE) -> str:
             continue
         texts[name] = _read(path)
         pending |= _imports(texts[name], name if path.name == "__init__.py" else name.rpartition(".")[0])
+        if "iter_modules(__path__)" in texts[name]:  # a package that imports all modules of its folder
+            pending |= {f"{name}.{module.stem}" for module in path.parent.glob("*.py")}
         # Kernels are named by no import statement.
         texts |= {kernel.relative_to(package).as_posix(): _read(kernel) for kernel in path.parent.glob("*.cu")}
     # The package's own file gives names to what its modules hold, and has its version.

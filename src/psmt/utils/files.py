@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what is left of them when a process dies on the way."""
+"""Files that are written completely or not at all, and the removal of what killed processes left."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from time import time
 from typing import BinaryIO
 
 _MARK = "on-"
-"""Begins the word for the machine in the name of a temporary file; files of earlier versions have none."""
+"""Begins the name of the machine in a temporary file's name; files of earlier versions do not have it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-"""Errors of a disk that takes no more."""
+"""Errors of a disk that cannot be written to."""
 
 _DAY = 86_400.0
 """Seconds."""
 
 
 def never_ends(path: str | os.PathLike[str]) -> bool:
-    """Whether reading may wait or go on for ever: a pipe, a socket or a device, and no file."""
+    """Whether a path is a pipe, a socket or a device, whose reading may never end."""
     path = Path(path)
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def temporary_name(path: Path) -> Path:
-    """The name of a file beside `path` that this process writes; `clear_stale` knows whose it is."""
+    """The name of a temporary file beside `path`; it names this process, for `clear_stale`."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Binary file under a temporary name, renamed to `path` at the end; removed if anything goes wrong before.
+    """Binary file under a temporary name, renamed to `path` at the end; removed after an error.
 
     An earlier file of that name stays until the new one is complete and on disk. A folder, a device or a pipe of that
-    name is an error: who may, would put a file in the place of ``/dev/null``.
+    name is an error: root would replace ``/dev/null`` by a file.
     """
     path = Path(path)
     if path.is_dir():
@@ -55,24 +55,24 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        # What fails in writing does not say where, and what fails in opening names a file that nobody knows.
+        # Errors of writing do not name the file, and errors of opening name the temporary one.
         if (error.errno in _FULL and error.filename is None) or error.filename == str(temporary):
             error.filename = str(path)
         raise
     finally:
-        with suppress(OSError):  # not there any more, or never was
+        with suppress(OSError):  # renamed, or never created
             temporary.unlink()
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
-    """Remove what killed runs left half written in `folder`: temporary files for names like `pattern`.
+    """Remove temporary files of killed runs in `folder`, for names like `pattern`.
 
-    Those of runs of this machine that are still alive stay. Nobody can tell whether a process of another machine lives,
-    where folders are shared: its files stay until nothing was written to them for a day.
+    Files of processes that are alive on this machine stay. Files of another machine, in a shared folder, stay until
+    nothing was written to them for a day.
     """
     for path in Path(folder).glob(f".{pattern}.*.tmp"):
         *_, machine, pid, _ = path.name.split(".")
-        # Windows keeps files that are open; somebody else may be clearing too.
+        # Windows does not remove open files, and another process may be clearing too.
         with suppress(OSError):
             if pid.isdecimal() and _is_stale(path, machine, int(pid)):
                 path.unlink()
@@ -86,13 +86,13 @@ def _is_stale(path: Path, machine: str, pid: int) -> bool:
 
 @cache
 def _machine() -> str:
-    """A short word for this machine, which has no dots as its name may have."""
+    """A short name of this machine, without dots."""
     return _MARK + sha256(node().encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def _alive(pid: int) -> bool:
     if sys.platform == "win32":
-        # There a signal would end the process; files that it holds open cannot be removed anyway.
+        # A signal would end the process there; files that it holds open cannot be removed anyway.
         return False
     try:
         os.kill(pid, 0)

@@ -1,10 +1,9 @@
-"""Threads of BLAS and numba: held to one while the work at hand is shared out otherwise, or too small to share.
+"""Limits on the threads of BLAS and numba, for work that is parallel at another level or too small to share.
 
 OpenBLAS with threads of its own (pthreads, as in the wheels of NumPy and SciPy) has one number of threads for the whole
-process: its `openblas_set_num_threads_local` sets that one too. So the limit is counted: the first thread that comes in
-sets it, the last one out restores what was there, whatever happened between. MKL, and OpenBLAS on OpenMP, have a number
-per thread; there each thread sets and restores its own. Any other BLAS is left alone: a limit that may stay is worse
-than none.
+process: its `openblas_set_num_threads_local` sets that one too. So callers are counted: the first thread that enters
+sets the limit, and the last one that leaves restores the former number. MKL, and OpenBLAS on OpenMP, have a number per
+thread, which each thread sets and restores for itself. Any other BLAS is left alone, as its limit might stay.
 """
 
 from __future__ import annotations
@@ -18,19 +17,25 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numba
-import scipy.linalg  # noqa: F401  which has a BLAS of its own, beside NumPy's: it must be loaded to be found
+import scipy.linalg  # noqa: F401  its own BLAS, beside NumPy's, must be loaded to be found
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 class _Library(NamedTuple):
-    """A BLAS: how many threads it has, and how to say so."""
+    """A BLAS, by the functions that get and set its number of threads."""
 
     get: Callable[[], int]
     set: Callable[[int], object]
 
+    def limit(self) -> int:
+        """Set one thread; return the former number."""
+        before = self.get()
+        self.set(1)
+        return before
+
 
 class _Libraries(NamedTuple):
-    """The BLAS that are loaded, by whom their number of threads belongs to."""
+    """The BLAS that are loaded, by whether their number of threads belongs to the process or to each thread."""
 
     of_process: list[_Library]
     of_thread: list[_Library]
@@ -38,12 +43,12 @@ class _Libraries(NamedTuple):
 
 @cache
 def _libraries() -> _Libraries:
-    """What NumPy and SciPy compute with; found once, as a search takes milliseconds."""
+    """Find the BLAS of NumPy and SciPy, once: the search takes milliseconds."""
     found = _Libraries([], [])
     for known in ThreadpoolController().select(user_api="blas").lib_controllers:
         if known.internal_api == "mkl":
             local = known.dynlib.MKL_Set_Num_Threads_Local
-            # It gives what was set before, 0 for nothing; there is no other way to ask for that.
+            # It returns the former number, 0 for none; there is no other way to get that.
             found.of_thread.append(_Library(lambda local=local: local(1), local))  # type: ignore[misc]
         elif known.internal_api == "openblas" and known.threading_layer == "openmp":
             found.of_thread.append(_Library(known.get_num_threads, known.set_num_threads))
@@ -55,105 +60,82 @@ def _libraries() -> _Libraries:
 
 
 def _symbol(library: Any, name: str) -> Callable[..., int]:
-    """A function of OpenBLAS, which wheels give other names than it has at home."""
+    """Return a function of OpenBLAS, whose name has a prefix or suffix in wheels."""
     names = (f"{before}{name}{after}" for before, after in product(("", "scipy_"), ("", "64_", "_64")))
     function: Callable[..., int] = next(getattr(library, known) for known in names if hasattr(library, known))
     return function
 
 
-class _Limit:
-    """The limit of BLAS to one thread, and who holds it."""
+class _Limit(AbstractContextManager[None]):
+    """The limit of BLAS to one thread, as a context that nests and that many threads may enter."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._holders = 0
-        """Threads that hold it."""
+        """Threads that are inside."""
         self._before: list[int] = []
-        """What the libraries of the process had before the first came."""
+        """Numbers of threads of the process's libraries before the first thread entered."""
         self._own = threading.local()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._inherit
             )
 
-    def hold(self) -> None:
-        """Come in; only the first time in each thread costs anything."""
+    def __enter__(self) -> None:
+        # Only the first time in each thread costs anything.
         depth = getattr(self._own, "depth", 0)
         if not depth:
             libraries = _libraries()
             with self._lock:
                 if not self._holders:
-                    self._before = _limited(libraries.of_process)
+                    self._before = [library.limit() for library in libraries.of_process]
                 self._holders += 1
-            self._own.before = _limited(libraries.of_thread)
+            self._own.before = [library.limit() for library in libraries.of_thread]
         self._own.depth = depth + 1
 
-    def leave(self) -> None:
-        """Go out; the last one restores what was there."""
+    def __exit__(self, *exception: object) -> None:
         self._own.depth -= 1
         if not self._own.depth:
-            libraries = _libraries()
-            for library, before in zip(libraries.of_thread, self._own.before, strict=True):
+            for library, before in zip(_libraries().of_thread, self._own.before, strict=True):
                 library.set(before)
             with self._lock:
                 self._holders -= 1
                 if not self._holders:
-                    self._lift(libraries)
+                    self._lift()
 
-    def _lift(self, libraries: _Libraries) -> None:
-        for library, before in zip(libraries.of_process, self._before, strict=True):
-            # Somebody who has set another number meanwhile wants that one.
+    def _lift(self) -> None:
+        for library, before in zip(_libraries().of_process, self._before, strict=True):
+            # A number that somebody else has set meanwhile stays.
             if library.get() == 1:
                 library.set(before)
 
     def _inherit(self) -> None:
-        # A fork copies the count of all threads, of which the one that forked alone lives on in the child.
+        # A fork copies the count of all threads, but only the one that forked lives on in the child.
         self._lock.release()
         held = self._holders
         self._holders = 1 if getattr(self._own, "depth", 0) else 0
         if held and not self._holders:
-            self._lift(_libraries())
-
-
-def _limited(libraries: list[_Library]) -> list[int]:
-    """Set all to one thread; return how many each had."""
-    before = [library.get() for library in libraries]
-    for library in libraries:
-        library.set(1)
-    return before
+            self._lift()
 
 
 _limit = _Limit()
 
 
-class _Held(AbstractContextManager[None]):
-    """A stretch of work with one BLAS thread. It holds nothing itself, so that one serves all."""
-
-    def __enter__(self) -> None:
-        _limit.hold()
-
-    def __exit__(self, *exception: object) -> None:
-        _limit.leave()
-
-
-_held = _Held()
-
-
 def one_blas_thread() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread until the end of the ``with`` statement; it nests, and many threads may hold it at once.
+    """Limit BLAS to one thread until the end of the ``with`` statement; it nests, and many threads may hold it at once.
 
     While any thread holds it, a BLAS whose number of threads belongs to the process has one thread for all of them.
-    Nothing stays changed: not after an error, not in any order of threads, not in a child that was forked meanwhile. A
-    thread that is started inside holds it for itself, if its work is to be limited on every kind of BLAS.
+    The former numbers are restored after errors, in any order of threads, and in a child that was forked meanwhile. A
+    thread that is started inside must hold the limit itself, if its work is to be limited on every kind of BLAS.
     """
-    return _held
+    return _limit
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS, OpenMP and numba to one thread each, until the end of the ``with`` statement; it nests.
+    """Limit BLAS, OpenMP and numba to one thread each, until the end of the ``with`` statement; it nests.
 
-    The numbers of OpenMP and numba belong to the thread that calls.
+    The numbers of OpenMP and numba belong to the calling thread.
     """
     threads = numba.get_num_threads()
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):

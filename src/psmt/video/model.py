@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,8 +17,9 @@ from psmt.engines import engine_for
 from psmt.errors import ModelFileError
 from psmt.model.online_estimator import by_one_thread
 from psmt.numerics.namespace import array_namespace
-from psmt.persistence.model_file import Header, check_prediction, damage_named, read_container, write_container
+from psmt.persistence.model_file import Header, check_prediction, load_model
 from psmt.persistence.schema import Field, Layout, check_layouts, check_state, counter, flag, under
+from psmt.persistence.state import State
 from psmt.surprise import CutDetector
 from psmt.types import Array, Levels, Progress, silent
 from psmt.utils.threads import one_blas_thread
@@ -342,22 +343,6 @@ class FramePSMT(FrameForecaster):
 
     # Keeping it
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only.
-
-        Parameters
-        ----------
-        path : path
-            Where the file is.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
-        header, state = {"parameters": {"extrapolation": self.extrapolation}}, self.get_state()
-        write_container(path, type(self).__name__, header, state, self.schema(state))
-
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu") -> Self:
         """Return the model that `save` wrote; it goes on as that one does, bit for bit.
@@ -381,21 +366,28 @@ class FramePSMT(FrameForecaster):
         ModelFileError
             Where the file is damaged, or of another class.
         """
-        header, arrays = read_container(path, cls.__name__, partial(cls._stored_schema, fspath(path)))
-        with damage_named(path):
-            model = cls(**header["parameters"], device=device).set_state(arrays)
-            check_prediction(model.predict)
-        return model
+        return load_model(path, cls, device=device)
+
+    def get_header(self) -> Header:
+        """Return the parameters of a file; a prior is part of the state."""
+        return {"parameters": {"extrapolation": self.extrapolation}}
 
     @classmethod
-    def _stored_schema(cls, path: str, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Schema of a file, whose header is checked here."""
+    def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """Return the schema of a file's arrays, or raise where its header is wrong."""
         if "dictionary" in layouts:
-            raise ModelFileError(f"{path} was saved by a psmt whose FramePSMT had sparse codes; fit the model again")
-        # What a file knows of a prior is in its state; it names none that lies elsewhere.
+            raise ModelFileError("was saved by a psmt whose FramePSMT had sparse codes; fit the model again")
         extrapolation = {"extrapolation": cls._parameter_constraints["extrapolation"]}
         mapping({"parameters": mapping(extrapolation)})("header", header)
         return cls(**header["parameters"]).schema(layouts)
+
+    @classmethod
+    def from_stored(cls, header: Header, arrays: State, *, device: str = "cpu") -> Self:
+        """Return the model of a file."""
+        model = cls(**header["parameters"], device=device)
+        model._restore(arrays)
+        check_prediction(model.predict)
+        return model
 
     @by_one_thread
     def get_state(self) -> dict[str, NDArray[Any]]:
@@ -419,7 +411,6 @@ class FramePSMT(FrameForecaster):
 
         Fields of a prior are there where there is one.
         """
-        check_parameters(self, self._parameter_constraints)
         check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
         height, width = layouts["current"].shape
         grid, rule = Grid((height, width)), FRAME_EXTRAPOLATIONS[self.extrapolation]
@@ -457,7 +448,13 @@ class FramePSMT(FrameForecaster):
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
         """Go on as the model with the same parameters that gave this state, bit for bit."""
+        check_parameters(self, self._parameter_constraints)
         check_state(self.schema(state), state)
+        self._restore(state)
+        return self
+
+    def _restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state that was checked against the schema."""
         low, high = state["levels"].tolist()
         if not low <= min(state["current"].min(), state["previous"].min()) <= state["current"].max() <= high:
             raise ValueError(f"levels are {low:g} to {high:g}, but the frames go beyond")
@@ -476,7 +473,6 @@ class FramePSMT(FrameForecaster):
         if state["looks_ahead"]:
             with one_blas_thread():
                 self._prepare(*self._candidates.look_ahead(self._scene))
-        return self
 
     @property
     def _parts(self) -> dict[str, PlaceBlend | LocalGain | Advice | Horizons | CutDetector | Correction]:

@@ -17,8 +17,9 @@ from typing import Self
 import numpy as np
 
 from psmt.engines.frame_kernels import common_weights
-from psmt.persistence.model_file import Header, damage_named, read_container, write_container
+from psmt.persistence.model_file import Header, SavedModel, load_model
 from psmt.persistence.schema import MOMENT, Field, Layout, check_state
+from psmt.persistence.state import State
 from psmt.types import Levels
 from psmt.utils.validation import each, mapping
 from psmt.video.blending import PULL
@@ -37,7 +38,7 @@ _HEAVIEST = 1e3
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class Prior(SavedModel):
     """Moments of candidates and changes, of films in which every frame counts the same.
 
     Attributes
@@ -76,37 +77,40 @@ class Prior:
         moments = zip(self.gram.astype(np.float64), self.match.astype(np.float64), strict=True)
         return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the prior to a file, whole or not at all."""
-        # Moments are symmetric: half of them are enough.
+    def get_header(self) -> Header:
+        """Return the names of the candidates and the stages."""
+        return {"names": list(self.names), "stages": list(STAGES)}
+
+    def get_state(self) -> State:
+        """Return the moments as a file holds them: of the symmetric ones, one half."""
         rows, columns = np.triu_indices(len(self.names))
-        arrays = {"gram": self.gram[:, rows, columns], "match": self.match}
-        header = {"names": list(self.names), "stages": list(STAGES)}
-        write_container(path, type(self).__name__, header, arrays, self._stored_schema(header, arrays))
+        return {"gram": self.gram[:, rows, columns], "match": self.match}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Return the prior that `save` wrote, or `psmt learn`."""
-        header, arrays = read_container(path, cls.__name__, cls._stored_schema)
-        with damage_named(path):
-            n = len(header["names"])
-            rows, columns = np.triu_indices(n)
-            gram: Levels = np.empty((len(STAGES), n, n), np.float32)
-            gram[:, rows, columns] = gram[:, columns, rows] = arrays["gram"]
-            check_state(cls.schema(n), {"gram": gram, "match": arrays["match"]})
-            prior = cls(tuple(header["names"]), gram, arrays["match"])
-            heaviest = float(np.abs(prior._weights).max(initial=0.0))
-            if not heaviest <= _HEAVIEST:
-                raise ValueError(f"match does not belong to gram: a weight would be {heaviest:.3g}")
-            return prior
+        return load_model(path, cls)
 
     @classmethod
-    def _stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Schema of a file, whose header is checked here: moments are symmetric, and half of them are kept."""
+    def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """Return the schema of a file's arrays, or raise where its header is wrong."""
         mapping({"names": each(_check_name), "stages": _check_stages})("header", header)
         n = len(header["names"])
-        schema = cls.schema(n)
-        return schema | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
+        return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
+
+    @classmethod
+    def from_stored(cls, header: Header, arrays: State) -> Self:
+        """Return the prior of a file."""
+        n = len(header["names"])
+        rows, columns = np.triu_indices(n)
+        gram: Levels = np.empty((len(STAGES), n, n), np.float32)
+        gram[:, rows, columns] = gram[:, columns, rows] = arrays["gram"]
+        check_state(cls.schema(n), {"gram": gram, "match": arrays["match"]})
+        prior = cls(tuple(header["names"]), gram, arrays["match"])
+        heaviest = float(np.abs(prior._weights).max(initial=0.0))
+        if not heaviest <= _HEAVIEST:
+            raise ValueError(f"match does not belong to gram: a weight would be {heaviest:.3g}")
+        return prior
 
 
 def check_prior(name: str, value: object) -> None:
