@@ -41,6 +41,11 @@ class ArrayFrames(IndexedFilm):
         """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
+    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
+        # The length of the array, which may differ from the length that was declared.
+        for index in range(len(self.array)):
+            yield self._frame(index, colour=colour)
+
     def _frame(self, index: int, *, colour: bool) -> Frame:
         return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)
 
