@@ -58,7 +58,8 @@ def steps(n: int) -> Iterator[Step]:
 
 def main() -> None:
     n, folder = int(sys.argv[1]), Path(sys.argv[2])
-    with Checkpoint(folder, "0" * 64) as checkpoint:
+    checkpoint = Checkpoint(folder, "0" * 64)
+    with checkpoint.opened():
         recorder = Recorder(SHAPE, METHODS, fps=25.0, false_alarms=1e-3, path=checkpoint.path)
         for step in steps(n):
             recorder.add(step)

@@ -81,7 +81,7 @@ def test_the_map_shows_where_it_is_better_and_where_worse(shape):
     ratios = result.place_ratios()
     assert ratios[:, 0].max() < 0.3
     assert ratios[:, -1].min() > 3
-    assert len(places_figure(result).axes) == 4
+    assert [len(axes.images) for axes in places_figure(result).axes] == [0, 1, 1]
 
 
 def test_stills_have_four_pictures_in_each_row():

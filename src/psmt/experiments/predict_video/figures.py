@@ -63,17 +63,8 @@ def scores_figure(result: VideoResult) -> Figure:
     axes.set_xlim(result.start + 0.5, result.start + result.horizon + 0.5)
     note = "" if span * bins.length == 1 else f", mean over {span * bins.length:,} frames"
     heading(axes, "a", f"error of each frame ÷ error of copying the last one{note}", lift=26)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.005, 0.99),
-        ncols=len(values),
-        frameon=False,
-        fontsize=SMALL,
-        labelcolor=INK,
-        borderpad=0,
-        handlelength=1.8,
-        columnspacing=1.4,
-    )
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.005, 0.99), "ncols": len(values), "borderpad": 0}
+    axes.legend(**place, frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1.8, columnspacing=1.4)
     for cut in bins.cuts:
         axes.axvline(cut, color="#d55e00", linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
     if len(bins.cuts):
@@ -96,13 +87,14 @@ def scores_figure(result: VideoResult) -> Figure:
 
 def places_figure(result: VideoResult) -> Figure:
     """Rollouts by step, a frame, and where in the picture PSMT is better and worse."""
-    across = min(2.6 * result.shape[1] / result.shape[0], 2.75)
     rollouts = result.scores.rollouts
+    across = min(2.6 * result.shape[1] / result.shape[0], 2.75)
+    tall = across * result.shape[0] / result.shape[1]
     figure, panels = panel_figure(
         [["rollouts", "frame", "map"]] if rollouts else [["frame", "map"]],
-        height=max(across * result.shape[0] / result.shape[1], 2.3) + 0.95,
-        width=WIDTH if rollouts else 2 * across + 1.2,
-        widths=[WIDTH - 2 * across - 1.6, across, across + 0.5] if rollouts else [across, across + 0.5],
+        height=max(tall, 2.3) + 1.05 if rollouts else tall + 0.75,
+        width=WIDTH if rollouts else 2 * across + 1.5,
+        widths=[WIDTH - 2 * across - 2.2, across, across] if rollouts else None,
     )
     if rollouts:
         axes = panels["rollouts"]
@@ -121,8 +113,9 @@ def places_figure(result: VideoResult) -> Figure:
     heading(panels["map"], "c", "where PSMT is better", lift=9)
     for name in ("frame", "map"):
         panels[name].set_axis_off()
-        panels[name].set_anchor("N")
-    bar = figure.colorbar(drawn, ax=panels["map"], ticks=[-2, -1, 0, 1, 2], shrink=0.8, aspect=24, pad=0.02)
+        panels[name].set_anchor("NW")
+    scale = panels["map"].inset_axes((1.03, 0.1, 0.12 / across, 0.8))
+    bar = figure.colorbar(drawn, cax=scale, ticks=[-2, -1, 0, 1, 2])
     bar.ax.set_yticklabels(["÷ 4", "÷ 2", "= copy", "× 2", "× 4"], fontsize=SMALL, color=INK)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
@@ -154,16 +147,22 @@ def _picture_rows(
     columns: Sequence[str], rows: dict[str, tuple[NDArray[np.floating], ...]], shape: tuple[int, int]
 ) -> Figure:
     """Rows of pictures (height, width, 3) by the words above them, and names above the columns."""
-    tall, head = 0.24 * WIDTH * shape[0] / shape[1], 0.3
-    layout = [row for k in range(len(rows)) for row in ([f"words {k}"] * 4, [f"{k} {name}" for name in columns])]
-    heights = [head, tall] * len(rows)
-    figure, panels = panel_figure(layout, height=sum(heights) + 0.5, heights=heights)
+    tall = 2.27 * shape[0] / shape[1]
+    layout = [[f"{k} {name}" for name in columns] for k in range(len(rows))]
+    figure, panels = panel_figure(layout, height=len(rows) * (tall + 0.38) + 0.42)
     for k, (words, pictures) in enumerate(rows.items()):
-        panels[f"words {k}"].text(0, 0, words, fontsize=SMALL, color=QUIET, transform=panels[f"words {k}"].transAxes)
         for name, picture in zip(columns, pictures, strict=True):
-            panels[f"{k} {name}"].imshow(np.clip(picture, 0, 1))
-    for axes in panels.values():
-        axes.set_axis_off()
+            axes = panels[f"{k} {name}"]
+            axes.imshow(np.clip(picture, 0, 1))
+            axes.set_axis_off()
+            # The words are wider than the picture and left out of the layout. A blank title keeps their place.
+            axes.set_title(" ", fontsize=SMALL)
+            if k == 0:
+                axes.text(
+                    0, 1 + 0.34 / tall, name, fontsize=TEXT, fontweight="bold", color=INK, transform=axes.transAxes
+                )
+        first = panels[f"{k} {columns[0]}"]
+        first.text(0, 1 + 0.08 / tall, words, fontsize=SMALL, color=QUIET, transform=first.transAxes, in_layout=False)
     return figure
 
 

@@ -15,7 +15,6 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar, get_type_hints
 from zlib import crc32
 
@@ -260,8 +259,8 @@ def _snapshot(row: Sequence[Any], *pictures: NDArray[np.floating]) -> Snapshot:
 class Checkpoint:
     """Files in the folder of the results from which a killed run is resumed.
 
-    As a context, it removes files that no run can be resumed from. The `key` is a hash of everything that the results
-    depend on. It is None for a film that cannot be read twice: then only tables and pieces of painted films are kept.
+    The `key` is a hash of everything that the results depend on. It is None for a film that cannot be read twice: then
+    only tables and pieces of the painted films are kept.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: str | None) -> None:
@@ -271,18 +270,17 @@ class Checkpoint:
         self._name = f"{_PREFIX}{(key or 'live')[:16]}"
         self._state = self.path("state.npz")
 
-    def __enter__(self) -> Self:
-        """Prepare the folder."""
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Prepare the folder; remove all files if the run fails before its first checkpoint."""
         self._state.parent.mkdir(parents=True, exist_ok=True)
         clear_stale(self._state.parent, f"{_PREFIX}*")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Remove all files if the run failed before its first checkpoint."""
-        if kind is not None and not self._state.exists():
-            self.clear()
+        try:
+            yield
+        except BaseException:
+            if not self._state.exists():
+                self.clear()
+            raise
 
     def path(self, name: str) -> Path:
         """Path of a file that is removed together with the checkpoint."""

@@ -87,7 +87,7 @@ def predict_video(
         if run is not None and checkpoint is not None:
             if run.force:
                 checkpoint.clear()
-            stack.enter_context(checkpoint)
+            stack.enter_context(checkpoint.opened())
             resumed = checkpoint.resume(recorder, methods)
         frames = stack.enter_context(closing(reader.read(film)))
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
