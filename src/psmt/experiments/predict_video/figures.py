@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -63,8 +64,8 @@ def scores_figure(result: VideoResult) -> Figure:
     axes.set_xlim(result.start + 0.5, result.start + result.horizon + 0.5)
     note = "" if span * bins.length == 1 else f", mean over {span * bins.length:,} frames"
     heading(axes, "a", f"error of each frame ÷ error of copying the last one{note}", lift=26)
-    place = {"loc": "lower left", "bbox_to_anchor": (-0.005, 0.99), "ncols": len(values), "borderpad": 0}
-    axes.legend(**place, frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1.8, columnspacing=1.4)
+    style: dict[str, Any] = {"fontsize": SMALL, "labelcolor": INK, "handlelength": 1.8, "columnspacing": 1.4}
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 0.99), ncols=len(values), frameon=False, borderpad=0, **style)
     for cut in bins.cuts:
         axes.axvline(cut, color="#d55e00", linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
     if len(bins.cuts):
@@ -158,9 +159,7 @@ def _picture_rows(
             # The words are wider than the picture and left out of the layout. A blank title keeps their place.
             axes.set_title(" ", fontsize=SMALL)
             if k == 0:
-                axes.text(
-                    0, 1 + 0.34 / tall, name, fontsize=TEXT, fontweight="bold", color=INK, transform=axes.transAxes
-                )
+                axes.text(0, 1 + 0.34 / tall, name, fontsize=TEXT, fontweight="bold", transform=axes.transAxes)
         first = panels[f"{k} {columns[0]}"]
         first.text(0, 1 + 0.08 / tall, words, fontsize=SMALL, color=QUIET, transform=first.transAxes, in_layout=False)
     return figure
