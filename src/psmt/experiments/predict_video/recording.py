@@ -243,17 +243,13 @@ class Recorder:
         values = json.loads(text, object_hook=lambda part: state[part["array"]] if "array" in part else part)
         for name in self._SAVED:
             setattr(self, name, values[name])
-        self.stills = {name: _snapshot(*own) for name, own in values["stills"].items()}
-        self.event_stills = [_snapshot(*own) for own in values["event_stills"]]
+        self.stills = {name: Snapshot(FrameRow(*row), *own) for name, (row, *own) in values["stills"].items()}
+        self.event_stills = [Snapshot(FrameRow(*row), *own) for row, *own in values["event_stills"]]
         self.under_way = [Rollout(**own) for own in values["under_way"]]
         self.last_event = None if self.last_event is None else Event(*values["last_event"])
         for log, own in zip(self._tables, values["tables"], strict=True):
             log.set_state(own)
         self._detector.set_state(values["detector"])
-
-
-def _snapshot(row: Sequence[Any], *pictures: NDArray[np.floating]) -> Snapshot:
-    return Snapshot(FrameRow(*row), *pictures)
 
 
 class Checkpoint:
@@ -311,26 +307,27 @@ class Checkpoint:
             state |= {f"segments/{film}": np.array(len(paths)) for film, paths in self.segments.items()}
             save_result(self._state, self._key, state)
 
-    def resume(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> bool:
-        """Set the record and the methods to the last checkpoint; return False if there is none, or it is damaged.
+    def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
+        """Set the methods to the last checkpoint and return its record; None if there is none, or it is damaged.
 
-        In that case both may have changed, and must be made again.
+        In that case the methods may have changed, and must be fitted.
         """
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
-            return False
+            return None
         counts = part(found, "segments/")
         segments = {film: [self._piece(film, k) for k in range(int(n))] for film, n in counts.items()}
         if not all(path.exists() for paths in segments.values() for path in paths):
-            return False
+            return None
+        recorder = make()
         try:
             recorder.set_state(found)
             for name, method in methods.items():
                 method.set_state(part(found, f"methods/{name}/"))
         except (LookupError, TypeError, ValueError):
-            return False
+            return None
         self.segments = segments
-        return True
+        return recorder
 
     def clear(self) -> None:
         """Remove the checkpoint with its tables and pieces of films."""

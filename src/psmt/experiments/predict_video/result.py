@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -163,11 +163,12 @@ def _losses(rows: Iterable[FrameRow]) -> Losses:
     for lost, stretch in groupby(rows, key=lambda row: row.mse > (1 + TIE) * row.copy_mse):
         if not lost:
             continue
-        start, excess, cut = 0, 0.0, 0
-        for row in stretch:
-            start, excess, cut = start or row.frame, excess + (row.mse - row.copy_mse), cut | row.cut
+        first = next(stretch)
+        excess, cut = 0.0, 0
+        for row in chain([first], stretch):
+            excess, cut = excess + (row.mse - row.copy_mse), cut | row.cut
             n_frames += 1
-        worst = nlargest(MOST_LOSSES, [*worst, Loss(start, row.frame, excess)], key=lambda loss: loss.excess)
+        worst = nlargest(MOST_LOSSES, [*worst, Loss(first.frame, row.frame, excess)], key=lambda loss: loss.excess)
         n, n_with_cut = n + 1, n_with_cut + cut
     return Losses(worst, n_frames, n, n_with_cut)
 

@@ -82,17 +82,18 @@ def predict_video(
         return Recorder(shape, methods, fps=film.fps, false_alarms=settings.false_alarms, path=path)
 
     with ExitStack() as stack:
-        checkpoint = None if run is None else Checkpoint(run.folder, _key(film, reader, settings, begin))
-        recorder, resumed = new_recorder(), False
-        if run is not None and checkpoint is not None:
+        checkpoint = recorder = None
+        if run is not None:
+            checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
             if run.force:
                 checkpoint.clear()
             stack.enter_context(checkpoint.opened())
-            resumed = checkpoint.resume(recorder, methods)
+            recorder = checkpoint.resume(new_recorder, methods)
+        resumed = recorder is not None
         frames = stack.enter_context(closing(reader.read(film)))
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         n_past = len(past)
-        if not resumed:
+        if recorder is None:
             recorder = new_recorder()
             recorder.learning = _fit(methods.values(), past, progress)
         sink = None if begin is None else begin(past, horizon, (row for row in recorder.rows if row.method == "psmt"))
