@@ -26,7 +26,7 @@ from benchmarks.page import FILM, machine, table, write_section
 from psmt import FramePSMT, open_frames
 from psmt.data.patches import PatchCutter, standardise
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
-from psmt.experiments.predict_video.course import summarise_frames
+from psmt.experiments.predict_video.result import summarise_frames
 from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, SLOW_BASELINES, VideoSettings
 from psmt.types import Predictor
 from psmt.video import FrameReader
@@ -100,7 +100,7 @@ class Stretch:
 
     def ratios(self) -> dict[str, float]:
         """Return the MSE divided by that of copying, by method."""
-        return {summary.method: summary.ratio for summary in summarise_frames(self.rows)}
+        return {method: summary.ratio for method, summary in summarise_frames(self.rows).items()}
 
 
 def run(film: str, path: str, size: int, start: int) -> Stretch:
@@ -182,10 +182,10 @@ def cold_ratios(stretches: Sequence[Stretch], method: str) -> list[tuple[float, 
 def next_frame_table(stretches: Sequence[Stretch]) -> str:
     """MSE divided by that of copying at each start, and PSNR, SSIM and time over all, best first."""
     summaries = summarise_frames([row for stretch in stretches for row in stretch.rows])
-    means = {s.method: float(np.mean([stretch.ratios()[s.method] for stretch in stretches])) for s in summaries}
+    means = {name: float(np.mean([stretch.ratios()[name] for stretch in stretches])) for name in summaries}
     lines = []
-    for summary in sorted(summaries, key=lambda s: means[s.method]):
-        name = summary.method
+    for name in sorted(means, key=lambda name: means[name]):
+        summary = summaries[name]
         lines.append(
             [
                 f"**{LABELS[name]}**" if name == "psmt" else LABELS[name],
@@ -206,9 +206,7 @@ def rollout_ratios(stretches: Sequence[Stretch], method: str) -> list[float]:
         float(
             np.mean(
                 [
-                    summarise_frames([row for row in stretch.rollouts if (row.method, row.step) == (method, step)])[
-                        0
-                    ].ratio
+                    summarise_frames([row for row in stretch.rollouts if row.step == step])[method].ratio
                     for stretch in stretches
                 ]
             )
@@ -219,7 +217,7 @@ def rollout_ratios(stretches: Sequence[Stretch], method: str) -> list[float]:
 
 def rollout_table(stretches: Sequence[Stretch]) -> str:
     """Rollouts by step, all methods."""
-    names = [summary.method for summary in summarise_frames([row for stretch in stretches for row in stretch.rows])]
+    names = summarise_frames([row for stretch in stretches for row in stretch.rows])
     lines = [[LABELS[name], *map(_marked, rollout_ratios(stretches, name))] for name in names if name != "copy"]
     return table(["MSE ÷ copying, frames ahead", *range(1, ROLLOUT + 1)], lines)
 

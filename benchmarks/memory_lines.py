@@ -15,13 +15,9 @@ import numpy as np
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
 from psmt.experiments.output_files import write_files
-from psmt.experiments.predict_video.checkpoint import Checkpoint
-from psmt.experiments.predict_video.course import Course
-from psmt.experiments.predict_video.events import Event, EventWatch
 from psmt.experiments.predict_video.experiment import EXPERIMENT, PredictedFilm
-from psmt.experiments.predict_video.gathered import Gathered
-from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.page import FilmFacts
+from psmt.experiments.predict_video.recording import Checkpoint, Recorder
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import STRETCH
 from psmt.experiments.predict_video.settings import VideoSettings
@@ -62,34 +58,15 @@ def steps(n: int) -> Iterator[Step]:
 
 def main() -> None:
     n, folder = int(sys.argv[1]), Path(sys.argv[2])
-    with Checkpoint(folder, "0" * 64) as checkpoint:
-        watch = EventWatch(25.0, 1e-3, Lines(Event, checkpoint.path("events.csv")))
-        rows = Lines(FrameRow, checkpoint.path("scores.csv"))
-        rollouts = Lines(RolloutRow, checkpoint.path("rollout.csv"))
-        gathered = Gathered(SHAPE, METHODS, watch, rows, rollouts)
+    checkpoint = Checkpoint(folder, "0" * 64)
+    with checkpoint.opened():
+        recorder = Recorder(SHAPE, METHODS, fps=25.0, false_alarms=1e-3, path=checkpoint.path)
         for step in steps(n):
-            gathered.add(step)
-            if gathered.n % STRETCH == 0:
-                checkpoint.save(gathered, {})
-        watch.finish()
-        result = VideoResult(
-            name="made up",
-            settings=VideoSettings(),
-            start=START,
-            n_past=START,
-            shape=SHAPE,
-            every=EVERY,
-            rows=rows,
-            rollouts=rollouts,
-            course=Course.of(rows, rollouts),
-            stills=gathered.stills,
-            error_maps={name: total / n for name, total in gathered.errors.items()},
-            seconds={name: total / n for name, total in gathered.seconds.items()},
-            learning=0.0,
-            events=watch.lines,
-            event_counts=watch.counts,
-            largest_events=watch.largest,
-            event_stills=watch.stills,
+            recorder.add(step)
+            if recorder.n % STRETCH == 0:
+                checkpoint.save(recorder, {})
+        result = VideoResult.from_recorder(
+            recorder, name="made up", settings=VideoSettings(), start=START, n_past=START, shape=SHAPE, every=EVERY
         )
         facts = FilmFacts(checksum=None, size=SHAPE, n_frames=n, seconds=0.0)
         done = PredictedFilm(result=result, facts=facts, gain=1)

@@ -3,10 +3,8 @@
 import numpy as np
 
 from psmt.evaluation import FrameRow, RolloutRow, psnr
-from psmt.experiments.predict_video.course import Course
-from psmt.experiments.predict_video.events import Event
-from psmt.experiments.predict_video.lines import Lines
-from psmt.experiments.predict_video.result import Still, VideoResult
+from psmt.experiments.predict_video.recording import CsvLog, Event, Snapshot
+from psmt.experiments.predict_video.result import FilmScores, VideoResult
 from psmt.experiments.predict_video.settings import VideoSettings
 
 METHODS = ("psmt", "copy", "linear", "fourier")
@@ -26,7 +24,7 @@ def make_video(
     """A film of `n_frames` predicted frames in which each method has the errors `ratios` of copying."""
     given = {"psmt": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
     rng = np.random.default_rng(0)
-    rows, rollouts = Lines(FrameRow), Lines(RolloutRow)
+    rows, rollouts = CsvLog(FrameRow), CsvLog(RolloutRow)
     for k in range(n_frames):
         for name in METHODS:
             ratio = float(np.broadcast_to(given[name], n_frames)[k])
@@ -62,9 +60,9 @@ def make_video(
         every=10,
         rows=rows,
         rollouts=rollouts,
-        course=Course.of(rows, rollouts),
-        events=Lines(Event),
-        stills={name: Still(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},
+        scores=FilmScores.of(rows, rollouts),
+        events=CsvLog(Event),
+        stills={name: Snapshot(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},
         error_maps={name: np.full(shape, copy_mse * float(np.mean(given[name]))) for name in METHODS},
         seconds=dict.fromkeys(METHODS, 0.01),
         learning=2.0,

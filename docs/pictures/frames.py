@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psmt import open_frames
 from psmt.data import GlideFilm
 from psmt.evaluation import FrameRow, Step
-from psmt.experiments.predict_video.figure import FRAME_STYLES
+from psmt.experiments.predict_video.figures import FRAME_STYLES
 from psmt.experiments.predict_video.film_painter import error_colours
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, VideoSettings

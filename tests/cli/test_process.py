@@ -16,12 +16,12 @@ SMALL = ["--size", "32", "--start", "40", "--horizon", "12"]
 PRELUDE = """
 import os, signal, sys
 from psmt.experiments.predict_video import run
-add, n = run.Gathered.add, 0
+add, n = run.Recorder.add, 0
 def watched(self, step):
     add(self, step)
     if self.n == 8:
         {act}
-run.Gathered.add = watched
+run.Recorder.add = watched
 from psmt.cli import main
 sys.exit(main())
 """

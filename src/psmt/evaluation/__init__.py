@@ -1,10 +1,18 @@
-"""Progressive scoring, of series and of whole frames, and the metrics. What is scored is any `psmt.types.Predictor`."""
+"""Progressive scoring of any `psmt.types.Predictor` on series and whole frames, metrics, and bootstrap intervals."""
 
 from psmt.evaluation.intervals import Interval, difference_interval, mean_interval
-from psmt.evaluation.methods import METHODS
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim, trimmed
-from psmt.evaluation.progressive import Score, free_running, teacher_forced
-from psmt.evaluation.streaming import FrameRow, Rollout, RolloutRow, Step, score_stream
+from psmt.evaluation.progressive import (
+    METHODS,
+    FrameRow,
+    Rollout,
+    RolloutRow,
+    Score,
+    Step,
+    free_running,
+    score_stream,
+    teacher_forced,
+)
 
 __all__ = [
     "METHODS",

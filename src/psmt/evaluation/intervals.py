@@ -1,4 +1,4 @@
-"""How far a mean of dependent values can be trusted: the block bootstrap."""
+"""Confidence intervals of means of dependent values: the block bootstrap."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from psmt.utils.validation import check_count, check_real, real_array
 
 N_RESAMPLES = 2000
-"""Resampled means behind an interval: its ends are then known to a few percent of its width."""
+"""Number of resampled means: enough to know the bounds to a few percent of the interval's width."""
 
 _DRAWN = 1 << 18
-"""Blocks that are held at a time while means are drawn: 4 MB."""
+"""Number of blocks in memory while means are drawn: 4 MB."""
 
 
 class Interval(NamedTuple):
-    """A mean and the bounds that it lies between."""
+    """A mean and the bounds of its confidence interval."""
 
     mean: float
     low: float
@@ -25,32 +25,31 @@ class Interval(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether there were values enough to tell anything."""
+        """Whether there were enough values for an interval."""
         return bool(np.isfinite([self.mean, self.low, self.high]).all())
 
 
 def mean_interval(
     values: ArrayLike, *, block: int = 1, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Interval:
-    """The mean of `values` (n,), in their order in time, and its bootstrap interval.
+    """The mean of `values` (n,), in the order of time, and its bootstrap interval.
 
-    Neighbours depend on each other, so whole blocks of `block` successive values are drawn (circular block bootstrap:
-    all values are drawn equally often). Values that are not finite are left out. The spread of the resampled means is
-    widened by ``sqrt(b / (b - 1))`` for b blocks, without which few blocks look too certain; with fewer than three
-    blocks the interval is infinite: nothing can be told.
+    Successive values are correlated, so whole blocks of them are drawn (circular block bootstrap: all values are drawn
+    equally often). The spread of the resampled means is widened by ``sqrt(b / (b - 1))`` for b blocks; otherwise the
+    interval of few blocks would be too narrow. With fewer than three blocks the interval is infinite.
 
     Parameters
     ----------
     values : (n,) array-like
-        What is averaged.
+        Values to average. Those that are not finite are left out.
     block : int
-        Values in a block, >= 1: as many as depend on each other.
+        Values per block, >= 1: the length over which values are correlated.
     level : float
-        Fraction of intervals that hold the true mean, between 0 and 1.
+        Confidence level, between 0 and 1.
     n_resamples : int
-        Means that are drawn.
+        Number of resampled means.
     seed : int
-        Of the draws.
+        Seed of the random draws.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def mean_interval(
     rng = np.random.default_rng(seed)
     sums = np.concatenate([[0.0], np.cumsum(np.concatenate([given, given[: block - 1]]))])
     block_means = (sums[block:] - sums[:-block]) / block
-    # Some resamples at a time, which draws the same: all of them would take 2,000 numbers for each block.
+    # In parts, which draws the same numbers: memory for all resamples would be 2,000 numbers per block.
     at_a_time = max(_DRAWN // n_blocks, 1)
     sizes = [min(at_a_time, n_resamples - done) for done in range(0, n_resamples, at_a_time)]
     drawn = np.concatenate([block_means[rng.integers(n, size=(size, n_blocks))].mean(axis=1) for size in sizes])
@@ -86,10 +85,10 @@ def mean_interval(
 
 
 def difference_interval(first: Interval, second: Interval) -> Interval:
-    """The difference of two means of independent values, first less second, and its interval.
+    """The difference of two independent means, first minus second, and its interval.
 
-    Variances add, so half widths do so in squares, each towards its own side (MOVER, Zou and Donner 2008): where two
-    intervals only just touch, the difference is long beyond doubt.
+    Variances add, so the squares of the half widths add, on each side separately (MOVER, Zou and Donner 2008). The
+    interval can exclude zero although the two intervals overlap.
 
     >>> difference_interval(Interval(1.0, 0.7, 1.3), Interval(0.0, -0.4, 0.4))
     Interval(mean=1.0, low=0.5, high=1.5)

@@ -12,13 +12,13 @@ from psmt.types import Array
 from psmt.utils.validation import real_array
 
 FLOOR = 1e-12
-"""Errors below this, such as those of copying a repeated patch, count as this much in a logarithm."""
+"""Lower bound of errors in a logarithm; copying a repeated patch has no error."""
 
 FLAWLESS = 1e-10
-"""MSE below which a predicted frame counts as flawless, so that its PSNR is 100 dB and not infinite."""
+"""Lower bound of the MSE in the PSNR, which is thus at most 100 dB."""
 
 TRIMMED = 0.25
-"""Share of the errors that is left out at each end of Table 1."""
+"""Fraction of the errors that Table 1 omits at each end."""
 
 # Of Wang, Bovik, Sheikh and Simoncelli (2004): a Gaussian of 11 x 11 pixels, and the two constants.
 _SIGMA, _RADIUS = 1.5, 5
@@ -27,24 +27,24 @@ _SSIM_WINDOW = 2 * _RADIUS + 1
 
 
 class FrameScore(NamedTuple):
-    """Figures of one predicted frame."""
+    """Scores of one predicted frame."""
 
     mse: float
     psnr: float
-    """Decibels, higher is better."""
+    """In decibels; higher is better."""
     ssim: float
-    """At most 1, which is a flawless prediction."""
+    """At most 1, for a prediction without error."""
 
 
 def mse(predicted: ArrayLike, truth: ArrayLike, *, axes: int = 1) -> Array:
     """Mean squared errors (n,) of predictions (n, ..) over the last `axes` axes: 1 for patches, 2 for whole frames."""
-    gap = np.subtract(*_alike(predicted, truth))
+    gap = np.subtract(*_as_floats(predicted, truth))
     errors: Array = np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64)
     return errors
 
 
 def log_mse(errors: ArrayLike) -> Array:
-    """Natural logarithm of errors, with zero errors at the floor.
+    """Natural logarithm of errors, which are raised to at least `FLOOR`.
 
     >>> [round(float(value), 2) for value in log_mse([1.0, 0.1, 0.0])]
     [0.0, -2.3, -27.63]
@@ -53,7 +53,7 @@ def log_mse(errors: ArrayLike) -> Array:
 
 
 def trimmed(errors: Array) -> Array:
-    """The errors without a quarter at each end, ascending, as Table 1 has them.
+    """The errors in ascending order, without a quarter at each end, as in Table 1.
 
     >>> trimmed(np.array([[8.0, 1.0], [2.0, 900.0]]))
     array([2., 8.])
@@ -64,7 +64,7 @@ def trimmed(errors: Array) -> Array:
 
 
 def error_ratio(error: float, reference: float) -> float:
-    """`error` divided by that of a reference, such as copying; NaN where the reference has none.
+    """`error` divided by that of a reference, such as copying; NaN if that is zero.
 
     >>> error_ratio(1.0, 4.0), error_ratio(0.0, 0.0)
     (0.25, nan)
@@ -84,7 +84,7 @@ def score_frames(predicted: ArrayLike, truth: ArrayLike) -> list[FrameScore]:
 
 
 def psnr(errors: ArrayLike) -> Array:
-    """Peak signal-to-noise ratio in decibels of mean squared errors (n,): 100 at the most.
+    """Peak signal-to-noise ratio in decibels of mean squared errors (n,), at most 100.
 
     >>> psnr([1e-2, 0.0])
     array([ 20., 100.])
@@ -95,9 +95,9 @@ def psnr(errors: ArrayLike) -> Array:
 def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     """Structural similarity (n,) of predictions (n, height, width) of one frame (height, width).
 
-    With the Gaussian weights of the original; pixels whose neighbourhood leaves the frame are not counted.
+    With the Gaussian weights of the original paper, and without pixels whose neighbourhood extends beyond the frame.
     """
-    stack, frame = _alike(predicted, truth)
+    stack, frame = _as_floats(predicted, truth)
     if frame.ndim != 2 or stack.ndim != 3:
         raise ValueError(
             f"predicted has shape {stack.shape} and truth {frame.shape}; give frames (n, height, width) and one "
@@ -105,7 +105,7 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
         )
     if min(frame.shape) < _SSIM_WINDOW:
         height, width = frame.shape
-        raise ValueError(f"SSIM looks at {_SSIM_WINDOW} x {_SSIM_WINDOW} pixels, but a frame has {height} x {width}")
+        raise ValueError(f"SSIM needs {_SSIM_WINDOW} x {_SSIM_WINDOW} pixels, but a frame has {height} x {width}")
     mean, other = _blur(stack), _blur(frame)
     variance, other_variance = _blur(stack**2) - mean**2, _blur(frame**2) - other**2
     covariance = _blur(stack * frame) - mean * other
@@ -116,14 +116,14 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     return similarity
 
 
-def _alike(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
-    """Both as float32 or float64 arrays whose shapes fit."""
+def _as_floats(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
+    """Both as float32 or float64 arrays of compatible shapes."""
     given = real_array(predicted, name="predicted"), real_array(truth, name="truth")
     shapes = [array.shape for array in given]
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(f"predicted has shape {shapes[0]}, which a truth of shape {shapes[1]} does not fit") from None
+        raise ValueError(f"predicted has shape {shapes[0]}, which does not fit truth of shape {shapes[1]}") from None
     return [np.asarray(array, np.float32 if array.dtype == np.float32 else np.float64) for array in given]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from made_up_video import make_video
 from psmt.experiments.predict_video.claims import frame_claims, verdict
-from psmt.experiments.predict_video.events import Event
 from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
+from psmt.experiments.predict_video.recording import Event
 from psmt.report import render
 
 FACTS = FilmFacts(checksum="0" * 64, size=(360, 640), n_frames=977, seconds=61.0)
@@ -37,7 +37,7 @@ def test_a_defeat_says_so():
 
 def test_a_draw_is_no_win():
     assert "as well as copying the last frame on this film, not better" in verdict(make_video({"psmt": 1.0005}))
-    assert "not one frame in which copying was better" in verdict(make_video({"psmt": 0.5}))
+    assert "Copying was not better in any frame" in verdict(make_video({"psmt": 0.5}))
 
 
 def test_where_nothing_moves_there_is_no_contest():
@@ -50,13 +50,13 @@ def test_where_nothing_moves_there_is_no_contest():
 def test_losses_at_cuts_are_told_apart():
     ratios = np.full(30, 0.5)
     ratios[4] = ratios[20] = 5.0
-    assert "one of these 2 stretches began with a cut" in verdict(make_video({"psmt": ratios}, cuts=(405,)))
+    assert "1 of these 2 stretches began with a cut" in verdict(make_video({"psmt": ratios}, cuts=(405,)))
 
 
 def test_losses_are_runs_of_frames_with_the_most_costly_first():
     ratios = np.full(10, 0.5)
     ratios[[1, 2, 6]] = [1.1, 1.1, 2.0]
-    found = make_video({"psmt": ratios}, n_frames=10, start=0).course.losses
+    found = make_video({"psmt": ratios}, n_frames=10, start=0).scores.losses
     assert [(loss.start, loss.stop) for loss in found.worst] == [(7, 7), (2, 3)]
     assert found.worst[0].excess == pytest.approx(1e-3)
     assert (found.n, found.n_frames) == (2, 3)
@@ -72,14 +72,14 @@ def test_peers_are_beaten_only_if_all_of_them_are(own, outcome):
 
 
 @pytest.mark.parametrize(("own", "outcome"), [(0.5, "holds"), (0.995, "inconclusive"), (1.2, "does not hold")])
-def test_a_tie_with_copying_cannot_be_told(own, outcome):
+def test_a_tie_with_copying_is_inconclusive(own, outcome):
     claim = claims(make_video({"psmt": own}))["frames_beat_copying"]
     assert claim.verdict == outcome
     lines = {"holds": claim.support, "does not hold": claim.against, "inconclusive": claim.notes}[outcome]
-    assert "times the error of copying" in lines[0]
+    assert "relative to copying" in lines[0]
 
 
-def test_a_mean_that_a_few_frames_decide_cannot_be_told():
+def test_a_mean_that_a_few_frames_decide_is_inconclusive():
     ratios = np.full(30, 1.1)
     ratios[3] = 0.0  # one lucky frame in thirty makes the mean no win
     ratios[4] = 0.0

@@ -13,7 +13,7 @@ from psmt import open_frames
 from psmt.data.readers.streams import open_stream
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import run as module
-from psmt.experiments.predict_video.checkpoint import clear_checkpoints
+from psmt.experiments.predict_video.recording import clear_checkpoints
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.pipeline.run import Run
@@ -76,7 +76,7 @@ def assert_equal(one, other):
     for name, total in one.error_maps.items():
         assert np.array_equal(total, other.error_maps[name])
     assert (one.event_counts, one.largest_events) == (other.event_counts, other.largest_events)
-    assert [still.event for still in one.event_stills] == [still.event for still in other.event_stills]
+    assert list(one.event_stills) == list(other.event_stills)
     assert one.segments.keys() == other.segments.keys()
     for film, paths in one.segments.items():
         assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in other.segments[film]]
@@ -208,12 +208,12 @@ from psmt.experiments.predict_video import run
 from psmt.cli import main
 run.STRETCH = 7
 if "--killed" in sys.argv:
-    add = run.Gathered.add
+    add = run.Recorder.add
     def mortal(self, step):
         add(self, step)
         if self.n == 17:
             os.kill(os.getpid(), signal.SIGKILL)
-    run.Gathered.add = mortal
+    run.Recorder.add = mortal
     sys.argv.remove("--killed")
 sys.exit(main())
 """

@@ -6,7 +6,7 @@ import pytest
 from psmt import open_frames
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.predict_video import run as module
-from psmt.experiments.predict_video.course import summarise_frames
+from psmt.experiments.predict_video.result import summarise_frames
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.video.baselines import CopyLastFrame, LinearPixels
@@ -179,5 +179,5 @@ def test_summary_divides_sums_and_counts_wins():
         module.FrameRow(1, "psmt", 1.0, 10.0, 0.5, 4.0, 0.25, 0.0, 0),
         module.FrameRow(2, "psmt", 3.0, 20.0, 0.7, 2.0, 1.5, 0.0, 0),
     ]
-    (summary,) = summarise_frames(result_rows)
+    (summary,) = summarise_frames(result_rows).values()
     assert summary == ("psmt", 2.0, 15.0, pytest.approx(0.6), pytest.approx(4 / 6), 0.5)

@@ -1,187 +1,147 @@
-"""What is claimed of PSMT on whole frames, whether it holds on a film, and where copying was better."""
+"""Claims on predicted frames, their verdicts on a film, and where copying was better."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.predict_video.course import Loss, summary_of
-from psmt.experiments.predict_video.result import VideoResult
+from psmt.experiments.predict_video.result import FilmScores, Loss, VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
-from psmt.report import INCONCLUSIVE, TIE, Claim, Verdict, all_hold, judged, some
-from psmt.report.numbers import percent, ratio
+from psmt.report import INCONCLUSIVE, TIE, Claim, Evidence, Verdict
+from psmt.report.numbers import listed, percent, ratio
 from psmt.video.events import Kind
 
 MARGIN = 0.01
-"""Errors within this share of each other are a tie, which inconclusive."""
+"""Errors within this fraction of each other are a tie, which is inconclusive."""
 
 
 def verdict(result: VideoResult) -> str:
     """Whether PSMT beat copying, and where not, in words."""
-    own = result.course.summary("psmt")
-    if not np.isfinite(own.ratio):
-        return (
-            f"Nothing moves in the {result.horizon:,} predicted frames: copying is flawless, and there is no contest."
-        )
-    if own.ratio < 1 - TIE:
+    scores = result.scores
+    own, lost = scores.summaries["psmt"].ratio, scores.losses
+    if not np.isfinite(own):
+        return f"Nothing moves in the {scores.n:,} predicted frames: copying has no error, so there is no comparison."
+    if own < 1 - TIE:
         outcome = "PSMT beat copying the last frame on this film"
-    elif own.ratio <= 1 + TIE:
+    elif own <= 1 + TIE:
         outcome = "PSMT did as well as copying the last frame on this film, not better"
     else:
         outcome = "PSMT lost to copying the last frame on this film"
-    return (
-        f"{outcome}: its mean squared error over {result.horizon:,} predicted frames is {ratio(own.ratio)} times that "
-        f"of copying. {_where_not(result)}{_won_by_others(result)}"
+    text = (
+        f"{outcome}: its mean squared error over {scores.n:,} predicted frames is {ratio(own)} times that of copying."
     )
+    if not lost.n:
+        return f"{text} Copying was not better in any frame.{_better_methods(scores)}"
+    share, cuts = percent(lost.n_frames / scores.n), lost.n_with_cut
+    text += f" Copying was better in {lost.n_frames:,} of the frames ({share}), most of all in {_frames(lost.worst[0])}"
+    text += f"; {cuts} of these {lost.n} stretches began with a cut" if cuts else ""
+    return f"{text}.{_better_methods(scores)}"
 
 
 def events_told(result: VideoResult) -> str:
-    """What happened in the film, in words."""
-    names: dict[Kind, tuple[str, str]] = {
-        "cut": ("cut", "cuts"),
-        "flash": ("flash", "flashes"),
-        "surprise": ("surprise", "surprises"),
-    }
-    counts = {kind: result.event_counts.get(kind, 0) for kind in names}
-    told = [f"{count} {names[kind][count > 1]}" for kind, count in counts.items() if count]
-    return f"Events: {', '.join(told)}." if told else "Events: none."
+    """Number of events of each kind, in words."""
+    plurals: dict[Kind, str] = {"cut": "cuts", "flash": "flashes", "surprise": "surprises"}
+    counts = [(result.event_counts.get(kind, 0), kind) for kind in plurals]
+    texts = [f"{count} {plurals[kind] if count > 1 else kind}" for count, kind in counts if count]
+    return f"Events: {', '.join(texts) or 'none'}."
 
 
 def frame_claims(result: VideoResult) -> list[Claim]:
-    """What is claimed of PSMT on whole frames, and whether it holds on this film."""
-    own = result.course.summary("psmt")
-    excess = result.course.excess("copy")
-    outcome = judged(excess, margin=MARGIN)
-    line = _compared(excess, "copying")
-    beats = Claim(
-        key="frames_beat_copying",
-        text="PSMT beats copying the last frame",
+    """All claims on predicted frames."""
+    scores = result.scores
+    own = scores.summaries["psmt"]
+    peers = [other for name, other in scores.summaries.items() if name not in ("psmt", "copy")]
+    excess = {name: scores.excess(name) for name in scores.summaries if name != "psmt"}
+    rule = f"by more than {percent(MARGIN)} over its whole 95% interval"
+    worse = float(np.mean(result.place_ratios() > 1.02))
+    copying = Claim.from_evidence(
+        "frames_beat_copying",
+        "PSMT beats copying the last frame",
+        f"its mean squared error over all predicted frames is below that of copying {rule}",
+        [_evidence(excess["copy"], "copying")],
         paper=False,
-        rule=f"its mean squared error over all predicted frames is below that of copying, {_SURE}",
-        verdict=outcome,
         size=f"{ratio(own.ratio)} × the error of copying" if np.isfinite(own.ratio) else "",
-        support=some(
-            line if outcome == "holds" else "",
-            f"better in {percent(own.wins)} of the frames" if own.wins > 0 else "",
-        ),
-        against=some(
-            line if outcome == "does not hold" else "",
-            *(_named(loss) for loss in result.course.losses.worst),
-        ),
-        notes=some(line if outcome == INCONCLUSIVE else "", _places(result)),
-        figures={"ratio": own.ratio, "wins": own.wins, "excess": excess._asdict()},
+        notes=[f"copying was better in {percent(worse)} of the picture's area (see the map)" if worse > 0 else ""],
+        figures={"ratio": own.ratio, "wins": own.wins, "excess": excess["copy"]._asdict()},
     )
-    return [beats, _beats_baselines(result), *([_rollouts(result)] if result.course.rollouts else [])]
+    wins = [f"better in {percent(own.wins)} of the frames"] if own.wins > 0 else []
+    losses = [f"copying was better in {_frames(loss)}" for loss in scores.losses.worst]
+    # The best of the other methods comes first.
+    best = next((other for other in peers if other.mse > 0), None)
+    methods = Claim.from_evidence(
+        "frames_beat_peers",
+        "PSMT beats the other methods",
+        f"its mean squared error is below that of every other method except copying {rule}",
+        [_evidence(excess[other.method], FRAME_METHODS[other.method]) for other in peers],
+        paper=False,
+        size="" if best is None else f"{ratio(own.mse / best.mse)} × the error of {FRAME_METHODS[best.method]}",
+    )
+    copying = replace(copying, support=(*copying.support, *wins), against=(*copying.against, *losses))
+    return [copying, methods, *([_rollout_claim(result)] if scores.rollouts else [])]
 
 
-def _where_not(result: VideoResult) -> str:
-    lost = result.course.losses
-    if not lost.n:
-        return "There is not one frame in which copying was better."
-    share, near = percent(lost.n_frames / result.horizon), lost.n_with_cut
-    text = f"Copying was better in {lost.n_frames:,} of the frames ({share}), most of all in {_span(lost.worst[0])}"
-    if near:
-        text += "; " + ("one" if near == 1 else f"{near}") + f" of these {lost.n} stretches began with a cut"
-    return text + "."
+def _evidence(excess: Interval, other: str) -> Evidence:
+    """Evidence that the error of PSMT is below that of another method."""
+    return Evidence(
+        name=f"error relative to {other}",
+        statistic=excess,
+        margin=MARGIN,
+        lower_is_better=True,
+        write=lambda value: ratio(1 + value),
+        too_few="" if excess.is_finite else f"no error of {other}" if np.isnan(excess.mean) else "too few frames",
+    )
 
 
-def _won_by_others(result: VideoResult) -> str:
-    """Every horizon at which another method had the least error, in a sentence; '' where there is none."""
+def _rollout_claim(result: VideoResult) -> Claim:
+    # Rollouts are few and far apart: there is no interval, only the margin.
+    ratios = {step: summaries["psmt"].ratio for step, summaries in result.scores.rollouts.items()}
+    evidence = {step: _evidence(Interval(*[value - 1] * 3), "copying") for step, value in ratios.items()}
+    last = [*ratios.values()][-1]
+
+    def steps(outcome: Verdict) -> tuple[str, ...]:
+        texts = [f"{own.estimate} after {step}" for step, own in evidence.items() if own.verdict == outcome]
+        return (", ".join(texts),) if texts else ()
+
+    claim = Claim.from_evidence(
+        "frames_left_alone",
+        f"In rollouts of {result.settings.rollout} frames, PSMT stays better than copying",
+        f"the mean squared error of its rollouts is below that of copying by more than {percent(MARGIN)} at every step",
+        [*evidence.values()],
+        paper=False,
+        size=f"{ratio(last)} × the error of copying after the last step" if np.isfinite(last) else "",
+        figures={},
+    )
+    return replace(claim, support=steps("holds"), against=steps("does not hold"), notes=steps(INCONCLUSIVE))
+
+
+def _better_methods(scores: FilmScores) -> str:
+    """Every horizon at which another method had the lowest error, as a sentence; '' if only one frame is predicted."""
     winners: dict[str, list[int]] = {}
-    # One frame ahead every frame counts, and not only those that rollouts begin at.
-    for step, summaries in (result.course.rollouts | {1: result.course.summaries}).items():
-        best, own = summaries[0], summary_of(summaries, "psmt")
-        if best.mse * (1 + TIE) < own.mse:
+    # One frame ahead all frames count, not only those at which rollouts begin.
+    for step, summaries in (scores.rollouts | {1: scores.summaries}).items():
+        best = next(iter(summaries.values()))
+        if best.mse * (1 + TIE) < summaries["psmt"].mse:
             winners.setdefault(best.method, []).append(step)
-    if not winners:
-        ahead = max(result.course.rollouts, default=1)
-        return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
-    told = [f"{FRAME_METHODS[method]} at {_steps(steps)}" for method, steps in winners.items()]
-    return f" Another method was better at some horizons: {', '.join(told)} ahead."
+    if winners:
+        texts = [f"{FRAME_METHODS[method]} at {_steps(steps)}" for method, steps in winners.items()]
+        return f" Another method was better at some horizons: {', '.join(texts)} ahead."
+    ahead = max(scores.rollouts, default=1)
+    return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
 
 
 def _steps(steps: Sequence[int]) -> str:
-    """Numbers of frames in words, runs as ranges.
+    """Numbers of frames in words, successive ones as ranges.
 
     >>> _steps([1]), _steps([2, 3, 4, 7])
     ('1 frame', '2 to 4 and 7 frames')
     """
-    runs: list[list[int]] = []
-    for step in steps:
-        if runs and step == runs[-1][-1] + 1:
-            runs[-1].append(step)
-        else:
-            runs.append([step])
-    names = [f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    text = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) > 1) + 1)
+    text = listed([f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
     return f"{text} frame{'' if text == '1' else 's'}"
 
 
-_SURE = f"with the 95% interval of the difference beyond {percent(MARGIN)} of it (a tie within that inconclusive)"
-
-
-def _beats_baselines(result: VideoResult) -> Claim:
-    lines: dict[Verdict, list[str]] = {"holds": [], "does not hold": [], INCONCLUSIVE: []}
-    own, size = result.course.summary("psmt"), ""
-    for other in result.course.summaries:
-        if other.method not in ("psmt", "copy"):
-            # The best of them comes first.
-            if not size and other.mse > 0:
-                size = f"{ratio(own.mse / other.mse)} × the error of {FRAME_METHODS[other.method]}"
-            excess = result.course.excess(other.method)
-            lines[judged(excess, margin=MARGIN)].append(_compared(excess, FRAME_METHODS[other.method]))
-    return Claim(
-        key="frames_beat_peers",
-        text="PSMT beats the other methods",
-        paper=False,
-        rule=f"its mean squared error is below that of every other method that was run, copying aside, {_SURE}",
-        verdict=all_hold([outcome for outcome, found in lines.items() for _ in found]),
-        size=size,
-        support=tuple(lines["holds"]),
-        against=tuple(lines["does not hold"]),
-        notes=tuple(lines[INCONCLUSIVE]),
-    )
-
-
-def _rollouts(result: VideoResult) -> Claim:
-    lines: dict[Verdict, list[str]] = {"holds": [], "does not hold": [], INCONCLUSIVE: []}
-    value = np.nan
-    for step, summaries in result.course.rollouts.items():
-        value = summary_of(summaries, "psmt").ratio
-        # Rollouts are few and far apart: no interval, but a tie is a tie.
-        lines[judged(Interval(*[value - 1] * 3), margin=MARGIN)].append(f"{ratio(value)} after {step}")
-    return Claim(
-        key="frames_left_alone",
-        text=f"Left alone for {result.settings.rollout} frames, PSMT stays better than copying",
-        paper=False,
-        rule=f"the mean squared error of its rollouts is below that of copying at every step, by {percent(MARGIN)} or "
-        "more (a tie inconclusive)",
-        verdict=all_hold([outcome for outcome, found in lines.items() for _ in found]),
-        size=f"{ratio(value)} × the error of copying after the last" if np.isfinite(value) else "",
-        support=some(", ".join(lines["holds"])),
-        against=some(", ".join(lines["does not hold"])),
-        notes=some(", ".join(lines[INCONCLUSIVE])),
-    )
-
-
-def _compared(excess: Interval, other: str) -> str:
-    if np.isnan(excess.mean):
-        return f"{other} is flawless: nothing moves"
-    if not excess.is_finite:
-        return f"{ratio(1 + excess.mean)} times the error of {other}, over too few frames to tell"
-    return f"{ratio(1 + excess.mean)} times the error of {other} ({ratio(1 + excess.low)} to {ratio(1 + excess.high)})"
-
-
-def _places(result: VideoResult) -> str:
-    worse = float(np.mean(result.place_ratios() > 1.02))
-    return f"copying was better in {percent(worse)} of the picture's area (see the map)" if worse > 0 else ""
-
-
-def _named(loss: Loss) -> str:
-    return f"copying was better in {_span(loss)}"
-
-
-def _span(loss: Loss) -> str:
+def _frames(loss: Loss) -> str:
     return f"frame {loss.start:,}" if loss.start == loss.stop else f"frames {loss.start:,} to {loss.stop:,}"

@@ -1,4 +1,4 @@
-"""A picture per predicted frame: what came, what was expected, the error, and the score so far."""
+"""A picture per predicted frame: the frame, its prediction, the error, and the scores so far."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import to_rgb
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
@@ -17,18 +18,18 @@ Picture = NDArray[np.uint8]
 
 GROUND, RULE, QUIET, INK = "#14171b", "#343a42", "#a0a9b4", "#f2f4f7"
 BETTER, WORSE = "#56b4e9", "#e69f00"
-"""Okabe and Ito's sky blue and orange: apart from each other for everyone."""
+"""Sky blue and orange of Okabe and Ito, which colour-blind people can tell apart."""
 
 WIDEST = 4096
-"""Pixels that players decode in one row, at the most."""
+"""Maximal width in pixels that players decode."""
 _READABLE = 360
 """Panels narrower than this are enlarged."""
 _BEST, _WORST = np.log2(1 / 8), np.log2(2)
-"""Ends of the strip's scale: an eighth and twice the error of copying."""
+"""Ends of the chart's scale: an eighth and twice the error of copying."""
 
 
 def error_gain(past: ArrayLike) -> int:
-    """How often errors are enlarged to be seen, from the changes in the past frames (time, height, width)."""
+    """Factor that makes errors visible, from the changes in the past frames (time, height, width)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
@@ -36,14 +37,19 @@ def error_gain(past: ArrayLike) -> int:
 def error_colours(error: NDArray[np.floating], gain: float) -> NDArray[np.floating]:
     """Errors (height, width) as colours (height, width, 3): orange too bright, blue too dark, black none."""
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
-    colours: NDArray[np.floating] = strength * np.where(error[:, :, None] > 0, _rgb(WORSE), _rgb(BETTER))
+    colours: NDArray[np.floating] = strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER))
     return colours
 
 
 def pixels(colours: NDArray[np.floating]) -> Picture:
-    """Colours (height, width, 3) between 0 and 1 as bytes; those beyond are the nearest."""
+    """Colours (height, width, 3), clipped to 0 and 1, as bytes."""
     picture: Picture = np.clip(255 * colours + 0.5, 0, 255).astype(np.uint8)
     return picture
+
+
+def ratio_text(value: float) -> str:
+    """A ratio with two decimals."""
+    return f"{value:.2f}" if np.isfinite(value) else "n/a"
 
 
 class FilmPainter:
@@ -54,23 +60,15 @@ class FilmPainter:
     shape : (int, int)
         Height and width of the frames.
     horizon : int or None
-        How many there will be: the strip of scores is as long. With None it starts over when it is full.
+        Number of frames, which is the number of bars in the chart. With None the chart starts over when it is full.
     gain : int
-        How often errors are enlarged.
-    method : str
-        Name of the method, for people.
+        Factor by which errors are multiplied.
     painted : iterable of FrameRow
-        Of the frames that were painted before, by another painter: their bars stand in the strip.
+        Scores of frames that another painter has painted before: they get their bars in the chart.
     """
 
     def __init__(
-        self,
-        shape: tuple[int, int],
-        *,
-        horizon: int | None,
-        gain: int,
-        method: str = "PSMT",
-        painted: Iterable[FrameRow] = (),
+        self, shape: tuple[int, int], *, horizon: int | None, gain: int, painted: Iterable[FrameRow] = ()
     ) -> None:
         height, width = shape
         self._enlarge = max(1, -(-_READABLE // width))
@@ -80,18 +78,13 @@ class FilmPainter:
         unit = max(3 * panel[0] // 75, 10)
         self._unit, self._panel = unit, panel
         self._size = 3 * panel[0] + 4 * unit, panel[1] + 13 * unit
+        self._chart = 8.5 * unit, panel[1] + 6.4 * unit, self._size[0] - unit, self._size[1] - 1.9 * unit
         self._text, self._small = _font(unit), _font(round(0.82 * unit))
-        self._titles = (
-            ("film", ""),
-            (method, "expected one frame ahead"),
-            (f"error × {gain}", "orange too bright, blue too dark"),
-        )
-        self._columns = horizon or 500
-        self._n = 0
+        self._n_bars, self._n = horizon or 500, 0
         self._errors = np.zeros(2)
         self._background = self._paint_background()
         for row in painted:
-            self._count(row)
+            self._add_bar(row)
 
     def paint(
         self,
@@ -102,30 +95,27 @@ class FilmPainter:
         error: NDArray[np.floating],
     ) -> Picture:
         """Picture of a frame and its prediction (height, width, 3), and the error in luma (height, width)."""
-        self._count(row)
-        canvas = self._background.copy()
-        unit = self._unit
+        self._add_bar(row)
+        canvas, unit = self._background.copy(), self._unit
         for k, picture in enumerate((frame, predicted, error_colours(error, self._gain))):
             canvas.paste(Image.fromarray(self._fit(picture)), (unit + k * (self._panel[0] + unit), 3 * unit))
         draw = ImageDraw.Draw(canvas)
         top = self._panel[1] + 4 * unit
         so_far = self._errors[0] / self._errors[1] if self._errors[1] > 0 else np.nan
-        x = self._write(draw, unit, top, (("frame ", QUIET), (f"{row.frame:,}", INK)))
+        x = self._write(draw, unit, top, ("frame ", QUIET), (f"{row.frame:,}", INK))
         self._write(
             draw,
             x + 2 * unit,
             top,
-            (
-                ("MSE ÷ copying ", QUIET),
-                (_ratio(row.ratio), _verdict(row.ratio)),
-                ("  so far ", QUIET),
-                (_ratio(so_far), _verdict(so_far)),
-                *((("  cut", WORSE),) if row.cut else ()),
-            ),
+            ("MSE ÷ copying ", QUIET),
+            (ratio_text(row.ratio), _ratio_colour(row.ratio)),
+            ("  so far ", QUIET),
+            (ratio_text(so_far), _ratio_colour(so_far)),
+            ("  cut" if row.cut else "", WORSE),
         )
         right = (("PSNR ", QUIET), (f"{row.psnr:.1f} dB", INK), ("  copying ", QUIET), (f"{copy_psnr:.1f} dB", INK))
         width = sum(draw.textlength(text, font=self._text) for text, _ in right)
-        self._write(draw, self._size[0] - unit - width, top, right)
+        self._write(draw, self._size[0] - unit - width, top, *right)
         return np.asarray(canvas)
 
     def _fit(self, picture: NDArray[np.floating]) -> Picture:
@@ -136,58 +126,49 @@ class FilmPainter:
         return shown.repeat(self._enlarge, axis=0).repeat(self._enlarge, axis=1)
 
     def _paint_background(self) -> Image.Image:
-        canvas = Image.new("RGB", self._size, GROUND)
+        canvas, unit = Image.new("RGB", self._size, GROUND), self._unit
         draw = ImageDraw.Draw(canvas)
-        unit = self._unit
-        for k, (title, note) in enumerate(self._titles):
+        titles = {
+            "film": "",
+            "PSMT": "expected one frame ahead",
+            f"error × {self._gain}": "orange too bright, blue too dark",
+        }
+        for k, (title, note) in enumerate(titles.items()):
             x = unit + k * (self._panel[0] + unit)
-            end = self._write(draw, x, unit, ((title, INK),))
+            end = self._write(draw, x, unit, (title, INK))
             if end + unit + draw.textlength(note, font=self._small) < x + self._panel[0]:
                 draw.text((end + 0.8 * unit, 1.15 * unit), note, font=self._small, fill=QUIET)
-        left, _, right, _ = self._strip()
-        for value in (0.25, 0.5, 1.0, 2.0):
+        left, _, right, _ = self._chart
+        for value, text in {0.25: "0.25", 0.5: "", 1.0: "copying = 1", 2.0: ""}.items():
             y = self._level(value)
             draw.line((left, y, right, y), fill=QUIET if value == 1 else RULE, width=max(unit // 12, 1))
-            if value in (0.25, 1.0):
-                text = "copying = 1" if value == 1 else f"{value:g}"
-                length = draw.textlength(text, font=self._small)
-                draw.text((left - length - 0.6 * unit, y - 0.55 * unit), text, font=self._small, fill=QUIET)
-        draw.text(
-            (left, self._size[1] - 1.45 * unit),
-            f"one bar per frame; below the line {self._titles[1][0]} is better than copying the last frame",
-            font=self._small,
-            fill=QUIET,
-        )
+            length = draw.textlength(text, font=self._small)
+            draw.text((left - length - 0.6 * unit, y - 0.55 * unit), text, font=self._small, fill=QUIET)
+        note = "one bar per frame; below the line PSMT is better than copying the last frame"
+        draw.text((left, self._size[1] - 1.45 * unit), note, font=self._small, fill=QUIET)
         return canvas
 
-    def _strip(self) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom of the strip of scores."""
-        unit = self._unit
-        return 8.5 * unit, self._panel[1] + 6.4 * unit, self._size[0] - unit, self._size[1] - 1.9 * unit
-
     def _level(self, ratio: float) -> float:
-        _, top, _, bottom = self._strip()
+        """Height of a ratio in the chart."""
+        _, top, _, bottom = self._chart
         share = (np.clip(np.log2(max(ratio, 1e-9)), _BEST, _WORST) - _BEST) / (_WORST - _BEST)
         return float(bottom - share * (bottom - top))
 
-    def _count(self, row: FrameRow) -> None:
+    def _add_bar(self, row: FrameRow) -> None:
+        """Draw the next bar on the background, so that all later pictures have it."""
         self._errors += row.mse, row.copy_mse
-        self._add_bar(row.ratio)
-
-    def _add_bar(self, ratio: float) -> None:
-        """Draw the next bar where all later pictures have it too."""
-        if self._n == self._columns:
+        if self._n == self._n_bars:
             self._n, self._background = 0, self._paint_background()
-        left, _, right, _ = self._strip()
-        step = (right - left) / self._columns
+        left, _, right, _ = self._chart
+        step = (right - left) / self._n_bars
         x = left + self._n * step
         self._n += 1
-        if np.isfinite(ratio):
-            y, one = self._level(ratio), self._level(1.0)
+        if np.isfinite(row.ratio):
+            y, one = self._level(row.ratio), self._level(1.0)
             box = (x, min(y, one), max(x + 0.8 * step, x + 1) - 1, max(y, one))
-            ImageDraw.Draw(self._background).rectangle(box, fill=BETTER if ratio < 1 else WORSE)
+            ImageDraw.Draw(self._background).rectangle(box, fill=_ratio_colour(row.ratio))
 
-    def _write(self, draw: ImageDraw.ImageDraw, x: float, y: float, parts: tuple[tuple[str, str], ...]) -> float:
+    def _write(self, draw: ImageDraw.ImageDraw, x: float, y: float, *parts: tuple[str, str]) -> float:
         """Write texts in their colours one after the other; return where they end."""
         for text, colour in parts:
             draw.text((x, y), text, font=self._text, fill=colour)
@@ -197,17 +178,9 @@ class FilmPainter:
 
 @lru_cache(maxsize=8)
 def _font(size: int) -> ImageFont.FreeTypeFont:
-    # matplotlib brings the font along: the same on every machine.
+    # The font of matplotlib is the same on every machine.
     return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
 
 
-def _rgb(colour: str) -> NDArray[np.floating]:
-    return np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "n/a"
-
-
-def _verdict(value: float) -> str:
+def _ratio_colour(value: float) -> str:
     return INK if not np.isfinite(value) else BETTER if value < 1 else WORSE

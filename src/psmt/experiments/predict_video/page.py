@@ -1,9 +1,9 @@
-"""The page of `psmt predict-video`: whether PSMT beat copying on this film, and where it did not."""
+"""The report of `psmt predict-video`: whether PSMT beat copying on this film, and where it did not."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -12,15 +12,10 @@ from PIL import Image
 
 import psmt
 from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
-from psmt.experiments.predict_video.course import FrameSummary, summary_of
-from psmt.experiments.predict_video.result import VideoResult
+from psmt.experiments.predict_video.result import FrameSummary, VideoResult
 from psmt.experiments.predict_video.settings import FRAME_METHODS
-from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
+from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent, ratio, seconds
-
-COLUMNS = ("method", "MSE", "÷ copying", "better in", "PSNR, dB", "SSIM", "ms")
-"""Heads of the table of methods."""
-
 
 FILM = "predicted.mp4"
 """Name of the film beside the page."""
@@ -28,7 +23,7 @@ FILM = "predicted.mp4"
 
 @dataclass(frozen=True, kw_only=True)
 class FilmFacts:
-    """Of the film, what only who opened it knows."""
+    """Properties of the film that are not in the result."""
 
     checksum: str | None
     """None for a camera or a stream, which cannot be read again."""
@@ -36,41 +31,42 @@ class FilmFacts:
     """Height and width of its own frames."""
     n_frames: int | None
     seconds: float
-    """That all of it took."""
+    """Duration of the whole run."""
 
 
 def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, bytes]) -> Page:
-    """Page with PNG files by name: scores, places, stills and, where there are events, events."""
+    """Page with PNG files by name: scores, places, stills and, if there are events, events."""
     first, last = result.start + 1, result.start + result.horizon
+    rollouts = bool(result.scores.rollouts)
     sections = [
         Section(
             title="Frame by frame",
             text=[
-                f"Each of the frames {first:,} to {last:,} is predicted from those before it. Below 1 is better than "
-                "copying the last frame. PSNR and SSIM are taken of each frame, then averaged; higher is better. The "
-                "last column is what a frame takes, in milliseconds. The film shows every frame: what came, what was "
-                "expected, and the error.",
+                f"Each of the frames {first:,} to {last:,} is predicted from those before it. A ratio below 1 is "
+                "better than copying the last frame. PSNR and SSIM are computed for each frame, then averaged; higher "
+                "is better. The last column is the computing time per frame in milliseconds. The film shows every "
+                "frame, its prediction, and the error.",
             ],
             film=FILM,
             pictures=[Picture(pictures["scores"], alt="Error of each method divided by that of copying, by frame")],
             tables=[frames_table(result)],
         ),
         Section(
-            title="Left alone, and place by place",
+            title="Several frames ahead, and place by place",
             text=[
-                f"Every {result.every} frames each method predicts {result.settings.rollout} frames by "
-                "itself, from its own predictions; copying is then the frame at which it was left alone. The map "
-                "shows where in the picture the next frame is predicted better than by copying (blue) and where "
-                "worse (orange).",
+                f"Every {result.every} frames, each method predicts the next {result.settings.rollout} frames from its "
+                "own predictions (a rollout). Copying then repeats the last frame that was received. The map shows "
+                "where in the picture the next frame is predicted better than by copying (blue), and where worse "
+                "(orange).",
             ],
             pictures=[
                 Picture(
                     pictures["places"],
                     alt="Error by steps ahead, a frame, and a map of better and worse",
-                    caption="Lines have the colours of the figure above." if result.course.rollouts else "",
+                    caption="Lines have the colours of the figure above." if rollouts else "",
                 )
             ],
-            tables=[rollout_table(result)] if result.course.rollouts else [],
+            tables=[rollout_table(result)] if rollouts else [],
         ),
         _events_section(result, pictures),
         Section(
@@ -84,13 +80,12 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
         lead=verdict(result),
         claims=frame_claims(result),
         sections=sections,
-        still=_still(result),
+        still=_last_frame(result),
         facts=_facts(result, facts),
     )
 
 
-def _still(result: VideoResult) -> Picture:
-    """The film at a glance: its last frame."""
+def _last_frame(result: VideoResult) -> Picture:
     last = result.stills["last"]
     file = BytesIO()
     Image.fromarray(np.clip(255 * last.frame, 0, 255).round().astype(np.uint8)).save(file, format="png", optimize=True)
@@ -99,77 +94,64 @@ def _still(result: VideoResult) -> Picture:
 
 
 def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Section:
-    """What happened in the film, and when."""
-    once = f"{1 / result.settings.false_alarms:,.0f}"
     text = [
-        "A cut is a frame that PSMT takes for the first of another scene, a flash one after which the old picture is "
-        f"back within a few frames. Any other surprise is listed only if a film that goes on as this one did would "
-        f"bring one as large in at most one of {once} frames; that takes 100 frames to know. Sizes are errors of the "
-        "prediction in units of what is usual. All are in events.csv.",
+        "A cut is a frame that PSMT takes for the first of another scene. A flash is a cut after which the old picture "
+        "is back within a few frames. Any other surprise is listed only if one as large is expected in at most one of "
+        f"{1 / result.settings.false_alarms:,.0f} frames of an uneventful film; estimating this takes 100 frames. "
+        "Sizes are prediction errors relative to the usual error. All events are in events.csv.",
         events_told(result),
     ]
-    n_events, n_listed = sum(result.event_counts.values()), len(result.largest_events)
-    rows = [
+    n_events, listed = sum(result.event_counts.values()), result.largest_events
+    table = Table.of(
+        "Events" if n_events == len(listed) else f"The {len(listed)} largest of {n_events:,} events",
+        listed,
         [
-            Cell(event.kind),
-            Cell(f"{event.frame:,}"),
-            Cell(f"{event.time:.2f}" if math.isfinite(event.time) else "–"),
-            Cell(f"{event.size:.3g}"),
-        ]
-        for event in result.largest_events
-    ]
-    caption = "Events" if n_events == n_listed else f"The {n_listed} largest of {n_events:,} events"
+            Column("kind", "kind"),
+            Column("frame", "frame", "{:,}".format),
+            Column("time, s", "time", lambda time: f"{time:.2f}" if math.isfinite(time) else "–"),
+            Column("size", "size", "{:.3g}".format),
+        ],
+    )
+    picture = Picture(pictures["events"], alt="The largest events: the frame before, the frame, and its prediction")
     return Section(
         title="Events",
         text=text,
-        pictures=[Picture(pictures["events"], alt="Frames before, at, and expected at the largest events")]
-        if result.event_stills
-        else [],
-        tables=[Table(caption, ("kind", "frame", "time, s", "size"), rows)] if rows else [],
+        pictures=[picture] if result.event_stills else [],
+        tables=[table] if listed else [],
     )
 
 
 def frames_table(result: VideoResult) -> Table:
-    """All methods, least error first."""
-    summaries = result.course.summaries
+    """Means of all methods, lowest error first."""
     caption = f"One frame ahead, means over {result.horizon:,} frames of {_by(result.shape)} pixels"
-    return Table(caption, COLUMNS, [_row(summary, summaries, result.seconds) for summary in summaries])
+    columns = [
+        Column("method", lambda own: FRAME_METHODS[own.method]),
+        Column("MSE", "mse", error, best=min),
+        Column("÷ copying", _ratio_cell),
+        Column("better in", lambda own: Cell("–") if own.method == "copy" else own.wins, percent),
+        Column("PSNR, dB", "psnr", "{:.2f}".format, best=max),
+        Column("SSIM", "ssim", "{:.3f}".format, best=max),
+        Column("ms", lambda own: 1000 * result.seconds[own.method], "{:.0f}".format),
+    ]
+    return Table.of(caption, result.scores.summaries.values(), columns)
 
 
 def rollout_table(result: VideoResult) -> Table:
     """Error divided by that of copying, by steps ahead."""
-    steps = [step for step in (1, 2, 3, 5, 7, 10) if step <= result.settings.rollout]
-    rows = []
-    by_step = result.course.rollouts
-    for method in result.seconds:
-        cells = [Cell(FRAME_METHODS[method])]
-        for step in steps:
-            value = summary_of(by_step[step], method).ratio if step in by_step else float("nan")
-            loses = method != "copy" and value > 1 + TIE
-            cells.append(Cell("1" if method == "copy" else ratio(value), "loses" if loses else ""))
-        rows.append(cells)
-    return Table(
-        f"Error ÷ copying, left alone for so many frames, means over {result.course.n_rollouts} rollouts",
-        ("method", *(f"{step}" for step in steps)),
-        rows,
-    )
+    by_step = result.scores.rollouts
+
+    def column(step: int) -> Column:
+        return Column(f"{step}", lambda method: _ratio_cell(by_step[step][method]))
+
+    columns = [Column("method", FRAME_METHODS.get), *(column(step) for step in (1, 2, 3, 5, 7, 10) if step in by_step)]
+    caption = f"Error ÷ copying by frames ahead, means over {result.scores.n_rollouts} rollouts"
+    return Table.of(caption, result.seconds, columns)
 
 
-def _row(summary: FrameSummary, summaries: Sequence[FrameSummary], durations: Mapping[str, float]) -> list[Cell]:
-    def best(name: str, text: str, *, highest: bool = False) -> Cell:
-        values = [getattr(other, name) for other in summaries]
-        return Cell(text, "best" if getattr(summary, name) == (max if highest else min)(values) else "")
-
-    copies = summary.method == "copy"
-    return [
-        Cell(FRAME_METHODS[summary.method]),
-        best("mse", error(summary.mse)),
-        Cell("1" if copies else ratio(summary.ratio), "loses" if not copies and summary.ratio > 1 + TIE else ""),
-        Cell("–" if copies else percent(summary.wins)),
-        best("psnr", f"{summary.psnr:.2f}", highest=True),
-        best("ssim", f"{summary.ssim:.3f}", highest=True),
-        Cell(f"{1000 * durations[summary.method]:.0f}"),
-    ]
+def _ratio_cell(own: FrameSummary) -> Cell:
+    if own.method == "copy":
+        return Cell("1")
+    return Cell(ratio(own.ratio), "loses" if own.ratio > 1 + TIE else "")
 
 
 def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
@@ -186,12 +168,12 @@ def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
         ),
         Fact("Colour", "luma is predicted and scored; the colours shown are those of the frame before"),
         Fact("Model", f"{settings.extrapolation}, prior {settings.prior or 'none'}"),
-        Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second of PSMT alone"),
+        Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second for PSMT alone"),
         Fact("In all", f"{seconds(film.seconds)} for all methods, scores, and the film"),
         Fact("Version", f"psmt {psmt.__version__}"),
     ]
 
 
 def _by(shape: tuple[int, int]) -> str:
-    """Width by height, as films are named."""
+    """Width × height."""
     return f"{shape[1]} × {shape[0]}"
