@@ -13,7 +13,6 @@ from studies.regimes.settings import RegimesSettings
 
 EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
     run=lambda film, settings, run, _: regimes(film, settings, run),
-    check=lambda _settings, _n_frames: None,
     files={
         "regimes.csv": lambda result: to_csv(Row._fields, result.rows()),
         "regimes.png": lambda result: png(methods_figure(result.map())),

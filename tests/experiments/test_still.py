@@ -7,9 +7,8 @@ from PIL import Image
 
 from psmt.data import GlideFilm, open_frames, open_series
 from psmt.data.patches import PatchCutter
-from psmt.experiments.options import PatchOptions
+from psmt.experiments.options.sources import PatchOptions
 from psmt.experiments.still_image import INDEX, read_still
-from psmt.experiments.sweep.command import SweepOptions
 
 
 def test_the_still_is_a_frame_some_way_in_or_the_last():
@@ -36,7 +35,7 @@ def test_the_square_surrounds_the_patch():
 
 
 def test_a_series_has_no_still_and_no_regime():
-    options: PatchOptions = SweepOptions()
+    options = PatchOptions()
     series = open_series(np.random.default_rng(0).standard_normal((90, 256)))
     assert options.still(series) is None
-    assert options.regime(series, series.values) is None
+    assert options.record(series, series.values, motion=True).regime is None

@@ -32,7 +32,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
                 return run(sys.argv[1:])
             except process.TerminatedError as error:
-                print(error.told(sys.argv[1:]), file=sys.stderr)
+                print(error.text(sys.argv[1:]), file=sys.stderr)
                 return error.exit_code
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)

@@ -28,8 +28,8 @@ class TerminatedError(BaseException):
         self.exit_code = 128 + number
         """As shells have it."""
 
-    def told(self, arguments: Sequence[str]) -> str:
-        """What is said of it at the end of a command."""
+    def text(self, arguments: Sequence[str]) -> str:
+        """What is printed at the end of a command."""
         anew = not arguments or arguments[0] in _BEGIN_ANEW
         return f"psmt: ended by {self}" + ("" if anew else "; the same command goes on from here")
 

@@ -1,7 +1,7 @@
-"""The map of regimes: who predicts better than copying, by speed and noise; and where a film lies on it.
+"""The map of regimes: which method predicts better than copying, by speed and noise; and where a film lies on it.
 
-The map that ships was measured on the built-in film: ``psmt regimes --out psmt-regimes`` makes it again, as
-``psmt-regimes/expectation_map.json``; copied over the file beside this module it is what reports use from then on.
+The map in the package was measured on the built-in film. ``python -m studies.regimes --out psmt-regimes`` makes it
+again, as ``psmt-regimes/expectation_map.json``; reports use it after it is copied over the file beside this module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psmt.report.numbers import ratio
 from psmt.types import Array
 
 FORMAT = 1
-"""A change of what the file says needs a new number."""
+"""Version of the file format."""
 
 FILE = "expectation_map.json"
 
@@ -42,11 +42,11 @@ METHODS = {
     "ridge": "ridge regression",
     "trend": "linear in pixels",
 }
-"""All that is compared, by its name in files, with the name for people."""
+"""The methods that are compared, by their names in files, with the names for people."""
 
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
-"""What methods are held against: copying the last code, vs code; copying the last patch, vs frame."""
+"""What methods are compared with: copying the last code, vs code; copying the last patch, vs frame."""
 
 
 class Ratio(NamedTuple):
@@ -64,17 +64,17 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeMap:
-    """Each method against copying, by speed and noise."""
+    """Errors of each method relative to copying, by speed and noise."""
 
     speeds: tuple[float, ...]
-    """Pixels per frame, rising."""
+    """Pixels per frame, ascending."""
     noises: tuple[float, ...]
-    """Fractions of the contrast, rising."""
+    """Fractions of the contrast, ascending."""
     ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
-    """By what they are held against, method, and (speed, noise)."""
+    """By what they are compared with, method, and (speed, noise)."""
 
     def nearest(self, regime: Regime) -> tuple[float, float]:
-        """Speed and noise of the film on the map that is most like one of this regime."""
+        """Speed and noise of the nearest film on the map."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
@@ -83,13 +83,13 @@ class RegimeMap:
         return min(self.ratios[against], key=lambda method: self.ratios[against][method][cell].mean)
 
     def to_json(self) -> bytes:
-        """The file that `from_json` reads: three digits of each number, a line per method."""
+        """The file that `from_json` reads: three digits per number, one line per method."""
         lines = [
             f'  "{against} {method}": {json.dumps([[_digits(x) for x in cells[cell]] for cell in self.cells])}'
             for against, methods in self.ratios.items()
             for method, cells in methods.items()
         ]
-        head = {"format": FORMAT, "made_by": "psmt regimes", "speeds": self.speeds, "noises": self.noises}
+        head = {"format": FORMAT, "made_by": "studies.regimes", "speeds": self.speeds, "noises": self.noises}
         named = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
         return ("{\n" + ",\n".join(named + lines) + "\n}\n").encode()
 
@@ -104,7 +104,9 @@ class RegimeMap:
         """
         content = json.loads(text)
         if content.get("format") != FORMAT:
-            raise ValueError(f"format={content.get('format')!r} is not {FORMAT}; make the map again: psmt regimes")
+            raise ValueError(
+                f"format={content.get('format')!r} is not {FORMAT}; make the map again: python -m studies.regimes"
+            )
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
         ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
@@ -123,7 +125,7 @@ class RegimeMap:
 
 
 def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
-    """The map of MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
+    """The map from MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
     ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
         against: {method: {} for method in METHODS} for against in COPIES
     }
@@ -132,7 +134,7 @@ def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
         for column, (against, copying) in enumerate(COPIES.items()):
             gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
             for method, gap in zip(METHODS, gaps.T, strict=True):
-                # Each start is in a film of its own: they do not depend on each other.
+                # Each start is in a film of its own, so starts are independent.
                 ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
     speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
     return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
@@ -145,7 +147,7 @@ def shipped_map() -> RegimeMap:
 
 
 def scale(value: float, marks: tuple[float, ...]) -> float:
-    """Place of a value between the marks 0, 1, .. of an axis: by its logarithm, or evenly below the first above zero.
+    """Position of a value on an axis with marks at 0, 1, ..: logarithmic, and linear below the first positive mark.
 
     >>> [round(scale(value, (0.0, 0.1, 1.0)), 2) for value in (0.05, 0.1, 10**-0.5, 7.0)]
     [0.5, 1.0, 1.5, 2.0]
@@ -157,7 +159,7 @@ def scale(value: float, marks: tuple[float, ...]) -> float:
 
 
 def expectation(regime: Regime) -> str:
-    """What a reader may expect of a film of this regime, in two sentences: what the map says of the nearest one."""
+    """What to expect of a film of this regime: what the map says of the nearest film."""
     known = shipped_map()
     cell = known.nearest(regime)
     code, frame = (known.ratios[against]["linear"][cell] for against in ("code", "frame"))

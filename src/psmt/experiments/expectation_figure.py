@@ -1,4 +1,4 @@
-"""The map of regimes as a picture: where copying is beaten, by speed and noise, and where a film lies."""
+"""Figures of the map of regimes: where copying is beaten, by speed and noise, and where a film lies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEFT, _GAP, _HEAD, _FOOT, _ROW, _SMALL = 0.75, 0.28, 0.9, 0.95, 0.36, 0.16
 
 
 def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
-    """Figure of the straight line against copying the code and the patch, and who is best; with a film's place."""
+    """The straight line relative to copying the code and the patch, and the best method; with a film's place."""
     figure, height = _figure(known, 0.0)
     _draw_large(figure, known, _FOOT, regime)
     _draw_words(
@@ -95,7 +95,7 @@ def _draw_large(figure: Figure, known: RegimeMap, bottom: float, regime: Regime 
 
 
 def _draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, words: bool) -> None:
-    """Ratios to copying as colours; as words too, in brackets where neither wins."""
+    """Ratios to copying as colours; with `words` as numbers too, in brackets if inconclusive."""
     by_cell = known.ratios[against][method]
     logs = np.array([[np.log(by_cell[speed, noise].mean) for speed in known.speeds] for noise in known.noises])
     axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
@@ -105,12 +105,11 @@ def _draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, 
     for i, noise in enumerate(known.noises):
         for j, speed in enumerate(known.speeds):
             value = by_cell[speed, noise]
-            told = value.verdict != "inconclusive"
             text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
             axes.text(
                 j,
                 i,
-                text if told else f"({text})",
+                f"({text})" if value.verdict == "inconclusive" else text,
                 ha="center",
                 va="center",
                 fontsize=7.0,
@@ -120,7 +119,7 @@ def _draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, 
 
 
 def _draw_best(axes: Axes, known: RegimeMap) -> None:
-    """The method of least error in each cell, on the colour of its ratio to copying."""
+    """The best method in each cell, on the colour of its ratio to copying."""
     best = {cell: known.best(cell, "frame") for cell in known.cells}
     logs = [
         [np.log(known.ratios["frame"][best[speed, noise]][speed, noise].mean) for speed in known.speeds]

@@ -1,4 +1,4 @@
-"""A still of the film with the patch's place on it: what a report shows first."""
+"""A frame of the film with a square around the patch: the first picture of a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psmt.figures.style import SETTLED
 from psmt.types import Array
 
 INDEX = 100
-"""Which frame is shown, in films that have so many: the first ones are often black."""
+"""Which frame is shown, or the last of a shorter film: the first ones are often black."""
 
 _SIDE = 480
 _MARK, _EDGE = (230, 159, 0), (0, 0, 0)
@@ -26,7 +26,7 @@ class Still:
 
     index: int
     frame: Array
-    """(size, size): as it was reduced, before the patch was cut."""
+    """(size, size): reduced, before the patch was cut."""
     corner: tuple[int, int]
     """Row and column of the patch's top left pixel."""
     patch_size: int
@@ -40,7 +40,7 @@ class Still:
         draw = ImageDraw.Draw(picture)
         top, left = (factor * start for start in self.corner)
         span = factor * self.patch_size
-        # A dark line around the bright one: it is seen on any ground.
+        # A dark line around the bright one is visible on any background.
         for colour, grow, width in ((_EDGE, 5, 5), (_MARK, 4, 3)):
             draw.rectangle(
                 (left - grow, top - grow, left + span + grow - 1, top + span + grow - 1), outline=colour, width=width
@@ -54,7 +54,7 @@ class Still:
 
 
 def read_still(film: FrameSource, cutter: PatchCutter) -> Still:
-    """The still of a film that can be read again, whose patches this cutter cuts."""
+    """The still of a film that can be read again, and whose patches this cutter cuts."""
     *_, (index, frame) = enumerate(film.head(INDEX + 1))
     reduced = cutter.reduce(frame)
     return Still(index=index, frame=reduced, corner=cutter.corner(len(reduced)), patch_size=cutter.patch_size)

@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from psmt.data import open_source
 from psmt.evaluation import METHODS
+from psmt.experiments.options.sources import PatchOptions
 from psmt.experiments.prediction.claims import comparisons
-from psmt.experiments.prediction.command import PredictOptions
 from psmt.experiments.prediction.effects_figure import effects_figure
 from psmt.experiments.prediction.figure import prediction_figure, shown_steps
 from psmt.figures import png
@@ -73,7 +73,7 @@ def test_features_of_a_series_are_bars_also_where_they_would_fill_a_square(make_
 
 
 def test_what_is_a_picture_is_known_from_the_source():
-    options = PredictOptions(patch=6)
+    options = PatchOptions(patch_size=6)
     assert options.picture_shape(open_source(np.zeros((5, 36)))) is None
     assert options.picture_shape(open_source(np.zeros((5, 8, 8)))) == (6, 6)
 

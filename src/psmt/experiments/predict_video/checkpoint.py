@@ -18,7 +18,7 @@ import numpy as np
 
 from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.experiments.predict_video.gathered import Gathered
-from psmt.experiments.predict_video.settings import FrameMethod
+from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.persistence.model_file import part
 from psmt.pipeline.cache import load_result, save_result
 from psmt.utils.files import clear_stale

@@ -8,8 +8,8 @@ import numpy as np
 
 from psmt.evaluation import Interval
 from psmt.experiments.predict_video.course import Loss, summary_of
+from psmt.experiments.predict_video.methods import FRAME_METHODS
 from psmt.experiments.predict_video.result import VideoResult
-from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import INCONCLUSIVE, TIE, Claim, Verdict, all_hold, judged, some
 from psmt.report.numbers import percent, ratio
 from psmt.video.events import Kind

@@ -15,8 +15,8 @@ from scipy.ndimage import uniform_filter1d
 from psmt.evaluation import FrameRow
 from psmt.experiments.predict_video.course import Stretches, summary_of
 from psmt.experiments.predict_video.film_painter import error_colours
+from psmt.experiments.predict_video.methods import FRAME_METHODS
 from psmt.experiments.predict_video.result import VideoResult
-from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.figures.panels import WIDTH, heading, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, LineStyle, style_axes
 from psmt.types import Array

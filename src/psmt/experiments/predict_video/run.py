@@ -20,8 +20,9 @@ from psmt.experiments.predict_video.course import Course
 from psmt.experiments.predict_video.events import Event, EventWatch
 from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.lines import Lines
+from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.experiments.predict_video.result import VideoResult
-from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
+from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
 from psmt.pipeline.cache_keys import hash_code, hash_values
 from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent
