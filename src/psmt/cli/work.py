@@ -104,7 +104,7 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
     )
     # The study of brains writes its own page and summary: people are not a film.
     if REPORT not in files:
-        page = make_page(done, files, options.still(source))
+        page = make_page(done, files, options.marked_frame(source))
         if clock is not None:
             run.progress("draw figures", 1, 1)
             clock.save()

@@ -7,22 +7,32 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PIL import Image, ImageDraw
 
 import psmt
+from psmt.data import FrameSource
+from psmt.data.patches import PatchCutter
 from psmt.data.speed_and_noise import Regime
 from psmt.experiments import command_of, experiment_of
-from psmt.experiments.expectation import expectation, shipped_map
-from psmt.experiments.expectation_figure import place_figure
-from psmt.experiments.still_image import Still
+from psmt.experiments.expectation import expectation, place_figure, shipped_map
 from psmt.figures import png
+from psmt.figures.style import SETTLED
 from psmt.report import Claim, Fact, Page, Picture, Section
 from psmt.report.numbers import listed, seconds
+from psmt.types import Array
 
 if TYPE_CHECKING:
     from psmt.experiments.options.declaration import Settings
+
+INDEX = 100
+"""Which frame is shown, or the last of a shorter film: the first ones are often black."""
+
+_SIDE = 480
+_MARK, _EDGE = (230, 159, 0), (0, 0, 0)
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 """Packages whose versions a result may depend on."""
@@ -55,6 +65,46 @@ class FilmRecord:
     def unit(self) -> str:
         """Unit whose mean squared errors are reported."""
         return "standardised patches" if self.features is None else "standardised features"
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedFrame:
+    """A frame of the film, and where the patch lies in it: the first picture of a report."""
+
+    index: int
+    frame: Array
+    """(size, size): reduced, before the patch was cut."""
+    corner: tuple[int, int]
+    """Row and column of the patch's top left pixel."""
+    patch_size: int
+
+    def png(self) -> bytes:
+        """The frame as a PNG file, with a square around the patch."""
+        levels = np.asarray(np.clip(255 * self.frame, 0, 255).round(), dtype=np.uint8)
+        factor = max(1, round(_SIDE / len(levels)))
+        side = factor * len(levels)
+        picture = Image.fromarray(levels).resize((side, side), Image.Resampling.BICUBIC).convert("RGB")
+        draw = ImageDraw.Draw(picture)
+        top, left = (factor * start for start in self.corner)
+        span = factor * self.patch_size
+        # A dark line around the bright one is visible on any background.
+        for colour, grow, width in ((_EDGE, 5, 5), (_MARK, 4, 3)):
+            draw.rectangle(
+                (left - grow, top - grow, left + span + grow - 1, top + span + grow - 1), outline=colour, width=width
+            )
+        file = BytesIO()
+        # Maximum coverage keeps the colour of the square, which is rare.
+        picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE).save(
+            file, format="png", optimize=True
+        )
+        return file.getvalue()
+
+
+def read_marked_frame(film: FrameSource, cutter: PatchCutter) -> MarkedFrame:
+    """A frame of a film that can be read again, with the patch that this cutter cuts."""
+    *_, (index, frame) = enumerate(film.head(INDEX + 1))
+    reduced = cutter.reduce(frame)
+    return MarkedFrame(index=index, frame=reduced, corner=cutter.corner(len(reduced)), patch_size=cutter.patch_size)
 
 
 _SAID = {"Film", "Checksum", "Version"}
@@ -92,15 +142,15 @@ class FilmResults:
         ]
 
 
-def make_page(done: FilmResults, files: Mapping[str, bytes], still: Still | None = None) -> Page:
-    """The report: the page of the experiment, or one made of its claims and sections, with a still of the film."""
+def make_page(done: FilmResults, files: Mapping[str, bytes], frame: MarkedFrame | None = None) -> Page:
+    """The report: the page of the experiment, or one made of its claims and sections, with a frame of the film."""
     film = done.film
     custom = None if done.paper else experiment_of(done.experiment).page
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
     own = [fact for fact in page.facts if fact.name not in _SAID]
     return replace(
         page,
-        still=page.still if still is None else still_picture(still, film),
+        still=page.still if frame is None else _picture(frame, film),
         sections=[*expected_section(film), *page.sections],
         facts=[*film_facts(film), *own, *_notes_and_versions(done)],
     )
@@ -124,11 +174,11 @@ def _common_page(done: FilmResults, files: Mapping[str, bytes]) -> Page:
     facts: list[Fact] = []
     for name, result in done.results.items():
         make = experiment_of(name).facts
-        facts += [Fact(name.capitalize(), done.used[name].text())] if make is None else make(result)  # type: ignore[union-attr]
-    known = [own for own in done.asked.values() if own is not None]
-    departures = {own.departures.told() for own in known if hasattr(own, "departures")}
+        facts += [Fact(_short(name).capitalize(), done.used[name].text())] if make is None else make(result)  # type: ignore[union-attr]
+    departures = {own.departures.told() for own in done.asked.values() if hasattr(own, "departures")}
+    seeds = {own.seed for own in done.asked.values() if hasattr(own, "seed")}
     facts += [Fact("Departures from the paper", listed(sorted(departures)))] if departures else []
-    facts += [Fact("Seed", listed(sorted({own.seed for own in known if hasattr(own, "seed")})))]
+    facts += [Fact("Seed", listed(sorted(seeds)))] if seeds else []
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
@@ -149,13 +199,13 @@ def durations_fact(durations: Mapping[str, float]) -> Fact:
 
 def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
     """summary.json: the claims with their figures, and all numbers. No durations: they differ from run to run."""
-    used = {name: None if own is None else asdict(own) for name, own in done.used.items()}
+    used = {_short(name): None if own is None else asdict(own) for name, own in done.used.items()}
     settings: dict[str, Any] = {"settings": used, "notes": list(done.notes.values())}
     if done.paper:
-        asked = {name: asdict(own) for name, own in done.asked.items()}
+        asked = {_short(name): asdict(own) for name, own in done.asked.items()}
         settings = {"settings": asked, "used": used, "notes": done.notes}
     numbers = {
-        name.rpartition(".")[2]: experiment_of(name).summary(done.results[name]) if name in done.results else None
+        _short(name): experiment_of(name).summary(done.results[name]) if name in done.results else None
         for name in done.used
     }
     return to_json(
@@ -164,6 +214,11 @@ def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
         | {"claims": {claim.key: claim.summary() for claim in claims}}
         | numbers
     )
+
+
+def _short(name: str) -> str:
+    """Name of an experiment without its package."""
+    return name.rpartition(".")[2]
 
 
 def film_facts(film: FilmRecord) -> list[Fact]:
@@ -193,13 +248,13 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-def still_picture(still: Still, film: FilmRecord) -> Picture:
-    """The still, with a caption that says what is marked and how it moves."""
-    side = still.patch_size
-    caption = f"Frame {still.index} of {film.name}. The report is about the patch in the square, {side} × {side} pixels"
+def _picture(frame: MarkedFrame, film: FilmRecord) -> Picture:
+    """The frame, with a caption that says what is marked and how it moves."""
+    side = frame.patch_size
+    caption = f"Frame {frame.index} of {film.name}. The report is about the patch in the square, {side} × {side} pixels"
     if film.regime is not None:
         caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
-    return Picture(still.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
+    return Picture(frame.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
 
 
 def expected_section(film: FilmRecord) -> Sequence[Section]:

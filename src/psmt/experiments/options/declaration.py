@@ -29,34 +29,24 @@ RATIO = 3
 
 @dataclass(frozen=True)
 class Option:
-    """How the command line offers a parameter.
-
-    Parameters
-    ----------
-    name : str
-        As it is typed: ``--atoms``.
-    help : str
-        Begins with the paper's symbol and a colon, if there is one.
-    default : str
-        What happens if the option is left out, where the default value does not say it.
-    auto, none : bool
-        The word ``auto`` stands for leaving the option out, the word ``none`` for None.
-    metavar : str
-        What help writes for the value; made from the type if empty.
-    parse : callable, optional
-        Makes the value from the text that was typed.
-    hidden : bool
-        Help does not show it.
-    """
+    """How the command line offers a parameter."""
 
     name: str
-    help: str = ""
+    """As it is typed: ``--atoms``."""
+    help: str
+    """Begins with the paper's symbol and a colon, if there is one."""
     default: str = ""
+    """What happens if the option is left out, where the default value does not say it."""
     auto: bool = False
+    """Whether the word ``auto`` stands for leaving the option out."""
     none: bool = False
+    """Whether the word ``none`` stands for None."""
     metavar: str = ""
+    """What help writes for the value; made from the type if empty."""
     parse: Callable[[str], Any] | None = None
+    """Makes the value from the text that was typed."""
     hidden: bool = False
+    """Whether help leaves it out."""
 
 
 class Derived(NamedTuple):

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from psmt.data import Film, FrameSource, SeriesSource
     from psmt.data.patches import PatchCutter
-    from psmt.experiments.film_report import FilmRecord
-    from psmt.experiments.still_image import Still
+    from psmt.experiments.film_report import FilmRecord, MarkedFrame
     from psmt.types import Array, Progress
 
 MEMORY = 3.2
@@ -93,7 +92,7 @@ class FilmOptions(Declared, ABC):
         checksum = source.checksum() if getattr(source, "repeatable", False) else None
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
-    def still(self, _source: Any, /) -> Still | None:
+    def marked_frame(self, _source: Any, /) -> MarkedFrame | None:
         """A picture of the source for the first screen of its report."""
         return None
 
@@ -258,11 +257,11 @@ class PatchOptions(TaskOptions):
         """That of the patch; a series has none."""
         return None if _is_series(source) else (self.patch_size, self.patch_size)
 
-    def still(self, source: Any, /) -> Still | None:
+    def marked_frame(self, source: Any, /) -> MarkedFrame | None:
         """A frame of the film with the place of the patch; a series has none."""
-        from psmt.experiments.still_image import read_still
+        from psmt.experiments.film_report import read_marked_frame
 
-        return None if _is_series(source) else read_still(source, self.cutter())
+        return None if _is_series(source) else read_marked_frame(source, self.cutter())
 
     @property
     def n_frames(self) -> int:
