@@ -10,7 +10,7 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import Option, WindowSettings
+from psmt.experiments.options.declaration import Option, WindowSettings, anything
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -21,7 +21,7 @@ from psmt.experiments.options.parameters import (
     Window,
     our_departures,
 )
-from psmt.utils.constraints import count, real, truth
+from psmt.utils.constraints import count, real
 
 KINDS = {
     "flash": "one frame is brighter",
@@ -41,21 +41,22 @@ class ChangesSettings(WindowSettings):
     n_components: ChosenComponents = "auto"
     alpha: Alpha = 1.0
     lam: ChosenLam = "auto"
-    before: Annotated[int, count()] = 30
+    before: int = 30
     """Frames before the change, which give the usual error."""
     horizon: Annotated[int, Option("--horizon", "Number of frames that are predicted from each change."), count(2)] = 60
-    places: Annotated[int, Option("--places", "Number of places, evenly spaced, if none are given."), count()] = 16
+    places: Annotated[int, Option("--places", "Number of places, evenly spaced, if none are given.")] = 16
     at: Annotated[
         tuple[int, ...],
         Option("--at", "Frame that a change comes with; may be repeated.", default="places all over the film"),
+        anything,
     ] = ()
     flash: Annotated[
         float, Option("--flash", "Brightness of the flash, in standard deviations of the film."), real(open_bound=True)
     ] = 3.0
-    jump: Annotated[int, Option("--jump", "Number of frames that the jump leaves out."), count()] = 25
+    jump: Annotated[int, Option("--jump", "Number of frames that the jump leaves out.")] = 25
     seed: Seed = 0
     departures: ModelDepartures = field(default_factory=our_departures)
-    series: Annotated[bool, truth()] = False
+    series: bool = False
     """The values are a series, not patches: features are standardised by the past of each place."""
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"n_atoms": 64, "window": 192, "places": 8}}

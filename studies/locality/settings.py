@@ -15,7 +15,6 @@ from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
     ChosenLam,
-    Epochs,
     Horizon,
     QuarterComponents,
     RecoveryDepartures,
@@ -25,7 +24,7 @@ from psmt.experiments.options.parameters import (
 )
 from psmt.experiments.options.sources import PatchOptions
 from psmt.types import Ints
-from psmt.utils.constraints import count, each, real, truth
+from psmt.utils.constraints import count, real
 from studies.locality.made_up import ATOMS_PER_PLACE, PLACES
 
 SPARSE_EPOCHS, SPARSE_TOL = 60, 0.05
@@ -42,18 +41,18 @@ class LocalitySettings(Settings):
     horizon: Horizon = 10
     n_components: QuarterComponents = None
     n_starts: Annotated[
-        int, Option("--starts", "Number of starts in the film, and of made-up series of each kind."), count()
+        int, Option("--starts", "Number of starts in the film, and of made-up series of each kind.")
     ] = 12
-    budgets: Annotated[tuple[int, ...], each(count())] = (1, 5, 20)
+    budgets: tuple[int, ...] = (1, 5, 20)
     """Passes over each window of descents that stop early."""
-    sparsities: Annotated[tuple[float, ...], each(real(open_bound=True))] = (0.01, 0.03, 0.1)
+    sparsities: Annotated[tuple[float, ...], real(open_bound=True)] = (0.01, 0.03, 0.1)
     """Penalties on weights."""
     alpha: Alpha = 1.0
     lam: ChosenLam = "auto"
     """'auto' chooses by predicting the end of the past with the closed form."""
-    max_epochs: Epochs = 5
+    max_epochs: int = 5
     seed: Seed = 0
-    series: Annotated[bool, truth()] = False
+    series: bool = False
     """The values are a series, not patches: features are standardised by what lies before the first start."""
     departures: RecoveryDepartures = field(default_factory=our_departures)
     """In steps 5 and 7. All solutions share the dictionary of the first frames."""

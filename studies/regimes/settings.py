@@ -11,7 +11,7 @@ from psmt.experiments.contract import Command
 from psmt.experiments.options.declaration import RATIO, Derived, Option, Settings
 from psmt.experiments.options.parameters import Alpha, Atoms, ModelDepartures, PatchSize, Seed, our_departures
 from psmt.experiments.options.sources import PatchOptions
-from psmt.utils.constraints import allowing, count, each, real
+from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
     from psmt.data import Film, GlideFilm, SeriesSource
@@ -27,24 +27,23 @@ class RegimesSettings(Settings):
     """Which films are made, and what is compared on each."""
 
     speeds: Annotated[
-        tuple[float, ...], Option("--speed", "Pixels per frame; may be repeated."), each(real(open_bound=True))
+        tuple[float, ...], Option("--speed", "Pixels per frame; may be repeated."), real(open_bound=True)
     ] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
     noises: Annotated[
         tuple[float, ...],
         Option("--noise", "Standard deviation of the noise, as a fraction of the patch's contrast; may be repeated."),
-        each(real()),
     ] = (0.0, 0.03, 0.1, 0.3)
     n_starts: Annotated[
         int, Option("--n-starts", "Number of films at each speed and noise, over which intervals are."), count(3)
     ] = 6
     n_atoms: Atoms = 96
     window: Annotated[int, _WINDOW, count(3)] = 288
-    past: Annotated[int, _PAST, count()] = PAST
+    past: Annotated[int, _PAST] = PAST
     """Frames before each start: the dictionary is learned from all of them."""
-    horizon: Annotated[int, count()] = 12
-    n_components: Annotated[int | Literal["auto"], allowing("auto", count())] = "auto"
+    horizon: int = 12
+    n_components: int | Literal["auto"] = "auto"
     alpha: Alpha = 1.0
-    lam: Annotated[float | Literal["auto"], allowing("auto", real())] = "auto"
+    lam: float | Literal["auto"] = "auto"
     patch_size: Annotated[PatchSize, count(8)] = 16
     seed: Seed = 0
     departures: ModelDepartures = field(default_factory=our_departures)

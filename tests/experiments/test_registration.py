@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 import pytest
+from studies.run import run_study
 
 from conftest import wave
 from psmt.cli.app import COMMANDS
@@ -117,6 +118,45 @@ def test_choices_on_the_command_line_are_those_of_the_library():
     VideoSettings(baselines=SLOW_BASELINES)
     with pytest.raises(ValueError, match="did you mean 'phase'"):
         VideoSettings(extrapolation="phases")
+
+
+# The least that an experiment needs
+
+_SETTINGS = '''
+from dataclasses import dataclass
+from psmt.experiments.contract import Command
+from psmt.experiments.options.declaration import Settings
+
+@dataclass(frozen=True, kw_only=True)
+class CountSettings(Settings):
+    """Nothing to set but this."""
+    every: int = 2
+
+COMMAND = Command(name="count", help="Count frames.", settings=CountSettings)
+'''
+
+_EXPERIMENT = """
+from psmt.experiments.contract import Experiment
+
+EXPERIMENT = Experiment(
+    run=lambda values, settings, run, _: len(values) // settings.every,
+    shown=lambda result: [f"{result} frames"],
+    files={"count.csv": lambda result: b"%d" % result},
+)
+"""
+
+
+def test_an_experiment_needs_its_settings_and_a_function_only(tmp_path, monkeypatch, capsys):
+    package = tmp_path / "elsewhere" / "counting"
+    package.mkdir(parents=True)
+    (package / "settings.py").write_text(_SETTINGS)
+    (package / "experiment.py").write_text(_EXPERIMENT)
+    monkeypatch.syspath_prepend(tmp_path)
+    np.save(tmp_path / "film.npy", np.random.default_rng(0).uniform(size=(30, 20, 20)))
+    options = ["--size", "20", "--patch", "4", "--workers", "1", "--out", str(tmp_path / "out")]
+    assert run_study("elsewhere.counting", [str(tmp_path / "film.npy"), *options]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "15 frames"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"count.csv", "summary.json", "report.html"}
 
 
 # Series

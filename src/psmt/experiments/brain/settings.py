@@ -12,7 +12,7 @@ from psmt.experiments.contract import USE, Command
 from psmt.experiments.options.declaration import Option, Settings
 from psmt.experiments.options.parameters import Seed
 from psmt.experiments.options.sources import TaskOptions
-from psmt.utils.constraints import allowing, count, real
+from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
     from psmt.data.readers.scans import Parcels
@@ -38,7 +38,7 @@ class BrainSettings(Settings):
         Option("--alpha", "α: sparsity (L1) penalty of layer 1; regions have variance one."),
         real(open_bound=True),
     ] = 0.15
-    n_components: Annotated[int, count()] = 6
+    n_components: int = 6
     """Directions of the trajectory in which states are found, by decreasing variance of the brain."""
     n_states: Annotated[
         int | Literal["auto"],
@@ -48,7 +48,7 @@ class BrainSettings(Settings):
             default="the fewest that predict other people about as well as any number",
             auto=True,
         ),
-        allowing("auto", count(2)),
+        count(2),
     ] = "auto"
     window: Annotated[
         int, Option("--window", "H: number of volumes that each graph of atoms is made from."), count(16)
@@ -56,19 +56,18 @@ class BrainSettings(Settings):
     high_pass: Annotated[
         float | None,
         Option("--high-pass", "Hz below which drifts are removed before states are found.", none=True),
-        allowing(None, real()),
     ] = 0.0025
     """None removes the mean alone. Predictions use the series without this filter."""
-    horizon: Annotated[int, count()] = 5
+    horizon: int = 5
     """Volumes ahead that are predicted."""
     swc_seconds: Annotated[float, real(open_bound=True)] = 60.0
     """Length of the sliding window of correlations; a minute is usual."""
     n_surrogates: Annotated[
         int, Option("--surrogates", "Draws of each surrogate that states are compared with."), count(19)
     ] = 19
-    n_compared: Annotated[int, count()] = 16
+    n_compared: int = 16
     """People on whom methods and surrogates are compared, at most: the first ones."""
-    n_splits: Annotated[int, count()] = 6
+    n_splits: int = 6
     """Ways in which the people are halved, at most."""
     seed: Seed = 0
 
@@ -97,7 +96,7 @@ class BrainSettings(Settings):
 class BrainOptions(TaskOptions):
     """Options of `psmt brain` on how scans become series."""
 
-    frames: Annotated[int, Option("--frames", "Read at most this many volumes of each person."), count()] = 10_000
+    frames: Annotated[int, Option("--frames", "Read at most this many volumes of each person.")] = 10_000
     atlas: Annotated[
         Path | None, Option("--atlas", "NIfTI image of labels (3-D) or maps (4-D): the regions of scans.")
     ] = None

@@ -4,7 +4,7 @@
 
 Everything else is made from it: the check of values, the option of the command and of ``psmt reproduce``, the names in
 error messages, the facts in a report, and the table of options in the docs. A field without an `Option` is a parameter
-of the library alone.
+of the library alone; one without a constraint has that of its type, see `constraint_of`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 from psmt.errors import NotEnoughFramesError
-from psmt.utils.constraints import Constraint, check_parameters, choice, each
+from psmt.utils.constraints import Constraint, allowing, check_parameters, choice, count, each, real, text, truth
 
 LEFT_OUT: Any = object()
 """Value of an option that was not given."""
@@ -105,19 +106,40 @@ def _declaration(item: Field[Any], hint: Any) -> Declaration:
         type=kind,
         default=LEFT_OUT if item.default is MISSING else item.default,
         option=known.get(Option),
-        constraint=checks[-1] if checks else _constraint_of(kind),
+        constraint=constraint_of(kind, checks[-1] if checks else None),
         derived=known.get(Derived),
         flags=known.get(Flags),
     )
 
 
-def _constraint_of(kind: Any) -> Constraint | None:
-    """Constraint that a type with choices implies."""
+_BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text(), bool: truth()}
+
+
+def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None:
+    """Constraint of a type: its None and its words, else `own`, else that counts are >= 1 and numbers >= 0.
+
+    >>> constraint_of(tuple[int, ...] | None, count(3))("window", (4, 2))
+    Traceback (most recent call last):
+    ...
+    ValueError: window=2 is too small; use window >= 3
+    """
+    parts = get_args(kind)
     if get_origin(kind) is Literal:
-        return choice(*get_args(kind))
-    if get_origin(kind) is tuple and get_origin(get_args(kind)[0]) is Literal:
-        return each(choice(*get_args(get_args(kind)[0])))
-    return None
+        return choice(*parts)
+    if get_origin(kind) is tuple and parts[-1] is Ellipsis:
+        inner = constraint_of(parts[0], own)
+        return None if inner is None else each(inner)
+    if get_origin(kind) in (Union, UnionType):
+        words = [part for part in parts if part is NoneType or get_origin(part) is Literal]
+        found, *_ = [constraint_of(part, own) for part in parts if part not in words] or [constraint_of(words[0])]
+        for word in words:
+            found = found and allowing(None if word is NoneType else get_args(word)[0], found)
+        return found
+    return own or _BY_TYPE.get(kind)
+
+
+def anything(_name: str, _value: object) -> None:
+    """Constraint of a parameter that is checked where it is used."""
 
 
 def offered(cls: type) -> Iterator[Declaration]:

@@ -9,43 +9,36 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from psmt.experiments.options.declaration import RATIO, Declared, Derived, Flags, Option
-from psmt.utils.constraints import allowing, choice, count, each, real
+from psmt.experiments.options.declaration import RATIO, Declared, Derived, Flags, Option, anything
+from psmt.utils.constraints import choice, count, real
 
 if TYPE_CHECKING:
     from psmt.model.paper_options import Departures
 else:
     Departures = Any  # its module takes a second to import, which is too long for --help
 
-_ATOMS = Option("--atoms", "M: number of atoms in the dictionary.")
 _LAM = "λ: sparsity (L1) penalty of step 7, recovery."
 _COMPONENTS = "f: dimension of the embedding."
 
-Atoms = Annotated[int, _ATOMS, count()]
-SeveralAtoms = Annotated[
-    tuple[int, ...], Option("--atoms", "M: number of atoms in the dictionary; may be repeated."), each(count())
-]
+Atoms = Annotated[int, Option("--atoms", "M: number of atoms in the dictionary.")]
+SeveralAtoms = Annotated[tuple[int, ...], Option("--atoms", "M: number of atoms in the dictionary; may be repeated.")]
 Window = Annotated[
     int,
     Option("--window", "H: number of codes that the embedding is made from.", default=f"{RATIO} times M"),
     Derived("n_atoms", lambda n_atoms: RATIO * n_atoms),
     count(3),
 ]
-Horizon = Annotated[int, Option("--horizon", "K: number of frames that are predicted after each start."), count()]
-QuarterComponents = Annotated[
-    int | None, Option("--components", _COMPONENTS, "a quarter of the atoms", auto=True), allowing(None, count())
-]
+Horizon = Annotated[int, Option("--horizon", "K: number of frames that are predicted after each start.")]
+QuarterComponents = Annotated[int | None, Option("--components", _COMPONENTS, "a quarter of the atoms", auto=True)]
 ChosenComponents = Annotated[
     int | Literal["auto"],
     Option("--components", _COMPONENTS, "chosen by predicting the end of the past", auto=True),
-    allowing("auto", count()),
 ]
-Lam = Annotated[float, Option("--lam", _LAM, auto=True), real()]
-SeveralLam = Annotated[tuple[float, ...], Option("--lam", f"{_LAM[:-1]}; may be repeated."), each(real())]
+Lam = Annotated[float, Option("--lam", _LAM, auto=True)]
+SeveralLam = Annotated[tuple[float, ...], Option("--lam", f"{_LAM[:-1]}; may be repeated.")]
 ChosenLam = Annotated[
     float | Literal["auto"],
     Option("--lam", _LAM, "chosen by predicting the end of the past", auto=True),
-    allowing("auto", real()),
 ]
 Alpha = Annotated[
     float,
@@ -65,10 +58,9 @@ Search = Annotated[
 Starts = Annotated[
     tuple[int, ...],
     Option("--start", "T: frame to start from; may be repeated.", "a calm and a lively phase are searched"),
+    anything,
 ]
 PatchSize = Annotated[int, Option("--patch", "Side of the patch in pixels; N is its square.")]
-Epochs = Annotated[int, count()]
-"""Passes over the film, at most, in which a dictionary is learned."""
 Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")]
 
 

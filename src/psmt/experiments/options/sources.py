@@ -7,14 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import count as numbers
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from psmt.errors import PSMTError
 from psmt.experiments.options.declaration import Declared, Option, Settings
 from psmt.experiments.options.parameters import Device, PatchSize
-from psmt.utils.constraints import allowing, count
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -33,7 +32,7 @@ QUICK_FRAMES = 2000
 PATCH_SIDE = 16
 """Side of the patch for which α = 1. A standardised frame of n features has length √n, and α is scaled by it."""
 
-_reading = numbers()
+_reading = count()
 """Numbers the films of one command."""
 
 
@@ -43,7 +42,7 @@ class FilmOptions(Declared, ABC):
 
     device: Device = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
-    frames: Annotated[int, Option("--frames", "Read at most this many frames of the film."), count()] = 10_000
+    frames: Annotated[int, Option("--frames", "Read at most this many frames of the film.")] = 10_000
     force: Annotated[bool, Option("--force", "Start over: remove finished tasks from the folder first.")] = False
     json: Annotated[bool, Option("--json", "Print summary.json, in one line per film, and nothing else on stdout.")] = (
         False
@@ -124,7 +123,6 @@ class TaskOptions(FilmOptions):
     workers: Annotated[
         int | None,
         Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB of memory"),
-        allowing(None, count()),
     ] = None
     cluster: Annotated[
         str | None,

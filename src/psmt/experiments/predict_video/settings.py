@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from psmt.errors import NotEnoughFramesError, PSMTError
 from psmt.experiments.contract import SEE, Command
-from psmt.experiments.options.declaration import Option, Settings
+from psmt.experiments.options.declaration import Option, Settings, anything
 from psmt.experiments.options.parameters import Device
 from psmt.experiments.options.sources import FilmOptions
-from psmt.utils.constraints import allowing, count, real
+from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
     from psmt.data import FrameSource
@@ -42,7 +42,7 @@ class VideoSettings(Settings):
             "T: frame to start from; frames before it are only learned from.",
             default=f"{LEARN}, or half of a short film",
         ),
-        allowing(None, count(LEAST)),
+        count(LEAST),
     ] = None
     """The last frame that is received before the first prediction."""
     horizon: Annotated[
@@ -53,7 +53,6 @@ class VideoSettings(Settings):
             default=f"{HORIZON}, or as many as there are",
             metavar="all|INT",
         ),
-        allowing(None, allowing("all", count())),
     ] = None
     window: Annotated[int, count(LEAST)] = LEARN
     """Frames before the start that are learned from, at most."""
@@ -79,7 +78,7 @@ class VideoSettings(Settings):
     ] = ()
     rollout: Annotated[int, count(0)] = 10
     """Frames that each method predicts ahead, now and then."""
-    every: Annotated[int | None, allowing(None, count())] = None
+    every: int | None = None
     """Frames from the beginning of one rollout to that of the next. None: a tenth of the horizon, but 10 to 50."""
     false_alarms: Annotated[
         float,
@@ -163,6 +162,7 @@ class VideoOptions(FilmOptions):
             default=f"{DEFAULT_SIZE}, or the whole square of a smaller film",
             metavar="native|INT",
         ),
+        anything,
     ] = None
 
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."

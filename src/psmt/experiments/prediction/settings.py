@@ -24,7 +24,7 @@ from psmt.experiments.options.parameters import (
     Window,
     our_departures,
 )
-from psmt.utils.constraints import count, truth
+from psmt.utils.constraints import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class PredictionSettings(WindowSettings):
     solver: Solver = "closed"
     extrapolation: Extrapolation = "linear"
     """Of PSMT itself; the baselines keep the paper's straight line."""
-    series: Annotated[bool, truth()] = False
+    series: bool = False
     """The values are a series, not patches: features are standardised by the past of each start, and drawn as bars."""
     n_starts: Annotated[
         int,

@@ -12,7 +12,6 @@ from psmt.experiments.options.declaration import RATIO, Settings, quarter, small
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
-    Epochs,
     Horizon,
     Lam,
     QuarterComponents,
@@ -34,7 +33,7 @@ class ReconstructionSettings(Settings):
     n_components: QuarterComponents = None
     alpha: Alpha = 1.0
     lam: Lam = 0.1
-    max_epochs: Epochs = 5
+    max_epochs: int = 5
     seed: Seed = 0
     departures: RecoveryDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"

@@ -12,7 +12,6 @@ from psmt.experiments.contract import Command
 from psmt.experiments.options.declaration import LADDER, Option, Settings, quarter, smaller_sizes
 from psmt.experiments.options.parameters import (
     Alpha,
-    Epochs,
     QuarterComponents,
     RecoveryDepartures,
     Seed,
@@ -21,7 +20,7 @@ from psmt.experiments.options.parameters import (
     Solver,
     our_departures,
 )
-from psmt.utils.constraints import allowing, check_count, count, each, real
+from psmt.utils.constraints import check_count, count, real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +36,15 @@ class SweepSettings(Settings):
     """
 
     n_atoms: SeveralAtoms = (512, 1024, 2048)
-    ratios: Annotated[tuple[float, ...], each(real(open_bound=True))] = (2.0, 2.5, 3.0)
+    ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 2.5, 3.0)
     """Sizes of the window, as multiples of M."""
     window: Annotated[
         int | None,
         Option("--window", "H: number of codes that the embedding is made from.", default="2, 2.5 and 3 times M"),
-        allowing(None, count(3)),
+        count(3),
     ] = None
     """One size of the window, for one M, in place of the ratios."""
-    steps_per_window: Annotated[int, count()] = 4
+    steps_per_window: int = 4
     """A window begins every H // steps_per_window frames; 4 is the paper's overlap of 3/4."""
     null_windows: Annotated[int, count(0)] = 4
     """Windows of each size on each null model of the film, evenly spaced; 0: no null models."""
@@ -54,7 +53,7 @@ class SweepSettings(Settings):
     alpha: Alpha = 1.0
     lam: SeveralLam = (0.1, 3.0, 30.0)
     """The paper does not give λ, and its claims depend on it: 0.1 reconstructs best, 30 gives the paper's errors."""
-    max_epochs: Epochs = 5
+    max_epochs: int = 5
     seed: Seed = 0
     departures: RecoveryDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import RATIO, Option, WindowSettings, from_library, quarter
+from psmt.experiments.options.declaration import RATIO, Option, WindowSettings, anything, from_library, quarter
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
     EmbeddingDepartures,
-    Epochs,
     QuarterComponents,
     Seed,
     Solver,
     Window,
     our_departures,
 )
-from psmt.utils.constraints import check_count, count, real, truth
+from psmt.utils.constraints import check_count, count, real
 
 if TYPE_CHECKING:
     from psmt.types import Ints
@@ -51,29 +50,30 @@ class TopologySettings(WindowSettings):
 
     n_atoms: Annotated[Atoms, count(2)] = 2048
     window: Window = 6144
-    overlap: Annotated[float, real()] = 63 / 64
+    overlap: float = 63 / 64
     """Share of a window that the next one has too."""
     n_components: QuarterComponents = None
     """Windows of a smaller rank use their rank."""
     threshold: Annotated[float, real(-1.0)] = from_library("psmt.embedding.atom_graph", "THRESHOLD")
     """Cosine similarity above which two atoms are linked."""
-    min_uses: Annotated[int, count()] = from_library("psmt.experiments.window_graphs", "MIN_USES")
+    min_uses: int = from_library("psmt.experiments.window_graphs", "MIN_USES")
     """Frames of a window in which an atom must be used to have links."""
     alpha: Alpha = 1.0
-    max_epochs: Epochs = 5
+    max_epochs: int = 5
     chosen: Annotated[
         tuple[int, ...] | None,
         Option("--atom", "Atom to follow; may be repeated.", default="the three most informative"),
+        anything,
     ] = None
-    n_chosen: Annotated[int, count()] = 3
+    n_chosen: int = 3
     """Number of atoms that are chosen by `RULE` if none are given."""
-    n_permutations: Annotated[int, count()] = 999
+    n_permutations: int = 999
     n_nulls: Annotated[int, count(N_NULLS)] = N_NULLS
     """Films without the claimed effect that each claim is compared with, see `design`."""
     seed: Seed = 0
     departures: EmbeddingDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"
-    series: Annotated[bool, truth()] = False
+    series: bool = False
     """The values are a series, not patches: atoms are drawn as bars, and are not shifted to be compared."""
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
