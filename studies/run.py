@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from psmt.cli import process
-from psmt.cli.app import carry_out, new_app, run
+from psmt.cli.app import new_app, run
 from psmt.cli.commands import of_experiment
 
 
@@ -14,7 +14,7 @@ def run_study(package: str, arguments: Sequence[str]) -> int:
     """Run the study in a package; return its exit code, as `psmt.cli.main` does."""
     command = of_experiment(package)
     app = new_app(f"python -m {package}", command.help)
-    app.default(command.function(carry_out))
+    app.default(command.function())
     return run(arguments, app, command)
 
 

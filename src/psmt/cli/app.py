@@ -6,12 +6,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from psmt import __version__
-from psmt.cli.commands import CommandLine, Job, of_experiment, of_paper
+from psmt.cli.commands import CommandLine, of_experiment, of_paper
 from psmt.cli.environment import settle_environment
 from psmt.cli.wording import one_line
 from psmt.errors import PSMTError
@@ -65,13 +65,6 @@ def new_app(name: str, help: str, epilogue: str = "") -> App:
     return made
 
 
-def carry_out(job: Job, sources: Sequence[Any]) -> None:
-    """Do what was asked for."""
-    from psmt.cli import work
-
-    work.carry_out(job, sources)
-
-
 app = new_app("psmt", _HELP, _EXAMPLES)
 
 COMMANDS: dict[str, CommandLine] = {
@@ -79,7 +72,7 @@ COMMANDS: dict[str, CommandLine] = {
 }
 for _command in COMMANDS.values():
     app.command(
-        _command.function(carry_out),
+        _command.function(),
         name=_command.name,
         help=_command.help,
         help_epilogue="",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from functools import cached_property, reduce
-from inspect import Parameter as Argument
-from inspect import Signature
 from operator import or_
 from pathlib import Path
 from types import NoneType, UnionType
@@ -68,39 +66,31 @@ class CommandLine:
         options = {name: _chosen(owned).option.name for name, owned in self.declared.items()}  # type: ignore[union-attr]
         return {option[2:].replace("-", "_"): option for option in options.values()} | options
 
-    def function(self, carry_out: Callable[[Job, Sequence[Any]], None]) -> Callable[..., None]:
+    def function(self) -> Callable[..., None]:
         """The function that cyclopts calls: with the source, and a dataclass of all options."""
         parts = [(name, self._annotation(owned), LEFT_OUT) for name, owned in self.declared.items()]
-        # cyclopts takes a class of another module, `types`, for a built-in type.
-        given_class = make_dataclass(
-            "Given", parts, kw_only=True, repr=False, eq=False, namespace={"__module__": __name__}
-        )
+        # cyclopts takes a class of the module `types` for a built-in type.
+        described = {"__module__": __name__, "__doc__": "What was given."}
+        given_class: Any = make_dataclass("Given", parts, kw_only=True, repr=False, eq=False, namespace=described)
         options, nothing_given = self.options, given_class()
+        parameter = Parameter(name=options.SOURCE_NAME or "FILM", help=options.SOURCE_HELP, negative=())
         several = self.paper or options.SEVERAL_SOURCES
-        arguments = [
-            Argument(
-                "source",
-                Argument.POSITIONAL_ONLY,
-                default=Argument.empty if options.DEFAULT_SOURCE is None else options.DEFAULT_SOURCE,
-                annotation=Annotated[
-                    tuple[str, ...] if several else str,
-                    Parameter(name=options.SOURCE_NAME or "FILM", help=options.SOURCE_HELP, negative=()),
-                ],
-            ),
-            Argument(
-                "given",
-                Argument.KEYWORD_ONLY,
-                default=nothing_given,
-                annotation=Annotated[given_class, Parameter(name="*")],
-            ),
-        ][1 if self.source else 0 :]
 
-        def call(source: Any = self.source or options.DEFAULT_SOURCE, /, *, given: Any = nothing_given) -> None:
+        def call(source: Any, /, *, given: Any = nothing_given) -> None:
+            from psmt.cli.work import carry_out
+
             carry_out(self.job(self.values(given)), source if self.paper and not self.source else [source])
 
-        call.__annotations__ = {argument.name: argument.annotation for argument in arguments}
-        call.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
-        return call
+        def call_on_source(*, given: Any = nothing_given) -> None:
+            call(self.source, given=given)
+
+        made: Any = call_on_source if self.source else call
+        if options.DEFAULT_SOURCE is not None:
+            made.__defaults__ = (options.DEFAULT_SOURCE,)
+        given = {"given": Annotated[given_class, Parameter(name="*")]}
+        source = {"source": Annotated[tuple[str, ...] if several else str, parameter]}
+        made.__annotations__ = given if self.source else source | given
+        return made  # type: ignore[no-any-return]
 
     def values(self, parsed: Any) -> dict[str, Any]:
         """Parameters that were given, by name."""
@@ -111,7 +101,10 @@ class CommandLine:
             if value is LEFT_OUT or (option.auto and value == "auto"):
                 continue
             if option.parse is not None:
-                value = option.parse(value)
+                try:
+                    value = option.parse(value)
+                except ValueError as error:
+                    raise ValueError(f"Invalid value for {option.name}: {error}") from None
             found[name] = None if option.none and value == "none" else value
         return found
 

@@ -12,14 +12,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from psmt.cli.commands import Job
 from psmt.cli.terminal import Bars, show
 from psmt.errors import PSMTError
 from psmt.experiments import experiment_of
 
 if TYPE_CHECKING:
+    from psmt.cli.commands import Job
     from psmt.experiments.contract import Shown
+    from psmt.experiments.film_report import FilmResults, MarkedFrame
     from psmt.pipeline.run import Run
+    from psmt.pipeline.stage_clock import StageClock
+    from psmt.report import Claim
 
 REPORT, SUMMARY = "report.html", "summary.json"
 """Files of all commands."""
@@ -66,11 +69,9 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
     """Run the experiments on a film, write their files, the summary and the report."""
     # Imported when the film is open: a wrong name is answered before the libraries that draw figures are imported.
     from psmt.experiments.expectation import expectation
-    from psmt.experiments.film_report import FilmResults, durations_fact, make_page, make_summary
+    from psmt.experiments.film_report import FilmResults
     from psmt.experiments.film_run import fit_settings, run_experiments, run_key, with_needed
-    from psmt.experiments.output_files import write_files
     from psmt.pipeline.stage_clock import StageClock
-    from psmt.report import render
     from psmt.utils.threads import one_blas_thread
 
     options, paper = job.options, job.command.paper
@@ -93,43 +94,53 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
     # What is computed between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
         results = run_experiments(material, used, run)
+    name = job.command.name
+    done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
+    claims, summary = _write(done, options.marked_frame(source), run, clock)
+    shown: list[Shown] = list(options.remarks(source, material))
+    if paper:
+        shown += [f"{film.name}, {film.n_frames:,} frames"]
+        shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
+        shown += claims
+    else:
+        shown += [expectation(film.regime)] if film.regime else []
+        shown += experiment_of(done.experiment).shown(results[done.experiment])
+    return _Outcome([*shown, str(run.folder / REPORT)], summary)
+
+
+def _write(
+    done: FilmResults, frame: MarkedFrame | None, run: Run, clock: StageClock | None
+) -> tuple[Sequence[Claim], bytes]:
+    """Write all files into the folder of the run; return the claims and the content of summary.json."""
+    from psmt.experiments.film_report import durations_fact, make_page, make_summary
+    from psmt.experiments.output_files import write_files
+    from psmt.report import render
+
     run.progress("draw figures", 0, 1)
     files: dict[str, bytes] = {}
     tables: dict[str, Iterable[bytes]] = {}
-    for name, result in results.items():
+    for name, result in done.results.items():
         files |= experiment_of(name).written(result)
         tables |= experiment_of(name).tabled(result)
-    done = FilmResults(
-        command=job.command.name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper
-    )
+    claims: Sequence[Claim] = ()
     # The study of brains writes its own page and summary: people are not a film.
-    if REPORT not in files:
-        page = make_page(done, files, options.marked_frame(source))
+    page = None if REPORT in files else make_page(done, files, frame)
+    run.progress("draw figures", 1, 1)
+    if page is not None:
+        claims = page.claims
         if clock is not None:
-            run.progress("draw figures", 1, 1)
             clock.save()
             page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
-        files |= {REPORT: render(page), SUMMARY: make_summary(done, page.claims)}
-    if clock is None:
-        run.progress("draw figures", 1, 1)
+        files |= {REPORT: render(page), SUMMARY: make_summary(done, claims)}
     written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
-    main = experiment_of(done.experiment)
-    with nullcontext() if paper else main.meanwhile(results[done.experiment], run.folder):
+    meanwhile = experiment_of(done.experiment).meanwhile
+    with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
         write_files(run.folder, written)
     # Files of an earlier run with other settings would be mistaken for results of this one.
-    for name in asked:
-        experiment = experiment_of(name)
+    for experiment in map(experiment_of, done.asked):
         for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
             (run.folder / file).unlink(missing_ok=True)
-    shown: list[Shown] = list(options.remarks(source, material))
-    if paper:
-        shown = [f"{film.name}, {film.n_frames:,} frames"]
-        shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
-        shown += done.claims()
-    else:
-        shown += [expectation(film.regime)] if film.regime else []
-        shown += main.shown(results[done.experiment])
-    return _Outcome([*shown, str(run.folder / REPORT)], files[SUMMARY])
+    return claims, files[SUMMARY]
 
 
 # The folder of results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
@@ -22,7 +22,6 @@ from psmt.experiments.options.parameters import (
     Window,
     our_departures,
 )
-from psmt.utils.constraints import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class ReconstructionSettings(Settings):
     seed: Seed = 0
     departures: RecoveryDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"
-    window: Annotated[Window, count()] = 1536
+    window: Window = 1536
     """Frames that a prediction needs before its phase, and length of the segment of least error."""
     horizon: Horizon = 30
     search: Search = "segment"
