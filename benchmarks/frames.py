@@ -26,8 +26,9 @@ from benchmarks.page import FILM, machine, table, write_section
 from psmt import FramePSMT, open_frames
 from psmt.data.patches import PatchCutter, standardise
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
+from psmt.experiments.predict_video.methods import FRAME_METHODS, SLOW_BASELINES
 from psmt.experiments.predict_video.result import summarise_frames
-from psmt.experiments.predict_video.settings import FRAME_METHODS, LEARN, SLOW_BASELINES, VideoSettings
+from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.types import Predictor
 from psmt.video import FrameReader
 

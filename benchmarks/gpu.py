@@ -189,16 +189,18 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
 
 def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
-    from psmt.experiments.reproduce.command import ReproduceOptions
-    from psmt.experiments.reproduce.run import asked_settings, reproduce
+    from psmt.cli.app import COMMANDS
+    from psmt.experiments.film_run import run_experiments
     from psmt.pipeline.run import Run
     from psmt.pipeline.stage_clock import StageClock
+    from psmt.utils.threads import one_blas_thread
 
     with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)
         began = time.perf_counter()
         run = Run(folder=Path(folder), device=DEVICE, progress=stages)
-        reproduce(patches, asked_settings(ReproduceOptions()), run)
+        with one_blas_thread():
+            run_experiments(patches, COMMANDS["reproduce"].job({}).settings(), run)
         seconds = time.perf_counter() - began
     parts = ", ".join(f"{name} {value:.1f} s" for name, value in stages.seconds.items())
     return Line(f"`psmt reproduce`, {len(patches):,} frames ({parts})", f"{seconds:.0f} s", "< 60 s", 0.0, 0.0)

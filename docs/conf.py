@@ -100,8 +100,21 @@ def _skip(_app: object, _what: str, name: str, member: object, skip: bool, _opti
     return skip or made_elsewhere or name in _PLUMBING
 
 
+def _write_options(_app: object) -> None:
+    """Write the page of all options, from the declarations of the commands' parameters."""
+    from psmt.cli.app import COMMANDS
+
+    lines = ["# Options", "", "Options of all commands, as their settings declare them."]
+    for command in COMMANDS.values():
+        lines += ["", f"## psmt {command.name}", "", command.help.partition("\n")[0], ""]
+        lines += ["| option | meaning | default |", "| --- | --- | --- |"]
+        lines += [f"| `{option}` | {meaning} | {default} |" for option, meaning, default in command.rows()]
+    (HERE / "api" / "options.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
-    """Register the mending of links, in pages and in what they include, and the choice of members."""
+    """Register the page of options, the repair of links, in pages and what they include, and the choice of members."""
+    app.connect("builder-inited", _write_options)
     app.connect("source-read", lambda app, page, text: _link_to_pages(Path(app.env.doc2path(page)), page, text))
     # MyST gives the last part of the page's name only, so the environment is asked for it.
     app.connect("include-read", lambda app, path, _, text: _link_to_pages(HERE / path, app.env.docname, text))

@@ -14,7 +14,6 @@ from studies.changes.settings import ChangesSettings
 
 EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
     run=lambda values, settings, run, _: changes(values, settings, run),
-    check=ChangesSettings.check,
     files={
         "changes.csv": lambda result: to_csv(Row._fields, result.rows()),
         "changes.png": lambda result: png(changes_figure(result)),

@@ -14,7 +14,6 @@ from studies.locality.settings import LocalitySettings
 
 EXPERIMENT = Experiment[LocalitySettings, LocalityResult](
     run=lambda values, settings, run, _: locality(values, settings, run),
-    check=LocalitySettings.check,
     files={
         "locality.csv": lambda result: to_csv(Row._fields, result.rows()),
         "locality.png": lambda result: png(locality_figure(result)),

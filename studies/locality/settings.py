@@ -1,94 +1,77 @@
-"""What is compared, and on what."""
+"""`python -m studies.locality`: its parameters and its command."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.film_fit import components_for
-from psmt.model.paper_options import OURS, Departures
+from psmt.experiments.contract import Command
+from psmt.experiments.options.declaration import Option, Settings, quarter
+from psmt.experiments.options.parameters import (
+    Alpha,
+    Atoms,
+    ChosenLam,
+    Horizon,
+    QuarterComponents,
+    RecoveryDepartures,
+    Seed,
+    Window,
+    our_departures,
+)
+from psmt.experiments.options.sources import PatchOptions
 from psmt.types import Ints
-from psmt.utils.validation import Constraint, allowing, check_parameters, count, each, real, truth
+from psmt.utils.constraints import count, real
 from studies.locality.made_up import ATOMS_PER_PLACE, PLACES
 
 SPARSE_EPOCHS, SPARSE_TOL = 60, 0.05
-"""Passes over a window that a descent with a price on weights may take, and the movement of P by a pass at which it is
-done: where P is, not its last digits, is asked. How often that is too few is told."""
+"""Passes over a window that a descent with a penalty on weights may take, and the movement of P by a pass at which it
+stops: the question is where P is, not its last digits. How often that is too few is reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalitySettings:
-    """What is compared; made-up series have sizes of their own.
+class LocalitySettings(Settings):
+    """What is compared; made-up series have sizes of their own."""
 
-    Parameters
-    ----------
-    n_atoms, window, horizon : int
-        M, H and K on the film; K frames are predicted from each start.
-    n_components : int, optional
-        f on the film; None is a quarter of the atoms.
-    n_starts : int
-        Places in the film, and made-up series of each kind.
-    budgets : tuple of int
-        Passes over each window of descents that stop early.
-    sparsities : tuple of float
-        Prices of weights.
-    alpha : float
-        Price of activity in layer 1.
-    lam : float or 'auto'
-        Price of activity in step 7; 'auto' chooses by predicting the end of the past with the closed form.
-    max_epochs : int
-        Passes over the film that the dictionary is learned in, at the most.
-    seed : int
-    series : bool
-        The values are a series, no patches: features are standardised by what lies before the first start.
-    departures : Departures
-        From the paper, in steps 5 and 7. All solutions share the dictionary of the first frames.
-    """
-
-    n_atoms: int = 128
-    window: int = 384
-    horizon: int = 10
-    n_components: int | None = None
-    n_starts: int = 12
+    n_atoms: Annotated[Atoms, count(2)] = 128
+    window: Window = 384
+    horizon: Horizon = 10
+    n_components: QuarterComponents = None
+    n_starts: Annotated[
+        int, Option("--starts", "Number of starts in the film, and of made-up series of each kind.")
+    ] = 12
     budgets: tuple[int, ...] = (1, 5, 20)
-    sparsities: tuple[float, ...] = (0.01, 0.03, 0.1)
-    alpha: float = 1.0
-    lam: float | Literal["auto"] = "auto"
+    """Passes over each window of descents that stop early."""
+    sparsities: Annotated[tuple[float, ...], real(open_bound=True)] = (0.01, 0.03, 0.1)
+    """Penalties on weights."""
+    alpha: Alpha = 1.0
+    lam: ChosenLam = "auto"
+    """'auto' chooses by predicting the end of the past with the closed form."""
     max_epochs: int = 5
-    seed: int = 0
+    seed: Seed = 0
     series: bool = False
-    departures: Departures = OURS
+    """The values are a series, not patches: features are standardised by what lies before the first start."""
+    departures: RecoveryDepartures = field(default_factory=our_departures)
+    """In steps 5 and 7. All solutions share the dictionary of the first frames."""
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_atoms": count(2),
-        "window": count(3),
-        "horizon": count(),
-        "n_components": allowing(None, count()),
-        "n_starts": count(),
-        "budgets": each(count()),
-        "sparsities": each(real(open_bound=True)),
-        "alpha": real(open_bound=True),
-        "lam": allowing("auto", real()),
-        "max_epochs": count(),
-        "seed": count(0),
-        "series": truth(),
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "n_atoms": 64,
+            "window": 192,
+            "horizon": 8,
+            "n_starts": 6,
+            "budgets": (1, 20),
+            "sparsities": (0.03,),
+        }
     }
-
-    def __post_init__(self) -> None:
-        check_parameters(self, self._parameter_constraints)
-
-    @classmethod
-    def quick(cls) -> Self:
-        """The small version: a film of a few hundred frames."""
-        return cls(n_atoms=64, window=192, horizon=8, n_starts=6, budgets=(1, 20), sparsities=(0.03,))
 
     @property
     def components(self) -> int:
         """Dimension f of the embedding on the film."""
-        return components_for(self.n_atoms, self.n_components)
+        return quarter(self.n_atoms, self.n_components)
 
     @property
     def largest(self) -> int:
@@ -120,7 +103,7 @@ class LocalitySettings:
         """The first start: the dictionary is learned from what lies before it."""
         return max(self.window, n_frames // 4)
 
-    def check(self, n_frames: int) -> None:
+    def check(self, n_frames: int, /) -> None:
         """Raise unless all starts have frames of their own to predict."""
         left, needed = n_frames - self.first(n_frames), self.n_starts * (self.horizon + 1)
         if left < needed:
@@ -149,3 +132,26 @@ def label(name: str) -> str:
         "mean": "mean of the window",
     }
     return words[kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalityOptions(PatchOptions):
+    """Options of the study: it runs on the CPU, where the stochastic solver is."""
+
+    def check(self, settings: Iterable[Settings], /) -> None:
+        """As for all commands; and the device."""
+        from psmt.embedding.stochastic import check_solver
+
+        super().check(settings)
+        check_solver("sgd", device=self.device)
+
+
+COMMAND = Command(
+    name="locality",
+    help="""Compare stochastic descent with the closed form: whether it is more local, and predicts better.
+
+On two made-up series with known places and on your film: converged, stopped early, and with a penalty on weights. \
+Writes locality.csv, locality.png and report.html, which opens with the verdicts.""",
+    settings=LocalitySettings,
+    options=LocalityOptions,
+)

@@ -20,7 +20,6 @@ def _csv(result: ReadingsResult) -> bytes:
 
 EXPERIMENT = Experiment[ReadingsSettings, ReadingsResult](
     run=lambda values, settings, run, _: read_paper(values, settings, run),
-    check=ReadingsSettings.check,
     files={
         "readings.csv": _csv,
         "readings.png": lambda result: png(readings_figure(result)),

@@ -14,13 +14,14 @@ from psmt.data import GlideFilm
 from psmt.data.patches import read_patches
 from psmt.data.speed_and_noise import measure_regime
 from psmt.evaluation import teacher_forced
-from psmt.experiments.expectation import METHODS, RegimeMap, measured_map
+from psmt.experiments.expectation import METHODS, RegimeMap
 from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, MeanFrame, RidgeAutoregression
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Predictor, Result
+from studies.regimes.map import measured_map
 from studies.regimes.settings import RegimesSettings
 
 

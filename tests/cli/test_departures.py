@@ -10,10 +10,9 @@ from studies.changes.run import fit_methods
 
 from psmt import PSMT
 from psmt.cli import main
-from psmt.cli.app import app
+from psmt.cli.app import COMMANDS, app
 from psmt.experiments import embedding_tasks, window_graphs
-from psmt.experiments.reproduce.page import FilmRecord, make_page, make_summary
-from psmt.experiments.reproduce.run import Reproduction
+from psmt.experiments.film_report import FilmRecord, FilmResults, make_page, make_summary
 from psmt.model.paper_options import OURS, Departures
 
 LITERAL = Departures.literal()
@@ -30,14 +29,16 @@ def quiet(*arguments):
 
 def asked(command, *flags):
     """The departures that a command asks for with these flags, of each experiment."""
-    _, bound, _ = app.parse_args([command, FILM, "--seed", "0", *flags])
-    settings = next(value for value in bound.arguments.values() if hasattr(value, "settings")).settings()
-    return [own.departures for own in (settings.values() if isinstance(settings, dict) else [settings])]
+    return [own.departures for own in settings(command, *flags).values()]
 
 
-@pytest.mark.parametrize(
-    "command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "changes", "regimes", "locality"]
-)
+def settings(command, *flags):
+    """The settings of each experiment that a command runs."""
+    _, bound, _ = app.parse_args([command, *([] if command == "demo" else [FILM]), "--seed", "3", *flags])
+    return COMMANDS[command].job(COMMANDS[command].values(bound.arguments["given"])).settings()
+
+
+@pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "demo"])
 def test_the_letter_and_what_overrules_it(command):
     assert set(asked(command)) == {OURS}
     assert set(asked(command, "--literal")) == {LITERAL}
@@ -76,9 +77,8 @@ def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("flags", [[], ["--literal"]])
-def test_models_of_changes_get_them(flags):
-    (departures,) = asked("changes", *flags)
+@pytest.mark.parametrize("departures", [OURS, LITERAL])
+def test_models_of_changes_get_them(departures):
     past = np.random.default_rng(0).standard_normal((40, 9))
     given = {"n_atoms": 8, "window": 24, "n_components": 3, "alpha": 0.1, "lam": 0.1, "seed": 0}
     methods = fit_methods(past, **given, departures=departures.parameters)
@@ -136,26 +136,22 @@ def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch)
 
 
 def test_the_report_tells_them():
-    _, bound, _ = app.parse_args(["reproduce", FILM, "--literal", "--activity-bound", "3"])
-    asked = bound.arguments["options"].settings()
-    done = Reproduction(n_frames=90, asked=asked, used={}, notes=dict.fromkeys(asked, ""), results={})
+    asked = settings("reproduce", "--literal", "--activity-bound", "3")
     film = FilmRecord(name="film", checksum="0" * 64, n_frames=90)
-    facts = {fact.name: fact.value for fact in make_page(done, film, [], {}).facts}
+    done = FilmResults(command="reproduce", film=film, asked=asked, used={}, notes={}, results={}, paper=True)
+    facts = {fact.name: fact.value for fact in make_page(done, {}).facts}
     assert (
         facts["Departures from the paper"] == "activity of a predicted code, and its move, up to 3 times the window's"
     )
     departures = LITERAL.parameters | {"activity_bound": 3.0}
-    summary = json.loads(make_summary(done, film))
+    summary = json.loads(make_summary(done, []))
     assert all(settings["departures"] == departures for settings in summary["settings"].values())
 
 
-def test_the_demo_takes_them(monkeypatch):
-    given = []
-    monkeypatch.setattr("psmt.cli.work.reproduce_films", lambda films, options: given.append(options))
-    assert quiet("demo", "--literal", "--merge-parallel", "--seed", "3")[0] == 0
-    for settings in given[0].settings().values():
-        assert settings.departures == Departures(**LITERAL.parameters | {"merge_parallel": True})
-        assert settings.seed == 3
+def test_the_demo_takes_them():
+    for own in settings("demo", "--literal", "--merge-parallel").values():
+        assert own.departures == Departures(**LITERAL.parameters | {"merge_parallel": True})
+        assert own.seed == 3
 
 
 def test_whole_frames_have_no_letter():

@@ -82,7 +82,7 @@ def test_a_folder_that_is_gone(tmp_path, monkeypatch):
     gone.mkdir()
     os.chdir(gone)
     gone.rmdir()
-    with pytest.raises(PSMTError, match="not there any more"):
+    with pytest.raises(PSMTError, match="no longer exists"):
         settle_environment()
 
 

@@ -12,11 +12,11 @@ from PIL import Image
 
 from conftest import wave
 from psmt.cli import main
-from psmt.cli.app import app
-from psmt.cli.bars import Bars
-from psmt.cli.screen import fitting_columns, show_table
+from psmt.cli.app import COMMANDS, app
+from psmt.cli.terminal import Bars, fitting_columns, show_table
 from psmt.cli.wording import as_typed
-from psmt.experiments import EXPERIMENTS, experiment_of
+from psmt.experiments import EXPERIMENTS, command_of, experiment_of
+from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.figures.panels import as_picture
@@ -62,8 +62,8 @@ def test_a_stack_has_a_report_and_a_summary_for_machines(stack, tmp_path):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_has_a_report_and_numbers(name):
     experiment = experiment_of(name)
-    assert "report.html" in experiment.files or experiment.page or experiment.chapter
-    assert "summary.json" in experiment.files or experiment.summary or experiment.chapter
+    assert "report.html" in experiment.files or experiment.page or command_of(name).chapter
+    assert "summary.json" in experiment.files or experiment.summary is not Experiment.summary
 
 
 # Series
@@ -106,9 +106,8 @@ def test_the_extrapolation_that_was_asked_for_predicts():
     np.testing.assert_array_equal(found["linear"]["baseline2"].predicted, found["hold"]["baseline2"].predicted)
     for command in ("predict", "reproduce"):
         _, bound, _ = app.parse_args([command, "film.mp4", "--extrapolation", "dynamics"])
-        given = next(value for value in bound.arguments.values() if hasattr(value, "settings")).settings()
-        settings = given["prediction"] if isinstance(given, dict) else given
-        assert settings.extrapolation == "dynamics"
+        job = COMMANDS[command].job(COMMANDS[command].values(bound.arguments["given"]))
+        assert job.settings()["prediction"].extrapolation == "dynamics"
 
 
 # The screen
@@ -149,33 +148,19 @@ def test_a_long_step_is_told_in_a_pipe():
 
 
 def test_errors_speak_of_options():
-    assert as_typed("n_components=9 is more; use n_components <= 4, or a longer window", ["predict"]) == (
+    predict, sweep = COMMANDS["predict"].names, COMMANDS["sweep"].names
+    assert as_typed("n_components=9 is more; use n_components <= 4, or a longer window", predict) == (
         "--components 9 is more; use --components <= 4, or a longer window"
     )
-    assert as_typed("patch_size=9 of a larger frame_size", ["sweep"]) == "--patch 9 of a larger --size"
-    assert as_typed("n_atoms=9", ["live"]) == "n_atoms=9"
+    assert as_typed("patch_size=9 of a larger frame_size", sweep) == "--patch 9 of a larger --size"
+    assert as_typed("starts=(9,) with n_starts=3; start=9", predict) == "--start 9 with --starts 3; --start 9"
 
 
-@pytest.mark.parametrize(
-    ("command", "flag"), [("predict-video", "--literal"), ("brain", "--literal"), ("readings", "--half-stencils")]
-)
+@pytest.mark.parametrize(("command", "flag"), [("predict-video", "--literal"), ("brain", "--no-half-stencils")])
 def test_who_has_no_such_departure_says_why(command, flag):
     code, _, stderr = run(command, "film.mp4", flag)
     assert code == 2
     assert f"psmt {command} takes no {flag}: " in stderr
-
-
-def test_readings_take_the_letter_of_what_they_do_not_differ_in():
-    _, bound, _ = app.parse_args(["readings", "film.mp4", "--literal"])
-    settings = bound.arguments["given"].settings()
-    assert settings.told_departures == "none: the paper to the letter"
-    assert settings.departures.activity_bound is None and settings.departures.rank_tol == 0
-
-
-def test_locality_takes_the_letter():
-    _, bound, _ = app.parse_args(["locality", "film.mp4", "--literal"])
-    settings = bound.arguments["given"].settings()
-    assert settings.departures.half_stencils and settings.departures.rank_tol == 0
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

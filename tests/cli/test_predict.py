@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,9 +16,9 @@ import pytest
 import psmt
 from psmt import read_patches
 from psmt.cli import main
+from psmt.cli.app import COMMANDS
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction import phase
-from psmt.experiments.prediction.command import PredictOptions
 
 FILM = "builtin:glide?frames=260&size=64"
 TINY = [
@@ -285,7 +284,7 @@ def test_out_below_a_file(tmp_path):
 
 
 def test_out_that_may_not_be_written_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("psmt.cli.folders.os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr("psmt.cli.work.os.access", lambda *_: False)  # root may write anywhere
     outcome = run("predict", FILM, *TINY, "--out", tmp_path)
     assert outcome.code == 2
     assert "may not be written to" in outcome.stderr
@@ -342,12 +341,12 @@ def test_help_names_commands_examples_and_where_files_go():
 def test_help_of_predict_names_every_option_with_its_default():
     text = " ".join(run("predict", "--help").stdout.replace("│", " ").split())
     assert "--literal" in text
-    for field in fields(PredictOptions):
-        if field.name in ("departures", "series"):  # several flags; and what the source says
-            continue
-        assert f"--{field.name} " in text
-        if field.default not in ((), None, False):
-            assert f"[default: {field.default}]" in text
+    rows = COMMANDS["predict"].rows()
+    assert ("--window", "H: number of codes that the embedding is made from.", "3 times M") in rows
+    for option, _, default in rows:
+        assert f"{option} " in text
+        if default:
+            assert f"[default: {default}]" in text
 
 
 def test_version():

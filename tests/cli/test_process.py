@@ -108,7 +108,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("SIGTERM", ["sweep", "film.mp4"], "; the same command goes on from here"),
+        ("SIGTERM", ["sweep", "film.mp4"], "; the same command continues from here"),
         ("SIGXCPU", ["learn", "film.mp4"], ""),
     ],
 )
@@ -183,7 +183,7 @@ def test_sigterm_clears_away_and_the_next_run_clears_after_a_kill(tmp_path):
     act = "os.kill(os.getpid(), signal.SIGTERM)"
     done = call("predict-video", FILM, *SMALL, "--out", str(out), code=PRELUDE.format(act=act))
     assert done.returncode == 128 + signal.SIGTERM
-    assert done.stderr.splitlines()[-1] == "psmt: ended by SIGTERM; the same command goes on from here"
+    assert done.stderr.splitlines()[-1] == "psmt: ended by SIGTERM; the same command continues from here"
     assert left_in(tmp_path) == []
 
 

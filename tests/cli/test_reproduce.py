@@ -21,8 +21,9 @@ import pytest
 from scipy import stats
 
 from psmt.cli import main
-from psmt.cli.folders import start_over
+from psmt.cli.work import start_over
 from psmt.data import open_frames
+from psmt.experiments.options.sources import PatchOptions
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.sweep.settings import SweepSettings
@@ -271,14 +272,16 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
 
 @pytest.mark.slow
 def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch):
-    for tiny in (
-        SweepSettings(n_atoms=(8,), ratios=(3.0,), max_epochs=1),
-        TopologySettings(n_atoms=8, window=24, overlap=0.5, n_permutations=9),
-        ReconstructionSettings(n_atoms=8, window=24, horizon=2),
-        PredictionSettings(n_atoms=8, window=24, horizon=2, n_components=4, lam=0.1),
+    small = {"n_atoms": 8, "window": 24}
+    for settings, tiny in (
+        (SweepSettings, {"n_atoms": (8,), "ratios": (3.0,), "max_epochs": 1}),
+        (TopologySettings, small | {"overlap": 0.5, "n_permutations": 9}),
+        (ReconstructionSettings, small | {"horizon": 2}),
+        (PredictionSettings, small | {"horizon": 2, "n_components": 4, "lam": 0.1}),
     ):
-        monkeypatch.setattr(type(tiny), "demo", classmethod(lambda cls, tiny=tiny: tiny))
-    monkeypatch.setattr("psmt.experiments.reproduce.command.DEMO_FILM", "builtin:glide?frames=60")
+        monkeypatch.setattr(settings, "PRESETS", {"demo": tiny})
+    read = PatchOptions.open
+    monkeypatch.setattr(PatchOptions, "open", lambda options, _: read(options, "builtin:glide?frames=60"))
     monkeypatch.setattr("psmt.pipeline.executors.cpu_count", lambda: 1)
     outcome = run("demo", "--seed", 3, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import wave
 from psmt.cli import main
-from psmt.experiments.predict_video.command import VideoOptions
+from psmt.experiments.predict_video.settings import VideoSettings
 
 TINY = ["--atoms", "16", "--components", "4", "--lam", "0.1", "--alpha", "0.1", "--workers", "1"]
 
@@ -61,9 +61,7 @@ def test_a_series_is_no_film(sensors, tmp_path):
 
 
 def test_the_old_name_of_the_baselines_still_works():
-    options = VideoOptions(peers=("ridge",))
     with pytest.warns(FutureWarning, match="--baselines"):
-        options.check()
-    assert options.settings().baselines == ("ridge",)
+        assert VideoSettings(peers=("ridge",)).baselines == ("ridge",)
     text = run("predict-video", "--help").stdout
     assert "--baselines" in text and "--peers" not in text

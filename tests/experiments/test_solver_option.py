@@ -4,22 +4,23 @@ import numpy as np
 import pytest
 
 from conftest import wave
+from psmt.cli.app import COMMANDS
 from psmt.embedding.stochastic import check_solver
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import predict_phase
-from psmt.experiments.reproduce.command import ReproduceOptions
-from psmt.experiments.reproduce.run import asked_settings
 from psmt.experiments.topology.run import _graph_options
 from psmt.experiments.window_graphs import window_graph
 
 
 def test_the_option_reaches_every_experiment_that_embeds():
-    asked = asked_settings(ReproduceOptions(solver="sgd"))
+    asked = COMMANDS["reproduce"].job({"solver": "sgd"}).settings()
     for name in ("sweep", "topology", "reconstruction", "prediction"):
         assert asked[name].solver == "sgd"
-    assert {own.solver for own in asked_settings(ReproduceOptions()).values() if hasattr(own, "solver")} == {"closed"}
+    assert {own.solver for own in COMMANDS["reproduce"].job({}).settings().values() if hasattr(own, "solver")} == {
+        "closed"
+    }
 
 
 def test_a_gpu_has_no_descent():
@@ -39,7 +40,7 @@ def test_windows_come_back_as_from_the_closed_form():
 
 
 def test_the_graph_of_a_window_is_the_closed_forms():
-    settings = asked_settings(ReproduceOptions(atoms=30, window=120, components=5))["topology"]
+    settings = COMMANDS["reproduce"].job({"n_atoms": 30, "window": 120, "n_components": 5}).settings()["topology"]
     codes = pack_codes(np.maximum(np.random.default_rng(0).standard_normal((120, 30)).cumsum(axis=0) * 0.2, 0.0))
     inputs = codes | _graph_options(settings, "cpu")
     closed, sgd = (window_graph(**inputs | {"solver": solver}) for solver in ("closed", "sgd"))

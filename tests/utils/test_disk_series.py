@@ -10,8 +10,8 @@ from psmt.coding.dictionary import first_atoms
 from psmt.data import patches
 from psmt.data.speed_and_noise import measure_regime
 from psmt.evaluation.null_models import NULLS
+from psmt.experiments.film_run import run_key
 from psmt.experiments.phases import frame_motion
-from psmt.experiments.reproduce.run import run_key
 from psmt.model.baselines import RidgeAutoregression
 from psmt.pipeline.cache_keys import hash_values
 from psmt.pipeline.executors import open_executor

@@ -85,7 +85,7 @@ def test_errors_of_what_does_not_fit():
         ssim(FILM, FILM)
     with pytest.raises(TypeError, match=r"values is sparse"):
         standardise(csr_array(SERIES))
-    with pytest.raises(TypeError, match="no number"):
+    with pytest.raises(TypeError, match="not a number"):
         mean_interval(value for value in (1.0, 2.0))
     with pytest.raises(ValueError, match=r"level=1\.5"):
         mean_interval([1.0, 2.0], level=1.5)

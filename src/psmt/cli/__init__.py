@@ -1,11 +1,11 @@
-"""The command line: one verb per result, each writing a folder of plain files.
+"""The command line: one command per result, each of which writes a folder of plain files.
 
-Heavy modules are imported where they are used, so that help and mistakes are answered at once.
+Heavy modules are imported where they are used, so that help and errors are quick.
 """
 
 import sys
 
-TYPE_CHECKING = False  # as `typing` has it: no import comes before somebody can answer Ctrl-C
+TYPE_CHECKING = False  # as in `typing`: nothing is imported before Ctrl-C is handled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ __all__ = ["main"]
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/api/exit-codes.md).
 
-    Without arguments, those of the process; then its signals and streams are settled too.
+    Without arguments, those of the process are taken, and its signals and streams are set up.
     """
     try:
-        # Here, and not above: somebody who interrupts at once is answered in the same way.
+        # Imported here, so that an interrupt during the import is handled too.
         if arguments is not None:
             from psmt.cli.app import run
 
@@ -27,12 +27,12 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
         with process.settled():
             try:
-                # It takes most of a second, in which signals may come too.
+                # This import takes a while, and signals may arrive meanwhile.
                 from psmt.cli.app import run
 
                 return run(sys.argv[1:])
             except process.TerminatedError as error:
-                print(error.told(sys.argv[1:]), file=sys.stderr)
+                print(error.text(sys.argv[1:]), file=sys.stderr)
                 return error.exit_code
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)

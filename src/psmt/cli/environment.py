@@ -1,6 +1,6 @@
-"""Variables of the environment, and limits, that libraries below us stumble over, often while they are imported.
+"""Checks of environment variables and limits with which libraries fail, often while they are imported.
 
-What they say then names neither the variable nor the way out, so it is looked at before any of them is imported.
+Their messages name neither the variable nor the way out, so these checks come before any of them is imported.
 """
 
 from __future__ import annotations
@@ -18,47 +18,38 @@ except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
 
-def _threads(value: str) -> bool:
-    return int(value) >= 1
-
-
-def _time(value: str) -> bool:
-    return int(value) >= 0 and bool(time.gmtime(int(value)))
-
-
-def _layer(value: str) -> bool:
-    return value in ("default", "safe", "threadsafe", "forksafe", "tbb", "omp", "workqueue")
-
+_LAYERS = ("default", "safe", "threadsafe", "forksafe", "tbb", "omp", "workqueue")
 
 _CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    "NUMBA_NUM_THREADS": (_threads, "a whole number of threads, at least 1"),
-    "NUMBA_THREADING_LAYER": (_layer, "one of default, safe, threadsafe, forksafe, tbb, omp, workqueue"),
-    "SOURCE_DATE_EPOCH": (_time, "a time in whole seconds since 1970"),
+    "NUMBA_NUM_THREADS": (lambda value: int(value) >= 1, "a whole number of threads, at least 1"),
+    "NUMBA_THREADING_LAYER": (lambda value: value in _LAYERS, f"one of {', '.join(_LAYERS)}"),
+    "SOURCE_DATE_EPOCH": (
+        lambda value: int(value) >= 0 and bool(time.gmtime(int(value))),
+        "a time in whole seconds since 1970",
+    ),
 }
-"""What a variable must be for it, and how that is said; NumPy reads the last one, numba the others."""
-
+"""Check of a variable, and what it must be; NumPy reads the last one, numba the others."""
 
 _LEAST_SPACE = 800 << 20
-"""Bytes of addresses that Python, the libraries and compiled code take before any work; measured on Linux."""
+"""Bytes of address space that Python, the libraries and compiled code need before any work; measured on Linux."""
 
 _FEWEST_FILES = 32
 """Files that are open at once while libraries are imported and results written."""
 
-
 _MOST_CORES = 16
-"""Cores that count for the threads of libraries, at the most."""
+"""Cores that count for the threads of libraries, at most."""
 
 
 def settle_environment() -> None:
-    """Raise `PSMTError` for variables and limits that nothing would work with; set what no command has a use for."""
+    """Raise `PSMTError` for variables and limits with which nothing works; set those that no command uses."""
     _check_limits()
     _check_threads()
     _check_folder()
-    # Figures are drawn into files: where a screen is to show them is no matter of ours, and need not be right.
+    # Figures are drawn into files: the setting for a screen does not matter, and may be wrong.
     os.environ["MPLBACKEND"] = "agg"
     for name, (is_good, wanted) in _CHECKED.items():
         value = os.environ.get(name)
-        # Numba takes an empty one for nothing said.
+        # Numba ignores empty ones.
         if value is None or (not value and name.startswith("NUMBA_")):
             continue
         try:
@@ -67,7 +58,7 @@ def settle_environment() -> None:
             good = False
         if not good:
             raise PSMTError(
-                f"the environment has {name}={value!r:.80}, which is not {wanted}; set it so, or unset {name}"
+                f"the environment has {name}={value!r:.80}, which is not {wanted}; correct it, or unset {name}"
             )
 
 
@@ -75,13 +66,13 @@ def _check_folder() -> None:
     try:
         os.getcwd()
     except FileNotFoundError:
-        raise PSMTError("the folder that this was started in is not there any more; go to another one first") from None
+        raise PSMTError("the current folder no longer exists; go to another one first") from None
 
 
 def _check_threads() -> None:
-    """Start as many threads as libraries, kernels and two workers may: they may be limited for a user or a container.
+    """Start as many threads as libraries, kernels and two workers may need: a user or a container may have a limit.
 
-    OpenBLAS, which is refused one, interrupts the process as Ctrl-C does, and says nothing of use.
+    OpenBLAS interrupts the process as Ctrl-C does if it cannot start one, without a useful message.
     """
     wanted = 8 + 4 * min(os.cpu_count() or 1, _MOST_CORES)
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""What a process of the command line owes to its surroundings: signals, and streams that are closed, narrow or gone."""
+"""Signals and standard streams of a process of the command line."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from typing import Any, TextIO
 from psmt.errors import CacheWarning
 
 _BEGIN_ANEW = ("learn", "live")
-"""Commands that keep nothing half done."""
+"""Commands that keep no intermediate results."""
 
 
 class TerminatedError(BaseException):
-    """The process was told to end. Nobody catches it on the way, and all that is half done is cleared away."""
+    """The process received a signal to end. Nothing catches it on the way, so that all contexts clean up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.exit_code = 128 + number
-        """As shells have it."""
+        """As in shells."""
 
-    def told(self, arguments: Sequence[str]) -> str:
-        """What is said of it at the end of a command."""
+    def text(self, arguments: Sequence[str]) -> str:
+        """What is printed at the end of a command."""
         anew = not arguments or arguments[0] in _BEGIN_ANEW
-        return f"psmt: ended by {self}" + ("" if anew else "; the same command goes on from here")
+        return f"psmt: ended by {self}" + ("" if anew else "; the same command continues from here")
 
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
-"""Signals that ask a process to end; without a handler nothing would be cleared away."""
+"""Signals that ask a process to end; without a handler nothing would be cleaned up."""
 
 _SOON = 0.02
-"""Seconds after which the end of an object is over."""
+"""Seconds after which the finalizer of an object has ended."""
 
 NARROWEST, WIDEST = 20, 1000
-"""Columns that a screen is taken to have: rich never comes to an end with help on one of two, nor on a billion."""
+"""Bounds on the columns of a screen: rich does not finish printing help on two columns, nor on a billion."""
 
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Streams that can be written to whatever happens, and signals that end the process cleanly."""
+    """Context with streams that can always be written to, and signals that end the process cleanly."""
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
@@ -54,7 +54,7 @@ def settled() -> Iterator[None]:
     if not NARROWEST <= columns <= WIDEST:
         os.environ["COLUMNS"] = str(NARROWEST if columns < NARROWEST else WIDEST)
     for number in ENDING:
-        # What is ignored, as under nohup, stays so.
+        # Signals that are ignored, as under nohup, stay ignored.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     sys.unraisablehook = _once_more
@@ -65,7 +65,7 @@ def settled() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             _empty(stream)
-        # All is said and done; what is left is Python's, which would answer with a traceback.
+        # The command is done; Python, which is still shutting down, would answer with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in ENDING:
             if signal.getsignal(number) is _end:
@@ -73,14 +73,14 @@ def settled() -> Iterator[None]:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    # Clearing away is not to be interrupted by a second one.
+    # A second signal must not interrupt the clean-up.
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     raise TerminatedError(number)
 
 
 def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
-    """Send a signal again whose exception came where Python lets none pass, as in the end of an object."""
+    """Send a signal again if its exception was raised where Python ignores exceptions, as in a finalizer."""
     error = swallowed.exc_value
     if isinstance(error, TerminatedError):
         number = error.exit_code - 128
@@ -103,7 +103,7 @@ def _show(
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,  # noqa: ARG001
 ) -> None:
-    """Tell a warning in a line, without the place in the source if it is meant for users."""
+    """Print a warning in one line, without the place in the source if it is meant for users."""
     place = "" if issubclass(category, CacheWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {place}{message}", file=sys.stderr)
 
@@ -112,7 +112,7 @@ def _show(
 
 
 def _occupy_standard_descriptors() -> None:
-    """Give closed standard streams a null device: else the next file that is opened takes their place."""
+    """Open a null device for closed standard streams: else the next file that is opened takes their place."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -124,12 +124,12 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """The stream, so that it takes any text, and does not break when its reader is gone."""
+    """The stream, such that it takes any text, and does not fail when its reader is gone."""
     if given is not None:
         with suppress(OSError):
             given.flush()
     encoding = getattr(given, "encoding", None) or "utf-8"
-    # Names of files that are no text go out as the bytes that they are; what a terminal does not have, as a question.
+    # Names of files that are not valid text are written as their bytes; characters that a terminal lacks, as '?'.
     errors = "surrogateescape" if encoding.lower().replace("-", "") == "utf8" else "replace"
     raw = _Enduring(descriptor, "w", closefd=False)
     buffer = io.BufferedWriter(raw)
@@ -137,7 +137,7 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
 
 
 def _empty(stream: Any) -> None:
-    """Write what is left, or throw it away: the end of the interpreter would report it once more, with a traceback."""
+    """Write what is buffered, or discard it: the interpreter would report the error again, with a traceback."""
     try:
         stream.flush()
     except OSError:
@@ -147,7 +147,7 @@ def _empty(stream: Any) -> None:
 
 
 class _Enduring(io.FileIO):
-    """A file that can be written to when nobody reads it any more."""
+    """A file that can be written to when its reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -157,5 +157,5 @@ class _Enduring(io.FileIO):
         except OSError:
             if self.fileno() != 2:
                 raise
-            # Where errors inconclusive, there is nobody to tell this one either.
+            # If stderr fails, this error cannot be printed either.
             return len(data)

@@ -1,25 +1,28 @@
-"""What commands do: open films and the folder, run one experiment or all of the paper, write files, show results."""
+"""What commands do: open films and the folder, run experiments, write files, and print results."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from psmt.cli import folders
-from psmt.cli.bars import Bars
-from psmt.cli.screen import show
-from psmt.errors import NotEnoughFramesError
-from psmt.experiments import command_of, experiment_of
+from psmt.cli.terminal import Bars, show
+from psmt.errors import PSMTError
+from psmt.experiments import experiment_of
 
 if TYPE_CHECKING:
+    from psmt.cli.commands import Job
     from psmt.experiments.contract import Shown
-    from psmt.experiments.options import FilmOptions
-    from psmt.experiments.reproduce.command import ReproduceOptions
+    from psmt.experiments.film_report import FilmResults, MarkedFrame
     from psmt.pipeline.run import Run
+    from psmt.pipeline.stage_clock import StageClock
+    from psmt.report import Claim
 
 REPORT, SUMMARY = "report.html", "summary.json"
 """Files of all commands."""
@@ -33,150 +36,153 @@ class _Outcome:
     summary: bytes
 
 
-def run_alone(name: str, film: Any, options: FilmOptions) -> None:
-    """Run one experiment on a film, after those that it needs; write the files of all, and show what came out."""
-    options.check()
-
-    def work(source: Any, run: Run) -> _Outcome:
-        # Only when the film is open: who misspelt its name need not wait for what draws figures.
-        from psmt.experiments.expectation import expectation
-        from psmt.experiments.output_files import write_files
-        from psmt.experiments.single_report import Alone, make_page, make_summary
-        from psmt.report import render
-
-        experiment = experiment_of(name)
-        own = options.suited(source)
-        if source.n_frames is not None:
-            _fitted(name, own, source.n_frames)
-        material = own.read(source, run.progress)
-        record = own.record(source, material)
-        own, note = _fitted(name, own, record.n_frames)
-        if note:
-            print(f"psmt: {note}", file=sys.stderr, flush=True)
-        settings, results = _results(name, own, material, run)
-        run.progress("draw figures", 0, 1)
-        files = {
-            file: content
-            for part, result in results.items()
-            for file, content in experiment_of(part).written(result).items()
-        }
-        # The study of brains has a page and a summary of its own: people are no film.
-        if REPORT not in files:
-            done = Alone(name=name, film=record, settings=settings, results=results, notes=[note] if note else [])
-            page = make_page(done, files, own.still(source))
-            files |= {REPORT: render(page), SUMMARY: make_summary(done, page)}
-        run.progress("draw figures", 1, 1)
-        tables = {
-            file: parts
-            for part, result in results.items()
-            for file, parts in experiment_of(part).tabled(result).items()
-        }
-        with experiment.meanwhile(results[name], run.folder):
-            write_files(run.folder, {**files, **tables})
-        told = [*own.remarks(source, material), *([expectation(record.regime)] if record.regime else [])]
-        return _Outcome([*told, *experiment.shown(results[name]), str(run.folder / REPORT)], files[SUMMARY])
-
-    _for_each_film([film], options, work)
-
-
-def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
-    """Run all experiments of the paper on each film, and write their files, the summary and the report."""
-    options.check()
-
-    def work(source: Any, run: Run) -> _Outcome:
-        from psmt.experiments.output_files import write_files
-        from psmt.experiments.reproduce.page import all_claims, make_page, make_sections, make_summary
-        from psmt.experiments.reproduce.run import chapters, reproduce, run_key
-        from psmt.pipeline.stage_clock import StageClock
-        from psmt.report import render
-
-        own = options.suited(source)
-        settings = own.settings()
-        began = perf_counter()
-        values = own.read(source, run.progress)
-        read = perf_counter() - began
-        clock = StageClock(run.folder / "timings.json", run_key(values, settings), run.progress)
-        clock.add("read frames", read)
-        done = reproduce(values, settings, replace(run, progress=clock))
-        film = own.record(source, values)
-        clock("draw figures", 0, 1)
-        files: dict[str, bytes] = {}
-        tables: dict[str, Iterable[bytes]] = {}
-        for name, result in done.results.items():
-            files |= experiment_of(name).written(result)
-            tables |= experiment_of(name).tabled(result)
-        sections = make_sections(done, files)
-        clock("draw figures", 1, 1)
-        clock.save()
-        files[SUMMARY] = make_summary(done, film)
-        files[REPORT] = render(make_page(done, film, sections, clock.seconds, own.still(source)))
-        written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
-        write_files(run.folder, written)
-        # What an earlier run with other settings left would be taken for a result of this one.
-        for name in settings:
-            experiment = experiment_of(name)
-            for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
-                (run.folder / file).unlink(missing_ok=True)
-        shown = [
-            f"{film.name}, {done.n_frames:,} frames",
-            *(thing for name, result in done.results.items() for thing in chapters()[name].shown(result)),
-            *all_claims(done),
-            str(run.folder / REPORT),
-        ]
-        return _Outcome(shown, files[SUMMARY])
-
-    _for_each_film(films, options, work)
-
-
-def _fitted(name: str, options: FilmOptions, n_frames: int | None) -> tuple[FilmOptions, str]:
-    """Options whose sizes fit into a film, and why they are not the usual ones; raises where none fit.
-
-    Sizes that somebody asked for are never changed.
-    """
-    experiment, settings = experiment_of(name), options.settings()
-    if n_frames is None or options.sizes_given or not hasattr(settings, "fitted"):
-        if n_frames is not None:
-            experiment.check(settings, n_frames)
-        return options, ""
-    used, note = settings.fitted(n_frames)
-    if used is None:
-        raise NotEnoughFramesError(f"{note}; use a longer film, or give --atoms and --window that fit")
-    if used == settings:
-        return options, note
-    sizes = {"atoms": used.n_atoms} | ({"window": used.window} if hasattr(used, "window") else {})
-    return replace(options, **sizes), note
-
-
-def _results(name: str, options: FilmOptions, material: Any, run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings and results of an experiment and of all that it needs, by name."""
-    experiment, own = experiment_of(name), options.settings()
-    settings: dict[str, Any] = {}
-    results: dict[str, Any] = {}
-    for need in experiment.needs(own):
-        asked, found = _results(need, command_of(need).options.within(options), material, run)
-        settings, results = settings | asked, results | found
-    return settings | {name: own}, results | {name: experiment.run(material, own, run, results)}
-
-
-def _for_each_film(sources: Sequence[Any], options: FilmOptions, work: Callable[[Any, Run], _Outcome]) -> None:
-    """Do the work for each film, all on one executor, and show what it gives; several films have a sub-folder each."""
+def carry_out(job: Job, sources: Sequence[Any]) -> None:
+    """Do what was asked on each film, with one executor, and print the results; several films get a sub-folder each."""
     from psmt.pipeline.run import Run
     from psmt.utils.files import clear_stale
 
+    options = job.options
+    # Films are opened first: a wrong name is answered before the libraries are imported that settings need.
+    options.check(())
     films = [options.open(source) for source in sources]
-    names = folders.sub_folders(film.name for film in films)
-    with folders.folder(options.out) as out, options.executor(options.settings()) as executor:
+    settings = job.settings()
+    options.check(settings.values())
+    names = sub_folders(film.name for film in films)
+    with folder(options.out) as out, options.executor(max(own.largest for own in settings.values())) as executor:
         clear_stale(out, "*")
         for film, name in zip(films, names, strict=True):
-            with folders.folder(out / name if len(films) > 1 else out) as target:
+            with folder(out / name if len(films) > 1 else out) as target:
                 clear_stale(target, "*")
                 if options.force:
-                    folders.start_over(target)
+                    start_over(target)
                 with Bars() as progress:
                     run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
-                    done = work(film, replace(run, picture_shape=options.picture_shape(film)))
+                    done = _work(job, film, replace(run, picture_shape=options.picture_shape(film)))
             if options.json:
-                # One line per film, whatever is in it: programs read lines.
+                # One line per film: programs read lines.
                 print(json.dumps(json.loads(done.summary), ensure_ascii=False))
             else:
                 show(done.shown)
+
+
+def _work(job: Job, source: Any, run: Run) -> _Outcome:
+    """Run the experiments on a film, write their files, the summary and the report."""
+    # Imported when the film is open: a wrong name is answered before the libraries that draw figures are imported.
+    from psmt.experiments.expectation import expectation
+    from psmt.experiments.film_report import FilmResults
+    from psmt.experiments.film_run import fit_settings, run_experiments, run_key, with_needed
+    from psmt.pipeline.stage_clock import StageClock
+    from psmt.utils.threads import one_blas_thread
+
+    options, paper = job.options, job.command.paper
+    asked = job.settings(source)
+    fit = {"fixed": job.sizes_given, "required": not paper}
+    if source.n_frames is not None and not paper:
+        fit_settings(asked, source.n_frames, **fit)
+    began = perf_counter()
+    material = options.read(source, run.progress)
+    clock = None
+    if paper:
+        clock = StageClock(run.folder / "timings.json", run_key(material, asked), run.progress)
+        clock.add("read frames", perf_counter() - began)
+        run = replace(run, progress=clock)
+    film = options.record(source, material, motion=job.motion)
+    used, notes = (dict(asked), {}) if film.n_frames is None else fit_settings(asked, film.n_frames, **fit)
+    for note in () if paper else notes.values():
+        print(f"psmt: {note}", file=sys.stderr, flush=True)
+    used = with_needed(used)
+    # What is computed between tasks must not depend on the number of cores of this machine.
+    with one_blas_thread() if paper else nullcontext():
+        results = run_experiments(material, used, run)
+    name = job.command.name
+    done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
+    claims, summary = _write(done, options.marked_frame(source), run, clock)
+    shown: list[Shown] = list(options.remarks(source, material))
+    if paper:
+        shown += [f"{film.name}, {film.n_frames:,} frames"]
+        shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
+        shown += claims
+    else:
+        shown += [expectation(film.regime)] if film.regime else []
+        shown += experiment_of(done.experiment).shown(results[done.experiment])
+    return _Outcome([*shown, str(run.folder / REPORT)], summary)
+
+
+def _write(
+    done: FilmResults, frame: MarkedFrame | None, run: Run, clock: StageClock | None
+) -> tuple[Sequence[Claim], bytes]:
+    """Write all files into the folder of the run; return the claims and the content of summary.json."""
+    from psmt.experiments.film_report import durations_fact, make_page, make_summary
+    from psmt.experiments.output_files import write_files
+    from psmt.report import render
+
+    run.progress("draw figures", 0, 1)
+    files: dict[str, bytes] = {}
+    tables: dict[str, Iterable[bytes]] = {}
+    for name, result in done.results.items():
+        files |= experiment_of(name).written(result)
+        tables |= experiment_of(name).tabled(result)
+    claims: Sequence[Claim] = ()
+    # The study of brains writes its own page and summary: people are not a film.
+    page = None if REPORT in files else make_page(done, files, frame)
+    run.progress("draw figures", 1, 1)
+    if page is not None:
+        claims = page.claims
+        if clock is not None:
+            clock.save()
+            page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
+        files |= {REPORT: render(page), SUMMARY: make_summary(done, claims)}
+    written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
+    meanwhile = experiment_of(done.experiment).meanwhile
+    with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
+        write_files(run.folder, written)
+    # Files of an earlier run with other settings would be mistaken for results of this one.
+    for experiment in map(experiment_of, done.asked):
+        for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
+            (run.folder / file).unlink(missing_ok=True)
+    return claims, files[SUMMARY]
+
+
+# The folder of results
+
+
+@contextmanager
+def folder(path: Path) -> Iterator[Path]:
+    """Make the folder before any work, so that a bad one is found early; if the work fails, remove empty ones."""
+    if path.exists() and not path.is_dir():
+        raise PSMTError(f"--out {path} is a file; give a folder")
+    if path.is_symlink() and not path.exists():
+        raise PSMTError(f"--out {path} is a link to a folder that is not there; make it, or give another one")
+    made = [parent for parent in (path, *path.parents) if not parent.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PSMTError(f"--out {path} may not be written to; give another folder, or check its permissions")
+        yield path
+    except BaseException:
+        for parent in (path / "tasks", *made):
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+        raise
+
+
+def sub_folders(names: Iterable[str]) -> list[str]:
+    """A different folder name for each film.
+
+    >>> sub_folders(["a.mp4", "b c", "a.npy"])
+    ['a', 'b-c', 'a-2']
+    """
+    taken: list[str] = []
+    for name in names:
+        clean = "".join(c if c.isalnum() or c in "._-" else "-" for c in Path(name).stem).strip(".-") or "film"
+        number = 1
+        while (chosen := clean if number == 1 else f"{clean}-{number}") in taken:
+            number += 1
+        taken.append(chosen)
+    return taken
+
+
+def start_over(target: Path) -> None:
+    """Remove the results of tasks, from which a run would continue."""
+    for path in [*(target / "tasks").glob("*.*"), target / "timings.json"]:
+        path.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""What is asked of films and series: one folder per experiment, and one line here.
+"""Experiments on films and series: one folder each, and one line here.
 
-A folder holds ``command.py`` (`COMMAND`: name, help and options, without heavy imports) and ``experiment.py``
-(`EXPERIMENT`: run, files, and its chapter in the report of the paper), both as `psmt.experiments.contract` says.
-The order is that of the report; an experiment comes after those that it needs.
+A folder holds ``settings.py`` (`COMMAND`: its name, help, parameters and options, without heavy imports) and
+``experiment.py`` (`EXPERIMENT`: how it runs, its files and its part in reports), see `psmt.experiments.contract`.
+The order is that of the report; an experiment comes after those whose results it needs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,21 @@ EXPERIMENTS = (
 
 
 def command_of(name: str) -> Command:
-    """Name, help and options of an experiment's command."""
-    command: Command = import_module(f"{__name__}.{name}.command").COMMAND
+    """Name, help, parameters and options of an experiment: a folder of this package, or the path of another package."""
+    command: Command = import_module(f"{_package(name)}.settings").COMMAND
     return command
 
 
 def experiment_of(name: str) -> Experiment[Any, Any]:
-    """The experiment itself, with all that it imports."""
-    experiment: Experiment[Any, Any] = import_module(f"{__name__}.{name}.experiment").EXPERIMENT
+    """The experiment itself, with everything that it imports."""
+    experiment: Experiment[Any, Any] = import_module(f"{_package(name)}.experiment").EXPERIMENT
     return experiment
+
+
+def chapters() -> tuple[str, ...]:
+    """The experiments of the paper: those that `psmt reproduce` runs."""
+    return tuple(name for name in EXPERIMENTS if command_of(name).chapter)
+
+
+def _package(name: str) -> str:
+    return name if "." in name else f"{__name__}.{name}"

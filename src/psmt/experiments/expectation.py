@@ -1,7 +1,7 @@
-"""The map of regimes: who predicts better than copying, by speed and noise; and where a film lies on it.
+"""The map of regimes: which method predicts better than copying, by speed and noise; and where a film lies on it.
 
-The map that ships was measured on the built-in film: ``psmt regimes --out psmt-regimes`` makes it again, as
-``psmt-regimes/expectation_map.json``; copied over the file beside this module it is what reports use from then on.
+The map in the package was measured on the built-in film. ``python -m studies.regimes --out psmt-regimes`` makes it
+again, as ``psmt-regimes/expectation_map.json``; reports use it after it is copied over the file beside this module.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
 from psmt.data.speed_and_noise import Regime
-from psmt.evaluation import Interval, log_mse, mean_interval
+from psmt.evaluation import Interval
+from psmt.figures.panels import WIDTH, heading, panel
+from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, style_axes
 from psmt.report import Verdict, judged
 from psmt.report.numbers import ratio
-from psmt.types import Array
 
 FORMAT = 1
-"""A change of what the file says needs a new number."""
+"""Version of the file format."""
 
 FILE = "expectation_map.json"
 
@@ -42,11 +46,11 @@ METHODS = {
     "ridge": "ridge regression",
     "trend": "linear in pixels",
 }
-"""All that is compared, by its name in files, with the name for people."""
+"""The methods that are compared, by their names in files, with the names for people."""
 
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
-"""What methods are held against: copying the last code, vs code; copying the last patch, vs frame."""
+"""What methods are compared with: copying the last code, vs code; copying the last patch, vs frame."""
 
 
 class Ratio(NamedTuple):
@@ -64,34 +68,23 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeMap:
-    """Each method against copying, by speed and noise."""
+    """Errors of each method relative to copying, by speed and noise."""
 
     speeds: tuple[float, ...]
-    """Pixels per frame, rising."""
+    """Pixels per frame, ascending."""
     noises: tuple[float, ...]
-    """Fractions of the contrast, rising."""
+    """Fractions of the contrast, ascending."""
     ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
-    """By what they are held against, method, and (speed, noise)."""
+    """By what they are compared with, method, and (speed, noise)."""
 
     def nearest(self, regime: Regime) -> tuple[float, float]:
-        """Speed and noise of the film on the map that is most like one of this regime."""
+        """Speed and noise of the nearest film on the map."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
     def best(self, cell: tuple[float, float], against: Against) -> str:
         """The method of least error in a cell."""
         return min(self.ratios[against], key=lambda method: self.ratios[against][method][cell].mean)
-
-    def to_json(self) -> bytes:
-        """The file that `from_json` reads: three digits of each number, a line per method."""
-        lines = [
-            f'  "{against} {method}": {json.dumps([[_digits(x) for x in cells[cell]] for cell in self.cells])}'
-            for against, methods in self.ratios.items()
-            for method, cells in methods.items()
-        ]
-        head = {"format": FORMAT, "made_by": "psmt regimes", "speeds": self.speeds, "noises": self.noises}
-        named = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
-        return ("{\n" + ",\n".join(named + lines) + "\n}\n").encode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegimeMap:
@@ -104,7 +97,9 @@ class RegimeMap:
         """
         content = json.loads(text)
         if content.get("format") != FORMAT:
-            raise ValueError(f"format={content.get('format')!r} is not {FORMAT}; make the map again: psmt regimes")
+            raise ValueError(
+                f"format={content.get('format')!r} is not {FORMAT}; make the map again: python -m studies.regimes"
+            )
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
         ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
@@ -122,22 +117,6 @@ class RegimeMap:
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
 
 
-def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
-    """The map of MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
-    ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
-        against: {method: {} for method in METHODS} for against in COPIES
-    }
-    for cell, values in errors.items():
-        logs = log_mse(values)
-        for column, (against, copying) in enumerate(COPIES.items()):
-            gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
-            for method, gap in zip(METHODS, gaps.T, strict=True):
-                # Each start is in a film of its own: they do not depend on each other.
-                ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
-    speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
-    return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
-
-
 @cache
 def shipped_map() -> RegimeMap:
     """The map that comes with the package."""
@@ -145,7 +124,7 @@ def shipped_map() -> RegimeMap:
 
 
 def scale(value: float, marks: tuple[float, ...]) -> float:
-    """Place of a value between the marks 0, 1, .. of an axis: by its logarithm, or evenly below the first above zero.
+    """Position of a value on an axis with marks at 0, 1, ..: logarithmic, and linear below the first positive mark.
 
     >>> [round(scale(value, (0.0, 0.1, 1.0)), 2) for value in (0.05, 0.1, 10**-0.5, 7.0)]
     [0.5, 1.0, 1.5, 2.0]
@@ -157,7 +136,7 @@ def scale(value: float, marks: tuple[float, ...]) -> float:
 
 
 def expectation(regime: Regime) -> str:
-    """What a reader may expect of a film of this regime, in two sentences: what the map says of the nearest one."""
+    """What to expect of a film of this regime: what the map says of the nearest film."""
     known = shipped_map()
     cell = known.nearest(regime)
     code, frame = (known.ratios[against]["linear"][cell] for against in ("code", "frame"))
@@ -174,5 +153,125 @@ def expectation(regime: Regime) -> str:
 _WORDS: dict[Verdict, str] = {"holds": "it wins", "does not hold": "it loses", "inconclusive": "a tie"}
 
 
-def _digits(value: float) -> float:
-    return float(f"{value:.3g}")
+# Figures
+
+_WINS, _LOSES = COLOURS[0], COLOURS[1]
+_COLOURS = LinearSegmentedColormap.from_list("copying", [_WINS, "#ffffff", _LOSES])
+_FULL = np.log(30.0)
+"""A ratio of 30, or 1 / 30, has the full colour."""
+
+_SHORT = {
+    "linear": "straight\nline",
+    "hold": "hold",
+    "gain": "gain",
+    "phase": "phase",
+    "baseline1": "Base-\nline 1",
+    "baseline2": "Base-\nline 2",
+    "copy_code": "copy\ncode",
+    "copy": "copy",
+    "mean": "mean",
+    "ridge": "ridge",
+    "trend": "linear\npixels",
+}
+
+# Inches.
+LEFT, _GAP, _HEAD, FOOT, _ROW = 0.75, 0.28, 0.9, 0.95, 0.36
+
+
+def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
+    """The straight line relative to copying the code and the patch, and the best method; with a film's place."""
+    height = _HEAD + len(known.noises) * _ROW + FOOT
+    figure = Figure(figsize=(WIDTH, height))
+    draw_maps(figure, known, FOOT, regime)
+    title = "Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film")
+    below = "Diamond: this film’s median speed and its noise; bar: the middle half of its speeds."
+    draw_frame(figure, title, "" if regime is None else below)
+    return figure
+
+
+def draw_maps(figure: Figure, known: RegimeMap, bottom: float, regime: Regime | None = None) -> None:
+    """Draw the three maps side by side, `bottom` inches above the lower edge."""
+    width = (WIDTH - LEFT - 0.15 - 2 * _GAP) / 3
+    height = len(known.noises) * _ROW
+    titles = ("straight line ÷ copying code", "straight line ÷ copying patch", "least error vs frame")
+    for k, title in enumerate(titles):
+        axes = panel(figure, LEFT + k * (width + _GAP), bottom, width, height)
+        if k < 2:
+            draw_cells(axes, known, "linear", ("code", "frame")[k], words=True)
+        else:
+            _draw_best(axes, known)
+        heading(axes, "abc"[k], title)
+        axes.set_xticks(range(len(known.speeds)), [f"{speed:g}" for speed in known.speeds])
+        axes.set_yticks(range(len(known.noises)), [f"{noise:g}" for noise in known.noises])
+        axes.tick_params(labelleft=k == 0)
+        axes.set_xlabel("speed (pixels per frame)", fontsize=SMALL, color=INK)
+        if k == 0:
+            axes.set_ylabel("noise ÷ contrast", fontsize=SMALL, color=INK)
+        if regime is not None:
+            _draw_film(axes, known, regime)
+
+
+def draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, words: bool) -> None:
+    """Ratios to copying as colours; with `words` as numbers too, in brackets if inconclusive."""
+    by_cell = known.ratios[against][method]
+    logs = np.array([[np.log(by_cell[speed, noise].mean) for speed in known.speeds] for noise in known.noises])
+    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
+    _quiet_axes(axes)
+    if not words:
+        return
+    for i, noise in enumerate(known.noises):
+        for j, speed in enumerate(known.speeds):
+            value = by_cell[speed, noise]
+            text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
+            axes.text(
+                j,
+                i,
+                f"({text})" if value.verdict == "inconclusive" else text,
+                ha="center",
+                va="center",
+                fontsize=7.0,
+                color="white" if abs(logs[i, j]) > 0.72 * _FULL else INK,
+                fontweight="bold" if value.verdict == "holds" else "normal",
+            )
+
+
+def _draw_best(axes: Axes, known: RegimeMap) -> None:
+    """The best method in each cell, on the colour of its ratio to copying."""
+    best = {cell: known.best(cell, "frame") for cell in known.cells}
+    logs = [
+        [np.log(known.ratios["frame"][best[speed, noise]][speed, noise].mean) for speed in known.speeds]
+        for noise in known.noises
+    ]
+    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
+    _quiet_axes(axes)
+    for i, noise in enumerate(known.noises):
+        for j, speed in enumerate(known.speeds):
+            colour = "white" if logs[i][j] < -0.72 * _FULL else INK
+            text = _SHORT[best[speed, noise]]
+            axes.text(j, i, text, ha="center", va="center", fontsize=6.6, color=colour, linespacing=0.9)
+
+
+def _draw_film(axes: Axes, known: RegimeMap, regime: Regime) -> None:
+    slow, middle, fast = (scale(speed, known.speeds) for speed in (regime.slow, regime.speed, regime.fast))
+    noise = scale(regime.noise, known.noises)
+    axes.plot([slow, fast], [noise, noise], color=INK, linewidth=2.2, zorder=5, solid_capstyle="round")
+    axes.plot(middle, noise, marker="D", markersize=7.5, color="#f0e442", markeredgecolor=INK, zorder=6)
+
+
+def _quiet_axes(axes: Axes) -> None:
+    style_axes(axes, grid=False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def draw_frame(figure: Figure, title: str, note: str = "") -> None:
+    """Draw the title, and the note on colours with `note` below it."""
+    height = figure.get_figheight()
+    figure.text(0.12 / WIDTH, 1 - 0.14 / height, title, fontsize=TITLE, fontweight="bold", color=INK, va="top")
+    text = (
+        "MSE divided by that of copying: blue wins, orange loses; in brackets, inconclusive (95% interval over "
+        "films, 5% margin)."
+    )
+    text += f"\n{note}" if note else ""
+    figure.text(0.12 / WIDTH, 0.12 / height, text, fontsize=SMALL, color=QUIET, va="bottom", linespacing=1.4)

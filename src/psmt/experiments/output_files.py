@@ -11,9 +11,9 @@ from psmt.utils.files import clear_stale, writing
 
 
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
-    """Write all files, whole or in parts, into the folder, or none; and remove what killed runs left half written."""
+    """Write all files, whole or in parts, into the folder, or none; and remove half-written files of killed runs."""
     with ExitStack() as stack:
-        # Each gets its name when the stack unwinds, after all of them are on disk under temporary ones.
+        # Files have temporary names until all are on disk, and get their own when the stack unwinds.
         for name, content in files.items():
             clear_stale(folder, name)
             stack.enter_context(writing(Path(folder) / name)).writelines(

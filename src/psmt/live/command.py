@@ -1,4 +1,4 @@
-"""`psmt live`: what it says of itself, and its options."""
+"""`psmt live`: its help and its options."""
 
 import gc
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ SOURCE = (
 
 HELP = """See a camera or film and, beside it, what the model expects to come next, while it learns.
 
-Opens a page in the browser. It listens on this machine alone; with another --host it prints an address with a token, \
-and only who has that is let in. Ctrl-C ends it."""
+Opens a page in the browser. It listens on this machine only; with another --host it prints an address with a token, \
+which is required. Ctrl-C ends it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +29,14 @@ class LiveOptions:
     size: Annotated[
         int | None,
         Parameter(
-            help="Side of the frame in pixels, after shrinking its centred square. Left out: 200, or the whole square "
+            help="Side of the frame in pixels, after its centred square is shrunk. Left out: 200, or the whole square "
             "of a smaller film.",
             metavar="INT",
             show_default=False,
         ),
     ] = None
     horizon: Annotated[int, Parameter(help="Frames to look ahead at first, 1 to 10; the page has a slider.")] = 1
-    loop: Annotated[bool, Parameter(help="A film begins again at its end, or ends.")] = True
+    loop: Annotated[bool, Parameter(help="Repeat a film at its end.")] = True
     device: Annotated[str, Parameter(help="Where the models compute: cpu, or cuda.", metavar="cpu|cuda")] = "cpu"
     model: Annotated[
         Path | None,
@@ -54,10 +54,10 @@ class LiveOptions:
             show_default=False,
         ),
     ] = None
-    host: Annotated[str, Parameter(help="Address to listen on. Any but loopback needs the token that is printed.")] = (
+    host: Annotated[str, Parameter(help="Address to listen on. All but loopback need the token that is printed.")] = (
         "127.0.0.1"
     )
-    port: Annotated[int, Parameter(help="Port to listen on; 0 is any that is free.")] = 8765
+    port: Annotated[int, Parameter(help="Port to listen on; 0 takes a free one.")] = 8765
     browser: Annotated[bool, Parameter(help="Open the page in a browser.")] = True
 
 
@@ -89,5 +89,5 @@ def run_live(source: str, options: LiveOptions) -> None:
     print(f"psmt live: {session.feed.name} at {server.address}\npsmt live: Ctrl-C ends it", flush=True)
     server.run(browser=options.browser)
     print("psmt live: ended", flush=True)
-    # Nothing is left to do: taking apart all that the compiler has made would hold up the prompt for most of a second.
+    # Freeing what the compiler has made would delay the prompt for most of a second.
     gc.freeze()

@@ -8,7 +8,7 @@ import pytest
 from drawn_texts import assert_texts_apart, drawn_texts
 from psmt.data import open_source
 from psmt.evaluation import METHODS
-from psmt.experiments.prediction.command import PredictOptions
+from psmt.experiments.options.sources import PatchOptions
 from psmt.experiments.prediction.figure import effects_figure, prediction_figure, shown_steps
 from psmt.figures import png
 from psmt.figures.methods import METHOD_STYLES
@@ -55,7 +55,7 @@ def test_features_of_a_series_are_bars_also_where_they_would_fill_a_square(make_
 
 
 def test_what_is_a_picture_is_known_from_the_source():
-    options = PredictOptions(patch=6)
+    options = PatchOptions(patch_size=6)
     assert options.picture_shape(open_source(np.zeros((5, 36)))) is None
     assert options.picture_shape(open_source(np.zeros((5, 8, 8)))) == (6, 6)
 

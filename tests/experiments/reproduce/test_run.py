@@ -7,24 +7,29 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from psmt.cli.app import COMMANDS
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.options import workers_for
+from psmt.experiments.film_run import fit_settings, run_key
+from psmt.experiments.options.sources import workers_for
 from psmt.experiments.phases import Phase, least_error
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.reconstruction.run import reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
-from psmt.experiments.reproduce.command import ReproduceOptions
-from psmt.experiments.reproduce.run import asked_settings, fit_settings, run_key
 from psmt.pipeline.run import Run
 from psmt.pipeline.stage_clock import StageClock
 
-PAPER = asked_settings(ReproduceOptions())
-QUICK = asked_settings(ReproduceOptions(quick=True))
+
+def asked(**given):
+    """Settings that `psmt reproduce` asks for."""
+    return COMMANDS["reproduce"].job(given).settings()
+
+
+PAPER, QUICK = asked(), asked(quick=True)
 
 
 def make_plan(settings, n_frames):
@@ -174,6 +179,6 @@ def test_other_settings_and_other_films_have_other_keys(glide):
         run_key(glide, PAPER),
         run_key(glide[1:], PAPER),
         run_key(glide, QUICK),
-        run_key(glide, asked_settings(ReproduceOptions(seed=1))),
+        run_key(glide, asked(seed=1)),
     }
     assert len(keys) == 4

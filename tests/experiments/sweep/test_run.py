@@ -20,9 +20,7 @@ from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.output_files import write_files
-from psmt.experiments.reproduce.command import ReproduceOptions
 from psmt.experiments.sweep.claims import sweep_claims
-from psmt.experiments.sweep.command import SweepOptions
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
@@ -183,12 +181,11 @@ def test_several_prices_at_once_are_each_of_them_alone_bit_for_bit(patches, unbr
 
 
 def test_prices_on_the_command_line():
-    assert SweepOptions().settings().lam == (0.1, 3.0, 30.0)
-    assert SweepOptions(lam=(0.5, 2.0)).settings().lam == (0.5, 2.0)
-    assert SweepOptions.within(ReproduceOptions()).settings().lam == (0.1, 3.0, 30.0)
-    assert SweepOptions.within(ReproduceOptions(lam=0.5)).settings().lam == (0.5,)
+    assert SweepSettings.make().lam == (0.1, 3.0, 30.0)
+    assert SweepSettings.make({"lam": (0.5, 2.0)}).lam == (0.5, 2.0)
+    assert SweepSettings.make({"lam": 0.5}).lam == (0.5,)
     with pytest.raises(ValueError, match=r"lam=-1\.0 is out of range"):
-        SweepOptions(lam=(0.1, -1.0)).check()
+        SweepSettings(lam=(0.1, -1.0))
 
 
 def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):

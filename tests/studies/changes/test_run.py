@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from studies.changes.claims import cuts_found, holding_pays
-from studies.changes.command import ChangesOptions
+from studies.changes.experiment import EXPERIMENT
 from studies.changes.result import METHODS, ChangesResult, Row, median_interval, recovery_time
 from studies.changes.run import changed, changes
 from studies.changes.section import changes_page, changes_tables
@@ -14,7 +14,6 @@ from studies.changes.settings import KINDS, ChangesSettings
 
 from conftest import wave
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments import experiment_of
 from psmt.pipeline.run import Run
 from psmt.report import render
 
@@ -86,10 +85,10 @@ def test_the_same_every_time_and_wherever_it_runs(film, result, tmp_path):
 
 
 def test_files(result):
-    files = experiment_of("changes").written(result)
+    files = EXPERIMENT.written(result)
     assert set(files) == {"changes.csv", "changes.png"}
     assert files["changes.png"].startswith(b"\x89PNG")
-    assert b"Holding the code after a cut pays" in render(experiment_of("changes").page(result, files))
+    assert b"Holding the code after a cut pays" in render(EXPERIMENT.page(result, files))
     lines = files["changes.csv"].decode().splitlines()
     assert lines[0] == ",".join(Row._fields)
     assert len(lines) == 1 + result.errors.size
@@ -108,7 +107,7 @@ def test_what_comes_later_has_no_say(film, tmp_path):
 def test_places_are_given_or_all_over_the_film():
     assert SETTINGS.chosen_places(120) == (46, 73, 100)
     assert replace(SETTINGS, at=(60, 50, 60)).chosen_places(120) == (60, 50)
-    assert ChangesOptions(at=(300, 400), quick=True).settings().at == (300, 400)
+    assert ChangesSettings.make({"at": (300, 400)}, preset="quick").at == (300, 400)
     with pytest.raises(NotEnoughFramesError, match=r"at=30 .* use a frame from 46 to 100"):
         replace(SETTINGS, at=(30,)).check(120)
     with pytest.raises(NotEnoughFramesError, match="need at least 66"):

@@ -1,18 +1,16 @@
 """The whole experiment at a tiny size, and its verdicts on made-up results."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from studies.locality.claims import locality_claims
-from studies.locality.command import LocalityOptions
 from studies.locality.experiment import EXPERIMENT
 from studies.locality.page import locality_tables
 from studies.locality.result import LocalityResult, Material
 from studies.locality.run import locality
-from studies.locality.settings import LocalitySettings
+from studies.locality.settings import LocalityOptions, LocalitySettings
 
 from conftest import wave
+from psmt.cli.commands import of_experiment
 from psmt.errors import NotEnoughFramesError
 from psmt.pipeline.run import Run
 from psmt.report import render
@@ -64,11 +62,14 @@ def test_files_and_tables(done):
 
 
 def test_the_command_asks_for_what_the_library_does_by_itself():
-    assert LocalityOptions().settings() == LocalitySettings()
-    assert LocalityOptions(quick=True).settings() == LocalitySettings.quick()
-    assert LocalityOptions(atoms=40, starts=5, horizon=3).settings() == replace(
-        LocalitySettings(), n_atoms=40, window=120, n_starts=5, horizon=3
-    )
+    command = of_experiment("studies.locality")
+    assert command.job({}).settings() == {"studies.locality": LocalitySettings()}
+    given = {"n_atoms": 40, "n_starts": 5, "horizon": 3}
+    assert command.job(given).settings()["studies.locality"] == LocalitySettings(**given, window=120)
+    literal = command.job({"literal": True}).settings()["studies.locality"].departures
+    assert literal.half_stencils and literal.rank_tol == 0
+    with pytest.raises(ValueError, match="use device='cpu'"):
+        LocalityOptions(device="torch:cpu").check(())
 
 
 def test_a_short_film_is_named():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from studies.readings.claims import readings_claims
-from studies.readings.command import ReadingsOptions
 from studies.readings.experiment import EXPERIMENT
 from studies.readings.figure import readings_figure
 from studies.readings.page import fig_4_table, table_1_table
@@ -16,6 +15,7 @@ from studies.readings.result import METHODS, Predicted, ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings
 from studies.readings.tasks import predict_start, reconstruct_frames
+from studies.run import run_study
 
 from conftest import wave
 from psmt import PSMT
@@ -288,11 +288,18 @@ def test_the_page_says_which_readings_hold(done):
 
 
 def test_options_are_taken_as_settings():
-    assert ReadingsOptions().settings() == ReadingsSettings()
-    assert ReadingsOptions(quick=True).settings() == ReadingsSettings.quick()
-    given = ReadingsOptions(atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3).settings()
+    given = ReadingsSettings.make({"n_atoms": (8, 12), "lam": (2.0,), "alpha": 0.3, "seed": 3})
     assert given == ReadingsSettings(n_atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3)
+    assert ReadingsSettings.make(preset="quick") == ReadingsSettings(n_atoms=(64, 128), horizon=15)
+    literal = ReadingsSettings.make({"literal": True})
+    assert literal.told_departures == "none: the paper to the letter"
+    assert literal.departures.activity_bound is None and literal.departures.rank_tol == 0
     assert {reading.lam for reading in given.readings} == {2.0, *(centre.lam for centre in CENTRES)}
+
+
+def test_a_departure_that_readings_differ_in_is_refused_with_the_reason(capsys):
+    assert run_study("studies.readings", ["film.mp4", "--half-stencils"]) == 2
+    assert "readings takes no --half-stencils: its readings differ" in capsys.readouterr().err
 
 
 def test_windows_of_all_sizes_end_at_the_same_frames_and_fit():

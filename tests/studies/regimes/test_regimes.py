@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from studies.regimes.experiment import EXPERIMENT
+from studies.regimes.map import map_to_json, measured_map, methods_figure
 from studies.regimes.run import Row, noisy_patches, regimes
 from studies.regimes.settings import RegimesSettings
+from studies.run import run_study
 
-from psmt.cli import main
 from psmt.data import GlideFilm
 from psmt.data.speed_and_noise import Regime
 from psmt.experiments.expectation import (
@@ -19,11 +20,10 @@ from psmt.experiments.expectation import (
     Ratio,
     RegimeMap,
     expectation,
-    measured_map,
+    place_figure,
     scale,
     shipped_map,
 )
-from psmt.experiments.expectation_figure import methods_figure, place_figure
 from psmt.figures import png
 from psmt.pipeline.run import Run
 
@@ -103,17 +103,17 @@ def test_an_interrupted_run_goes_on(made, monkeypatch):
 
 def test_files(made):
     files = EXPERIMENT.written(made[1])
-    assert set(files) == {"regimes.csv", "regimes.png", "regime_map.json"}
+    assert set(files) == {"regimes.csv", "regimes.png", "expectation_map.json"}
     assert files["regimes.csv"].splitlines()[0].decode() == ",".join(Row._fields)
-    again = RegimeMap.from_json(files["regime_map.json"])
+    again = RegimeMap.from_json(files["expectation_map.json"])
     known = made[1].map()
     assert again.cells == known.cells
     for against, methods in known.ratios.items():
         for method, cells in methods.items():
             for cell, value in cells.items():
                 assert np.allclose(again.ratios[against][method][cell], value, rtol=0.01)
-    with pytest.raises(ValueError, match="format=0 is not 1; make the map again: psmt regimes"):
-        RegimeMap.from_json(files["regime_map.json"].replace(b'"format": 1', b'"format": 0'))
+    with pytest.raises(ValueError, match="format=0 is not 1; make the map again: python -m"):
+        RegimeMap.from_json(files["expectation_map.json"].replace(b'"format": 1', b'"format": 0'))
 
 
 def test_the_map_that_ships_is_of_the_present_grid():
@@ -124,8 +124,8 @@ def test_the_map_that_ships_is_of_the_present_grid():
         assert list(known.ratios[against]) == list(METHODS)
         for cells in known.ratios[against].values():
             assert all(0 < value.low <= value.mean <= value.high for value in cells.values())
-    assert len(known.to_json()) < 20_000
-    assert json.loads(known.to_json())["format"] == FORMAT
+    assert len(map_to_json(known)) < 20_000
+    assert json.loads(map_to_json(known))["format"] == FORMAT
 
 
 def test_the_map_that_ships_says_where_the_line_wins():
@@ -170,7 +170,7 @@ def test_figures_are_drawn_for_any_grid(made):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"speeds": ()}, "speeds=.. is no axis of a map"),
+        ({"speeds": ()}, "speeds=.. is not an axis of a map"),
         ({"noises": (0.1, 0.0)}, "noises=.*each larger than the last"),
         ({"speeds": (0.0, 1.0)}, "speeds=0.0 is out of range"),
         ({"past": 100}, "past=100 is shorter than window=144; use past >= 144"),
@@ -183,10 +183,10 @@ def test_bad_settings_name_the_way_out(changed, message):
 
 
 def test_the_command_needs_no_film_and_takes_no_other(tmp_path, capsys):
-    assert main(["regimes", "film.npy", "--out", str(tmp_path / "a")]) == 2
+    assert run_study("studies.regimes", ["film.npy", "--out", str(tmp_path / "a")]) == 2
     np.save(tmp_path / "film.npy", np.zeros((40, 32, 32)))
-    assert main(["regimes", str(tmp_path / "film.npy"), "--out", str(tmp_path / "a")]) == 2
+    assert run_study("studies.regimes", [str(tmp_path / "film.npy"), "--out", str(tmp_path / "a")]) == 2
     assert "cannot be made faster or noisier; leave it out" in capsys.readouterr().err
     small = ["--speed", "1", "--noise", "0", "--n-starts", "3", "--atoms", "16", "--workers", "1"]
-    assert main(["regimes", *small, "--out", str(tmp_path / "b")]) == 0
-    assert {"regimes.csv", "regimes.png", "regime_map.json"} < {path.name for path in (tmp_path / "b").iterdir()}
+    assert run_study("studies.regimes", [*small, "--out", str(tmp_path / "b")]) == 0
+    assert {"regimes.csv", "regimes.png", "expectation_map.json"} < {path.name for path in (tmp_path / "b").iterdir()}

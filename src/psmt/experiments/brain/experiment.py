@@ -1,4 +1,4 @@
-"""The parts of the study of brains, put together. No chapter of the paper's report: it is the paper's plan."""
+"""The parts of the study of brains. It is not a chapter of the paper, which only plans it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.contract import Experiment
-from psmt.experiments.provenance import to_json
+from psmt.experiments.film_report import to_json
 from psmt.figures import png
 from psmt.report import csv_parts, render
 
 
 def _drawn(draw: Callable[[BrainResult], Figure]) -> Callable[[BrainResult], bytes]:
-    # A file of its own, and a part of the page: drawn once.
+    # Drawn once: it is a file, and a part of the page.
     return lru_cache(maxsize=1)(lambda result: png(draw(result)))
 
 
@@ -42,12 +42,7 @@ def _summary(result: BrainResult) -> bytes:
 
 EXPERIMENT = Experiment[BrainSettings, BrainResult](
     run=lambda study, settings, run, _: study_brains(study, settings, run),
-    check=lambda _settings, _n_frames: None,
-    files={
-        **FIGURES,
-        "summary.json": _summary,
-        "report.html": _page,
-    },
+    files={**FIGURES, "summary.json": _summary, "report.html": _page},
     tables={
         "prediction.csv": lambda r: csv_parts(("subject", "method", "horizon", "error"), r.prediction_rows()),
         "states.csv": lambda r: csv_parts(("subject", "volume", "time", "state", "probability"), r.state_rows()),

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from psmt.evaluation import Interval
+from psmt.experiments.predict_video.methods import FRAME_METHODS
 from psmt.experiments.predict_video.result import FilmScores, Loss, VideoResult
-from psmt.experiments.predict_video.settings import FRAME_METHODS
 from psmt.report import INCONCLUSIVE, TIE, Claim, Evidence, Verdict
 from psmt.report.numbers import listed, percent, ratio
 from psmt.video.events import Kind

@@ -20,7 +20,7 @@ from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, fr
 from psmt.experiments.predict_video.recording import clear_checkpoints
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import Sink, predict_video
-from psmt.experiments.predict_video.settings import VideoSettings, extent
+from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.figures import png
 from psmt.pipeline.run import Run
 from psmt.report import Page
@@ -28,23 +28,23 @@ from psmt.types import Levels
 from psmt.video import ColourFrame, FrameReader
 
 _SHOWN, _RAW = "shown", "raw"
-"""Films by what their pieces are called: all side by side, and the plain prediction."""
+"""Names of the films in checkpoints: all side by side, and the plain prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedFilm:
-    """What came out, and what only who opened the film knows."""
+    """The result, and facts about the film that was opened."""
 
     result: VideoResult
     facts: FilmFacts
     gain: int
-    """How often errors are enlarged to be seen."""
+    """Factor by which errors are enlarged, so that they can be seen."""
 
 
 def predict_film(
     material: tuple[FrameSource, FrameReader], settings: VideoSettings, run: Run, _earlier: Mapping[str, Any]
 ) -> PredictedFilm:
-    """Predict a film frame by frame, and paint a picture of each."""
+    """Predict a film frame by frame, and draw a picture of each."""
     film, reader = material
     began = perf_counter()
     gain = 1
@@ -80,7 +80,7 @@ def predict_film(
 
 @contextmanager
 def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
-    """Write films together with the files that are written meanwhile; then nothing is left to go on from."""
+    """Write films together with the files that are written meanwhile; then remove the checkpoints."""
     result = done.result
     with ExitStack() as stack:
         stack.enter_context(joining_films(result.segments[_SHOWN], folder / FILM))
@@ -100,14 +100,8 @@ def _page(done: PredictedFilm, _files: Mapping[str, bytes]) -> Page:
     return frames_page(done.result, done.facts, pictures)
 
 
-def _check(settings: VideoSettings, n_frames: int) -> None:
-    extent(n_frames, settings)
-
-
 EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
     run=predict_film,
-    check=_check,
-    files={},
     tables={
         "scores.csv": lambda done: done.result.rows.table(),
         "rollout.csv": lambda done: done.result.rollouts.table(),

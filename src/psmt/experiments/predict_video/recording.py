@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
-from psmt.experiments.predict_video.settings import FrameMethod
+from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.persistence.model_file import part
 from psmt.pipeline.cache import load_result, save_result
 from psmt.report import csv_lines

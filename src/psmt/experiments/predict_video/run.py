@@ -15,9 +15,10 @@ from psmt.data import Film, FrameSource
 from psmt.data.readers.film_writer import Picture
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, Step, score_stream
+from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
 from psmt.experiments.predict_video.result import VideoResult
-from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
+from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
 from psmt.pipeline.cache_keys import hash_code, hash_values
 from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psmt.experiments.contract import Chapter, Experiment, Shown
+from psmt.experiments.contract import Experiment
 from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.prediction.figure import effects_figure, prediction_figure
 from psmt.experiments.prediction.phase import Mode, PredictionRow, mean_log_error
@@ -30,7 +30,7 @@ def _table(result: PredictionResult, mode: Mode) -> bytes:
 
 
 def _starts(result: PredictionResult) -> bytes:
-    """starts.csv: one line per start and method, on the film and on its nulls."""
+    """starts.csv: one line per start and method, on the film and on its null models."""
     films = {"film": result.starts, **result.nulls}
     lines = (
         (
@@ -51,7 +51,7 @@ def _starts(result: PredictionResult) -> bytes:
 
 
 def _sections(result: PredictionResult, files: Mapping[str, bytes]) -> Sequence[Section]:
-    # A picture per phase: two beside each other, as in the file, are too small to read on a page.
+    # A picture per phase: two side by side, as in the file, are too small to read on a page.
     pictures = [png(prediction_figure([phase])) for phase in result.phases]
     return prediction_sections(result, pictures, files["starts.png"])
 
@@ -60,13 +60,8 @@ def _tables(result: PredictionResult) -> list[Table]:
     return [phase_table(phase, result.phase_motions[phase.phase.name]) for phase in result.phases]
 
 
-def _shown(result: PredictionResult) -> list[Shown]:
-    return [*_tables(result), *prediction_claims(result)]
-
-
 EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
     run=_run,
-    check=PredictionSettings.check,
     needs=lambda settings: () if settings.starts else ("reconstruction",),
     files={
         "prediction.csv": lambda result: _table(result, "scores"),
@@ -75,12 +70,10 @@ EXPERIMENT = Experiment[PredictionSettings, PredictionResult](
         "starts.csv": _starts,
         "starts.png": lambda result: png(effects_figure(result)),
     },
-    shown=_shown,
-    chapter=Chapter(
-        claims=prediction_claims,
-        sections=_sections,
-        facts=prediction_facts,
-        summary=PredictionResult.summary,
-        shown=_tables,
-    ),
+    shown=lambda result: [*_tables(result), *prediction_claims(result)],
+    claims=prediction_claims,
+    sections=_sections,
+    facts=prediction_facts,
+    summary=PredictionResult.summary,
+    overview=_tables,
 )

@@ -1,133 +1,91 @@
-"""What is predicted, and with what."""
+"""`psmt predict`: its parameters and its command."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.film_fit import RATIO, nothing_fits, smaller_sizes, smaller_was_used
-from psmt.experiments.phases import Search, check_length
-from psmt.extrapolation import EXTRAPOLATIONS
-from psmt.model.paper_options import OURS, Departures
-from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, truth
+from psmt.experiments.contract import USE, Command
+from psmt.experiments.options.declaration import Option, WindowSettings
+from psmt.experiments.options.parameters import (
+    Alpha,
+    Atoms,
+    ChosenComponents,
+    ChosenLam,
+    Extrapolation,
+    Horizon,
+    ModelDepartures,
+    Search,
+    Seed,
+    Solver,
+    Starts,
+    Window,
+    our_departures,
+)
+from psmt.utils.constraints import count
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictionSettings:
-    """What is predicted; the defaults are the paper's sizes.
+class PredictionSettings(WindowSettings):
+    """Parameters of the prediction; the defaults are the paper's sizes."""
 
-    Parameters
-    ----------
-    n_atoms, window, horizon : int
-        M, H and K.
-    n_components : int or "auto"
-        f; 'auto' chooses it by predicting the end of the past.
-    alpha : float
-        Price of activity in layer 1.
-    lam : float or "auto"
-        Price of activity in step 7; 'auto' as for f.
-    seed : int
-    departures : Departures
-        From the paper.
-    starts : tuple of int
-        Frames to start from; without any, a calm and a lively phase are searched.
-    solver : {'closed', 'sgd'}
-        Of step 5.
-    extrapolation : str
-        Of step 6, of PSMT itself: see `psmt.extrapolation`. The baselines keep the paper's straight line.
-    series : bool
-        The values are a series, no patches: features are standardised by the past of each start, and drawn as bars.
-    n_starts : int
-        Starts that claims are judged over, at the most: those above, and more at even distances.
-    n_null : int
-        Starts at which each null, the film without its order in time, is predicted too.
-    search : {'segment', 'film'}
-        Where phases are looked for: inside the segment of least error, or in the whole film.
-    """
-
-    n_atoms: int = 512
-    window: int = 1536
-    horizon: int = 30
-    n_components: int | Literal["auto"] = "auto"
-    alpha: float = 1.0
-    lam: float | Literal["auto"] = "auto"
-    seed: int = 0
-    departures: Departures = OURS
-    starts: tuple[int, ...] = ()
-    solver: str = "closed"
-    extrapolation: str = "linear"
+    n_atoms: Atoms = 512
+    window: Window = 1536
+    horizon: Horizon = 30
+    n_components: ChosenComponents = "auto"
+    alpha: Alpha = 1.0
+    lam: ChosenLam = "auto"
+    seed: Seed = 0
+    departures: ModelDepartures = field(default_factory=our_departures)
+    starts: Starts = ()
+    solver: Solver = "closed"
+    extrapolation: Extrapolation = "linear"
+    """Of PSMT itself; the baselines keep the paper's straight line."""
     series: bool = False
-    n_starts: int = 20
-    n_null: int = 4
+    """The values are a series, not patches: features are standardised by the past of each start, and drawn as bars."""
+    n_starts: Annotated[
+        int,
+        Option(
+            "--starts",
+            "Number of starts over which claims are judged, phases among them; fewer if the film has less room.",
+        ),
+        count(0),
+    ] = 20
+    """At most: the given starts, and more at even distances."""
+    n_null: Annotated[int, count(0)] = 4
+    """Starts at which each null model, the film without its order in time, is predicted too."""
     search: Search = "segment"
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_atoms": count(),
-        "window": count(3),
-        "horizon": count(),
-        "n_components": allowing("auto", count()),
-        "alpha": real(open_bound=True),
-        "lam": allowing("auto", real()),
-        "seed": count(0),
-        "solver": choice("closed", "sgd"),
-        "extrapolation": choice(*EXTRAPOLATIONS),
-        "series": truth(),
-        "n_starts": count(0),
-        "n_null": count(0),
-        "search": choice(*get_args(Search)),
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"n_atoms": 128, "window": 384, "n_starts": 8, "n_null": 4},
+        # A small model, so that there is time for many starts. A segment of its window's length is either calm or
+        # lively, so phases are searched in the whole film.
+        "demo": {"n_atoms": 128, "window": 384, "n_starts": 18, "n_null": 6, "search": "film"},
     }
 
-    def __post_init__(self) -> None:
-        check_parameters(self, self._parameter_constraints)
+    def needed(self) -> int:
+        """Frames of a window, a start and a horizon."""
+        return self.window + self.horizon + 1
 
-    @classmethod
-    def quick(cls) -> Self:
-        """The small version: a film of a thousand frames, less than a minute."""
-        return cls(n_atoms=128, window=384, n_starts=8, n_null=4)
-
-    @classmethod
-    def demo(cls) -> Self:
-        """For the built-in film: a small model, so that there is time for many starts.
-
-        A segment of its window's length is either calm or lively, so that phases are looked for in the whole film.
-        """
-        return cls(n_atoms=128, window=384, n_starts=18, n_null=6, search="film")
-
-    @property
-    def largest(self) -> int:
-        """M."""
-        return self.n_atoms
-
-    def check(self, n_frames: int) -> None:
-        """Raise unless the film is long enough, and every start has a window before it and a horizon after it."""
-        check_length(n_frames, window=self.window, horizon=self.horizon)
-        for start in self.starts:
-            check_start(start, n_frames, window=self.window, horizon=self.horizon)
-
-    def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """With the largest dictionary and window that leave room for a phase.
+    def check(self, n_frames: int, /) -> None:
+        """Raise unless the film is long enough, and every start has a window before it and a horizon after it.
 
         >>> PredictionSettings().fitted(100)[1]
         'the film has 100 frames; M = 32 with H = 96, the smallest that is tried, needs 127'
         """
-        smaller = [replace(self, n_atoms=m, window=RATIO * m) for m in smaller_sizes(self.n_atoms)]
-        for settings in (self, *smaller):
-            used = settings.n_atoms, settings.window
-            try:
-                settings.check(n_frames)
-            except NotEnoughFramesError:
-                continue
-            note = "" if settings is self else smaller_was_used(n_frames, (self.n_atoms, self.window), used)
-            return settings, note
-        needed = settings.window + settings.horizon + 1
-        if n_frames >= needed:
-            settings.check(n_frames)  # there is room: it is a start that lies where nothing fits
-        return None, nothing_fits(n_frames, used, needed)
+        from psmt.experiments.phases import check_length
+
+        check_length(n_frames, window=self.window, horizon=self.horizon)
+        for start in self.starts:
+            check_start(start, n_frames, window=self.window, horizon=self.horizon)
 
 
 def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None:
     """Raise unless a whole window lies before `start`, and `horizon` frames after it."""
+    from psmt.experiments.phases import check_length
+
     check_length(n_frames, window=window, horizon=horizon)
     last = n_frames - horizon - 1
     if not window <= start <= last:
@@ -136,3 +94,18 @@ def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None
             f"{start - window} to {start + horizon}, but the film has frames 0 to {n_frames - 1}; "
             f"use a start from {window} to {last}"
         )
+
+
+COMMAND = Command(
+    name="predict",
+    help="""Predict frames with PSMT and all it is compared with (Fig. 4 of the paper).
+
+Writes report.html; prediction.csv (one step ahead), rollout.csv (many steps ahead) and prediction.png; starts.csv and \
+starts.png, errors at many starts and on two null models, which decide the claims; if phases are searched, \
+reconstruction.csv and reconstruction.png too. Ends with a table per phase that compares every method with copying, \
+and with the claims. A film that is too short for 512 atoms gets fewer, unless --atoms or --window are given.""",
+    settings=PredictionSettings,
+    group=USE,
+    chapter=True,
+    motion=True,
+)

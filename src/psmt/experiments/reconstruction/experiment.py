@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.contract import Experiment
 from psmt.experiments.reconstruction.figure import reconstruction_figure
-from psmt.experiments.reconstruction.report import (
-    reconstruction_facts,
-    reconstruction_lines,
-    reconstruction_section,
-)
+from psmt.experiments.reconstruction.report import reconstruction_lines, reconstruction_section
 from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png
@@ -29,18 +25,9 @@ def _picture(result: ReconstructionResult) -> bytes:
 
 EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
     run=lambda values, settings, run, _: reconstruct(values, settings, run),
-    check=ReconstructionSettings.check,
-    files={
-        "reconstruction.png": _picture,
-    },
-    tables={
-        "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
-    },
+    files={"reconstruction.png": _picture},
+    tables={"reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors)))},
     shown=reconstruction_lines,
-    chapter=Chapter(
-        claims=lambda *_: (),
-        sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
-        facts=reconstruction_facts,
-        summary=ReconstructionResult.summary,
-    ),
+    sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
+    summary=ReconstructionResult.summary,
 )

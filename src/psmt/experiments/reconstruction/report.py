@@ -6,7 +6,7 @@ import numpy as np
 
 from psmt.experiments.phases import describe_motion
 from psmt.experiments.reconstruction.run import ReconstructionResult
-from psmt.report import Fact, Picture, Section
+from psmt.report import Picture, Section
 from psmt.report.numbers import error
 
 
@@ -28,13 +28,6 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         ]
     pictures = [Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")]
     return Section(title="Reconstruction with all frames", text=text, pictures=pictures)
-
-
-def reconstruction_facts(result: ReconstructionResult) -> list[Fact]:
-    """Sizes and penalties."""
-    settings = result.settings
-    sizes = f"M = {settings.n_atoms:,}, f = {settings.components:,}, α = {settings.alpha:g}, λ = {settings.lam:g}"
-    return [Fact("Reconstruction", sizes)]
 
 
 def reconstruction_lines(result: ReconstructionResult) -> list[str]:

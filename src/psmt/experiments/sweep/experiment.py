@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.contract import Experiment
 from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.figure import sweep_figure
-from psmt.experiments.sweep.report import sweep_facts, sweep_section, tables, verdicts_table
+from psmt.experiments.sweep.report import sweep_section, tables, verdicts_table
 from psmt.experiments.sweep.result import SweepResult, SweepRow
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -16,24 +16,16 @@ from psmt.report import Section, csv_parts
 
 
 def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
-    # A picture per λ: all below each other, as in the file, would be one of half a metre.
+    # A picture per λ: one picture of all, as in the file, would be half a metre high.
     return [sweep_section(result, [png(sweep_figure(result, [lam])) for lam in result.settings.lam])]
 
 
 EXPERIMENT = Experiment[SweepSettings, SweepResult](
     run=lambda values, settings, run, _: sweep(values, settings, run),
-    check=SweepSettings.check,
-    files={
-        "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
-    },
-    tables={
-        "sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows()),
-    },
+    files={"sweep.png": lambda result: png(sweep_figure(result, result.settings.lam))},
+    tables={"sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows())},
     shown=lambda result: [*tables(result), verdicts_table(result)],
-    chapter=Chapter(
-        claims=sweep_claims,
-        sections=_sections,
-        facts=sweep_facts,
-        summary=lambda result: [row._asdict() for row in result.table()],
-    ),
+    claims=sweep_claims,
+    sections=_sections,
+    summary=lambda result: [row._asdict() for row in result.table()],
 )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from psmt.experiments.sweep.claims import lams_of_paper_size, verdicts_by_lam
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.table_1 import PAPER, PAPER_SIZE
-from psmt.report import INCONCLUSIVE, Cell, Column, Fact, Picture, Section, Table
-from psmt.report.numbers import error, listed
+from psmt.report import INCONCLUSIVE, Cell, Column, Picture, Section, Table
+from psmt.report.numbers import error
 
 
 def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
@@ -29,20 +29,6 @@ def sweep_section(result: SweepResult, pictures: Sequence[bytes]) -> Section:
         ],
         tables=[*tables(result), paper_table(), verdicts_table(result), details_table(result)],
     )
-
-
-def sweep_facts(result: SweepResult) -> list[Fact]:
-    """Sizes and penalties."""
-    settings = result.settings
-    return [
-        Fact(
-            "Sweep",
-            f"M = {listed([f'{size:,}' for size in settings.n_atoms])}; H = "
-            f"{listed([f'{ratio:g}' for ratio in settings.ratios])} M; f = "
-            f"{settings.n_components or 'M / 4'}, α = {settings.alpha:g}, "
-            f"λ = {listed([f'{lam:g}' for lam in settings.lam])}",
-        )
-    ]
 
 
 def tables(result: SweepResult) -> list[Table]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from psmt.experiments.contract import Chapter, Experiment
+from psmt.experiments.contract import Experiment
 from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.figure import atom_map_figure, topology_figure
-from psmt.experiments.topology.report import topology_facts, topology_section
+from psmt.experiments.topology.report import topology_section
 from psmt.experiments.topology.run import TopologyResult, topology
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.figures import png
@@ -13,19 +13,13 @@ from psmt.report import csv_parts
 
 EXPERIMENT = Experiment[TopologySettings, TopologyResult](
     run=lambda values, settings, run, _: topology(values, settings, run),
-    check=TopologySettings.check,
     files={
         "topology.png": lambda result: png(topology_figure(result)),
         "atom_map.png": lambda result: png(atom_map_figure(result)),
     },
-    tables={
-        "topology.csv": lambda result: csv_parts(Row._fields, result.rows()),
-    },
+    tables={"topology.csv": lambda result: csv_parts(Row._fields, result.rows())},
     shown=topology_claims,
-    chapter=Chapter(
-        claims=topology_claims,
-        sections=lambda result, files: [topology_section(result, files["topology.png"], files["atom_map.png"])],
-        facts=topology_facts,
-        summary=TopologyResult.summary,
-    ),
+    claims=topology_claims,
+    sections=lambda result, files: [topology_section(result, files["topology.png"], files["atom_map.png"])],
+    summary=TopologyResult.summary,
 )

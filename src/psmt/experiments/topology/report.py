@@ -6,7 +6,7 @@ import numpy as np
 
 from psmt.experiments.topology.run import TopologyResult
 from psmt.experiments.topology.settings import RULE
-from psmt.report import Column, Fact, Picture, Section, Table
+from psmt.report import Column, Picture, Section, Table
 from psmt.report.numbers import signed
 
 
@@ -37,20 +37,6 @@ def topology_section(result: TopologyResult, figure: bytes, atom_map: bytes) -> 
         ],
         tables=[_tests(result)],
     )
-
-
-def topology_facts(result: TopologyResult) -> list[Fact]:
-    """Sizes, and how links are made and tested."""
-    settings = result.settings
-    return [
-        Fact(
-            "Topology",
-            f"M = {settings.n_atoms:,}, H = {settings.window:,}, f = {settings.components:,}, "
-            f"{result.step:,} frames from window to window (overlap {settings.overlap:.4g}), "
-            f"links above {settings.threshold:g} between atoms used in {settings.min_uses} frames or more, "
-            f"{settings.n_permutations:,} permutations per test, {settings.n_nulls} draws of each null model",
-        )
-    ]
 
 
 def _tests(result: TopologyResult) -> Table:

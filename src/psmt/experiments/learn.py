@@ -1,33 +1,50 @@
-"""Films that the prior of the package is learned from: the built-in one at several speeds and noises, and its like."""
+"""`psmt learn`: a prior for `FramePSMT`, from films that are given or from built-in ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from psmt.data import GlideFilm
+from psmt.data import GlideFilm, open_frames
 from psmt.types import Levels
+from psmt.video import FrameReader, Prior, learn_prior
 
 _SIZE = 100
 _LENGTH = 48
-"""Frames of each film, a multiple of the snippets that a prior is learned from."""
+"""Frames of each film, a multiple of the length of the snippets that a prior is learned from."""
 
 _GLIDES = ((0.2, 0.3), (0.4, 0.0), (1.0, 0.1), (3.0, 0.05))
 """Speeds in pixels per frame and noises of a gliding camera."""
 
 _WALKS = ((50, 0.005), (60, 0.02))
-"""Seeds and noises of things that move before a still ground."""
+"""Seeds and noises of objects that move in front of a static background."""
 
 _SHAKES = ((80, 0.5), (90, 1.5))
 """Seeds and sizes of the shaking, in pixels, of a camera that pans."""
 
 
+def learn_from(films: Sequence[str], out: Path, *, size: int, frames: int) -> Prior:
+    """Write the prior of films to the file `out`, and return it; without films, that of the package is made again."""
+    prior = learn_prior(_read(films, size, frames) if films else built_in_films())
+    prior.save(out)
+    return prior
+
+
+def _read(films: Sequence[str], size: int, frames: int) -> Iterator[Iterator[Levels]]:
+    """Yield the frames (height, width) of each film; no film is held in memory."""
+    reader = FrameReader(size)
+    for spec in films:
+        yield (frame.luma for frame in islice(reader.read(open_frames(spec, stop=frames)), frames))
+
+
 def built_in_films() -> Iterator[Levels]:
-    """Yield films (48, 100, 100)."""
+    """Yield the films (48, 100, 100) that the prior of the package is learned from."""
     for seed, (speed, noise) in enumerate(_GLIDES):
-        # A sensor that sees twice as finely, so that a frame has the sharpness of one that was shrunk.
+        # Rendered at twice the size and halved, so that a frame is as sharp as one that was shrunk.
         film = GlideFilm(n_frames=_LENGTH, seed=100 + seed, speed=2 * speed, noise=noise, size=2 * _SIZE)
         yield np.stack([_halved(film.frame(t)) for t in range(_LENGTH)])
     for seed, noise in _WALKS:
@@ -37,7 +54,7 @@ def built_in_films() -> Iterator[Levels]:
 
 
 def walkers(seed: int, noise: float, n_frames: int = _LENGTH) -> Levels:
-    """Film (n_frames, 100, 100) of seven things that walk, sway and hide each other before a still ground."""
+    """Film (n_frames, 100, 100) of seven objects that walk, sway and occlude each other."""
     rng = np.random.default_rng(seed)
     world, side = _still(seed), 2 * _SIZE
     ground = world[:side, :side]
@@ -62,7 +79,7 @@ def walkers(seed: int, noise: float, n_frames: int = _LENGTH) -> Levels:
 
 
 def shaken_pan(seed: int, shake: float, n_frames: int = _LENGTH) -> Levels:
-    """Film (n_frames, 100, 100) of a camera that pans, now this way, now that, and shakes by so many pixels."""
+    """Film (n_frames, 100, 100) of a camera that pans in changing directions and shakes by `shake` pixels."""
     rng = np.random.default_rng(seed)
     world = _still(seed)
     down, right = np.mgrid[:_SIZE, :_SIZE] * 1.5
@@ -79,11 +96,11 @@ def shaken_pan(seed: int, shake: float, n_frames: int = _LENGTH) -> Levels:
 
 
 def _still(seed: int) -> Levels:
-    """Return a picture (400, 400) of the built-in world."""
+    """Picture (400, 400) of the built-in world."""
     return GlideFilm(seed=seed, size=4 * _SIZE, speed=0.0, n_frames=1).frame(0).astype(np.float32)
 
 
 def _halved(frame: Levels) -> Levels:
-    """Return means of 2 x 2 pixels (100, 100)."""
+    """Means of 2 x 2 pixels (100, 100)."""
     small: Levels = frame.reshape(_SIZE, 2, _SIZE, 2).mean(axis=(1, 3), dtype=np.float32)
     return small

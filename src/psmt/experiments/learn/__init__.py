@@ -1,1 +1,0 @@
-"""A prior for `FramePSMT` from other films: `psmt learn`."""

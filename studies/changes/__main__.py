@@ -1,0 +1,3 @@
+from studies.run import main
+
+main("studies.changes")
