@@ -191,8 +191,7 @@ def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
     from psmt.experiments.reproduce.command import ReproduceOptions
     from psmt.experiments.reproduce.run import asked_settings, reproduce
-    from psmt.pipeline.run import Run
-    from psmt.pipeline.stage_clock import StageClock
+    from psmt.pipeline.run import Run, StageClock
 
     with tempfile.TemporaryDirectory() as folder:
         stages = StageClock(Path(folder) / "timings.json", "run", lambda *_: None)

@@ -14,10 +14,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import psmt
-from experiments import example_tasks as example
+from pipeline import example_tasks as example
 from psmt.pipeline import tasks as cells_module
-from psmt.pipeline.cache import load_result
-from psmt.pipeline.cache_keys import hash_code
+from psmt.pipeline.cache import hash_code, load_result
 from psmt.pipeline.executors import ProcessExecutor, SerialExecutor, open_executor, worker_count
 from psmt.pipeline.tasks import Task, TaskError, run_tasks
 from psmt.utils.files import clear_stale
@@ -282,7 +281,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
 
 
 def test_a_worker_with_other_code_is_refused():
-    with pytest.raises(psmt.errors.PSMTError, match=r"other source code behind experiments.example_tasks.*\(hash 0bad"):
+    with pytest.raises(psmt.errors.PSMTError, match=r"other source code behind pipeline.example_tasks.*\(hash 0bad"):
         cells_module._evaluate(example.threads, {}, psmt.__version__, "0bad")
 
 

@@ -87,7 +87,7 @@ def reproduce_films(films: Sequence[str], options: ReproduceOptions) -> None:
         from psmt.experiments.output_files import write_files
         from psmt.experiments.reproduce.page import all_claims, make_page, make_sections, make_summary
         from psmt.experiments.reproduce.run import chapters, reproduce, run_key
-        from psmt.pipeline.stage_clock import StageClock
+        from psmt.pipeline.run import StageClock
         from psmt.report import render
 
         own = options.suited(source)

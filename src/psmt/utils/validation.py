@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from psmt.errors import NotEnoughFramesError
-from psmt.utils.disk_series import StoredSeries
+from psmt.utils.disk_series import DiskSeries
 
 T = TypeVar("T")
 
@@ -235,11 +235,11 @@ def warn_renamed(former: str, name: str) -> None:
 def check_series(
     values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
 ) -> NDArray[np.float64]:
-    """`values` as a finite float64 array (time, features) with at least `minimum` rows; a stored series stays one.
+    """`values` as a finite float64 array (time, features) with at least `minimum` rows; a `DiskSeries` stays on disk.
 
     Some words are those that scikit-learn's checks of estimators ask for.
     """
-    array: Any = values if isinstance(values, StoredSeries) else as_array(values, name=name)
+    array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
@@ -259,7 +259,7 @@ def check_series(
         raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
     if len(array) < minimum:
         raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
-    if isinstance(array, StoredSeries):  # who wrote it has seen to the rest
+    if isinstance(array, DiskSeries):  # its numbers were checked before they were written
         return cast(NDArray[np.float64], array)
     with np.errstate(over="ignore"):  # longer floats
         array = array.astype(np.float64, copy=False)
@@ -359,9 +359,8 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
-    """A film's patches, or a series, (time, features) for an experiment: a contiguous array, or a stored series."""
-    film = check_series(values, name="patches")
-    return film if isinstance(film, StoredSeries) else np.ascontiguousarray(film)
+    """A film's patches, or a series, (time, features) for an experiment: contiguous, in memory or on disk."""
+    return np.asanyarray(check_series(values, name="patches"), order="C")
 
 
 def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:

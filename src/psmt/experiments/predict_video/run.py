@@ -22,7 +22,7 @@ from psmt.experiments.predict_video.gathered import Gathered
 from psmt.experiments.predict_video.lines import Lines
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, FrameMethod, VideoSettings, extent, too_short
-from psmt.pipeline.cache_keys import hash_code, hash_values
+from psmt.pipeline.cache import hash_code, hash_values
 from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent
 from psmt.video import ColourFrame, FrameReader
