@@ -194,35 +194,43 @@ class _TaskRun:
                 inputs = {name: np.array(x) if isinstance(x, DiskSeries) else x for name, x in inputs.items()}
             future = self.executor.submit(_evaluate, task.compute, inputs, _version(), hash_code(task.compute))
         except Exception as error:
-            self.failure = self.failure or (task.name, error)
+            self._fail(item, error)
         else:
             self.submitted[future] = item
 
     def collect(self, room: int) -> None:
         """Write the results that are there, and wait until at most `room` tasks are under way."""
+        lost_calls = getattr(self.executor, "lost_calls", None)
         while self.submitted:
-            timeout = None if len(self.submitted) > room else 0
-            done, _ = wait(self.submitted, timeout=timeout, return_when=FIRST_COMPLETED)
-            if not done:
-                return
+            full = len(self.submitted) > room
+            seconds = 0 if not full else None if lost_calls is None else 1
+            done, under_way = wait(self.submitted, timeout=seconds, return_when=FIRST_COMPLETED)
             for future in done:
-                item = self.submitted.pop(future)
-                try:
-                    result = future.result()
-                    save_result(item.task.path(self.folder), item.task.key, result)
-                except BrokenProcessPool:
-                    if item.attempts < _ATTEMPTS:
-                        self._start(item)
-                    else:
-                        died = BrokenProcessPool(
-                            f"its worker process died in {item.attempts} of {_ATTEMPTS} attempts (killed, or out of "
-                            f"memory?); use fewer workers than {worker_count(self.executor)}, or smaller tasks"
-                        )
-                        self.failure = self.failure or (item.task.name, died)
-                except Exception as error:
-                    self.failure = self.failure or (item.task.name, error)
-                else:
-                    self.finish(item.indices, result)
+                self._land(future, self.submitted.pop(future))
+            for future, error in lost_calls(under_way).items() if lost_calls is not None else ():
+                future.cancel()
+                self._fail(self.submitted.pop(future), error)
+            if not done and not full:
+                return
+
+    def _land(self, future: Future[Result], item: _Submitted) -> None:
+        try:
+            result = future.result()
+            save_result(item.task.path(self.folder), item.task.key, result)
+        except BrokenProcessPool:
+            if item.attempts < _ATTEMPTS:
+                self._start(item)
+                return
+            died = f"its worker process died in {item.attempts} of {_ATTEMPTS} attempts (killed, or out of memory?)"
+            way_out = f"use fewer workers than {worker_count(self.executor)}, or smaller tasks"
+            self._fail(item, BrokenProcessPool(f"{died}; {way_out}"))
+        except Exception as error:
+            self._fail(item, getattr(self.executor, "explain", lambda error: error)(error))
+        else:
+            self.finish(item.indices, result)
+
+    def _fail(self, item: _Submitted, error: BaseException) -> None:
+        self.failure = self.failure or (item.task.name, error)
 
     def finish(self, indices: list[int], result: Result) -> None:
         for index in indices:
