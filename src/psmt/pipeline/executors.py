@@ -24,15 +24,7 @@ from psmt.errors import CacheWarning
 from psmt.pipeline.dask_cluster import ClusterError, ClusterExecutor
 from psmt.utils.validation import check_count
 
-__all__ = [
-    "ClusterError",
-    "ClusterExecutor",
-    "ProcessExecutor",
-    "SerialExecutor",
-    "cpu_count",
-    "open_executor",
-    "worker_count",
-]
+__all__ = ["ClusterError", "ProcessExecutor", "SerialExecutor", "cpu_count", "open_executor", "worker_count"]
 
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "MKL", "OMP", "NUMBA")}
 """Environment that numerical libraries read once, when they are first imported."""
