@@ -26,8 +26,8 @@ def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
     if not isinstance(film, DiskSeries):
         return rng.permutation(film, axis=0)
     order = rng.permutation(len(film))
-    # Few at a time: for each frame the system may map sixteen pages of the file.
-    return DiskSeries.write(_beside(film), (film[order[first : first + 256]] for first in range(0, len(film), 256)))
+    parts = np.split(order, range(_FRAMES, len(film), _FRAMES))
+    return DiskSeries.write(_beside(film), (film[part] for part in parts))
 
 
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:

@@ -65,16 +65,31 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     def __getitem__(self, key: Any) -> Any:
         """Return a slice as a view of the file, anything else as a plain array."""
         release_pages(self)
-        part = super().__getitem__(key)
-        return part if isinstance(key, slice) and key.step in (None, 1) else np.asarray(part)
+        if isinstance(key, slice | tuple) or np.ndim(key) > 1:
+            part = super().__getitem__(key)
+            return part if isinstance(key, slice) and key.step in (None, 1) else np.asarray(part)
+        # Single rows are read: for each row that is mapped the system may map megabytes around it.
+        rows = np.arange(len(self))[key]
+        values = np.empty((*rows.shape, self.shape[1]))
+        with open(self.filename, "rb", buffering=0) as file:
+            for row, place in zip((self._first_row + rows).flat, values.reshape(-1, self.shape[1]), strict=True):
+                if os.preadv(file.fileno(), [place.data], int(row) * place.nbytes) < place.nbytes:
+                    raise OSError(f"{self.filename} ends before its row {row + 1}")
+        return values
+
+    @property
+    def _first_row(self) -> int:
+        """Row of the file that this series begins with."""
+        start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
+        return int(self.ctypes.data - start) // self.strides[0]
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Return what a function of NumPy has computed."""
         return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        first = (self.ctypes.data - np.frombuffer(_mapping(self), np.uint8).ctypes.data) // self.strides[0]
-        return DiskSeries.open, (self.filename, self.shape[1], slice(first, first + len(self)))
+        rows = slice(self._first_row, self._first_row + len(self))
+        return DiskSeries.open, (self.filename, self.shape[1], rows)
 
 
 def _mapping(array: Any) -> Any:
