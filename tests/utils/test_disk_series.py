@@ -79,6 +79,14 @@ def test_a_pickle_holds_the_name_of_the_file_and_the_rows(film, values):
     received = pickle.loads(sent)
     np.testing.assert_array_equal(received, values[25:90])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(received[3:])), values[28:90])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(film.copy()))[[3, 1]], values[[3, 1]])
+
+
+def test_a_file_that_was_cut_short_is_reported(film, tmp_path):
+    with open(tmp_path / "film", "r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(OSError, match="ends before its row 6"):
+        film[[0, 5]]
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says which pages are mapped")

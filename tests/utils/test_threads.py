@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from psmt import PSMT, SparseCoder, threads
+from psmt import PSMT, SparseCoder
 from psmt.engines.numba.fan_out import in_threads
+from psmt.utils import threads
 from psmt.utils.threads import one_blas_thread, one_thread
 
 

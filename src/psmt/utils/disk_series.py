@@ -25,7 +25,7 @@ _BLOCK = 1 << 23
 class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     """Read-only rows (time, n_features) of finite float64 in a file, as a `numpy.memmap`.
 
-    It adds two things. Each index or slice first releases the pages that earlier ones have read, so that peak memory
+    It adds two things. Each index or slice first releases the pages that earlier ones have mapped, so that peak memory
     does not grow with the file. And a pickle holds the name of the file, not the numbers, so that tasks in other
     processes of this machine map the same file. A slice without a step is a `DiskSeries`; other indices and operations
     give plain arrays.
@@ -52,7 +52,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
         except BaseException:
             Path(path).unlink(missing_ok=True)
             raise
-        # Every slice keeps the mapping alive. Without slices it is deleted at the latest when the interpreter exits.
+        # Every slice keeps the mapping alive. The finalizer also runs when the interpreter exits.
         weakref.finalize(_mapping(series), Path(path).unlink, missing_ok=True)
         return series
 
@@ -65,7 +65,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     def __getitem__(self, key: Any) -> Any:
         """Return a slice as a view of the file, anything else as a plain array."""
         release_pages(self)
-        if isinstance(key, slice | tuple) or np.ndim(key) > 1:
+        if isinstance(key, slice | tuple) or np.ndim(key) > 1 or self.filename is None:
             part = super().__getitem__(key)
             return part if isinstance(key, slice) and key.step in (None, 1) else np.asarray(part)
         # Single rows are read: for each row that is mapped the system may map megabytes around it.
@@ -87,7 +87,9 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
         """Return what a function of NumPy has computed."""
         return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if self.filename is None:  # a copy in memory
+            return super().__reduce__()
         rows = slice(self._first_row, self._first_row + len(self))
         return DiskSeries.open, (self.filename, self.shape[1], rows)
 
