@@ -191,8 +191,7 @@ def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
     from psmt.cli.app import COMMANDS
     from psmt.experiments.film_run import run_experiments
-    from psmt.pipeline.run import Run
-    from psmt.pipeline.stage_clock import StageClock
+    from psmt.pipeline.run import Run, StageClock
     from psmt.utils.threads import one_blas_thread
 
     with tempfile.TemporaryDirectory() as folder:

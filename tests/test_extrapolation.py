@@ -12,7 +12,7 @@ import pytest
 import psmt
 from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
-from psmt.pipeline.cache_keys import hash_modules
+from psmt.pipeline.cache import hash_modules
 
 
 def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):

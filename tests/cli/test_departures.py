@@ -106,8 +106,8 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
 @pytest.mark.parametrize(
     ("command", "module", "function", "names"),
     [
-        ("sweep", embedding_tasks, "_WayBack", STEP5 | STEP7),
-        ("reconstruct", embedding_tasks, "_WayBack", STEP5 | STEP7),
+        ("sweep", embedding_tasks, "_round_trip", STEP5 | STEP7),
+        ("reconstruct", embedding_tasks, "_round_trip", STEP5 | STEP7),
         ("topology", window_graphs, "solve_window", STEP5),
     ],
 )
@@ -124,9 +124,9 @@ def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, modu
 
 
 def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch):
-    calls, inner = [], embedding_tasks._WayBack
+    calls, inner = [], embedding_tasks._round_trip
     monkeypatch.setattr(
-        embedding_tasks, "_WayBack", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
+        embedding_tasks, "_round_trip", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
     )
     counts = []
     for flags in [], ["--literal"], ["--literal"]:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from experiments import example_tasks as example
-from psmt.pipeline import cluster
+from pipeline import example_tasks as example
+from psmt.pipeline import dask_cluster
 from psmt.pipeline.executors import open_executor
 from psmt.pipeline.tasks import Task, TaskError, run_tasks
 
@@ -72,10 +72,10 @@ def running(folder, *, workers=1):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(cluster, "_WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(cluster, "_SILENT_SECONDS", 2.0)
-    monkeypatch.setattr(cluster, "_WORKER_SECONDS", 5.0)
-    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(dask_cluster, "_WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(dask_cluster, "_SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(dask_cluster, "_WORKER_SECONDS", 5.0)
+    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 2.0)
 
 
 def quick_then_slow(log):
@@ -148,7 +148,7 @@ import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background may have had it ignored
 from pathlib import Path
-from experiments import example_tasks as example
+from pipeline import example_tasks as example
 from psmt.pipeline.executors import open_executor
 from psmt.pipeline.tasks import Task, run_tasks
 try:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import psmt
-from experiments import example_tasks as example
+from pipeline import example_tasks as example
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.pipeline import keys
+from psmt.pipeline import cache
 
 PACKAGE = Path(psmt.__file__).parent
 
@@ -39,9 +39,9 @@ def package(tmp_path):
 
 
 def key(package):
-    keys.hash_modules.cache_clear()
-    keys._read.cache_clear()
-    return keys.hash_modules(frozenset({"toy.main"}), package)
+    cache.hash_modules.cache_clear()
+    cache._read.cache_clear()
+    return cache.hash_modules(frozenset({"toy.main"}), package)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_every_import_statement_of_the_package_is_found():
             elif isinstance(node, ast.ImportFrom):
                 assert node.level == 0
                 expected |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        assert keys._imports(text, "") >= expected, path
+        assert cache._imports(text, "") >= expected, path
 
 
 def test_the_real_package(tmp_path):
@@ -90,12 +90,12 @@ def test_the_real_package(tmp_path):
     names = frozenset({reconstruct_window.__module__})
 
     def sweep_key():
-        keys.hash_modules.cache_clear()
-        keys._read.cache_clear()
-        return keys.hash_modules(names, copied)
+        cache.hash_modules.cache_clear()
+        cache._read.cache_clear()
+        return cache.hash_modules(names, copied)
 
     before = sweep_key()
-    assert before == keys.hash_modules(names)
+    assert before == cache.hash_modules(names)
     for name, counts in {
         "coding/sparse_coder.py": True,
         "engines/torch/sweep.cu": True,
@@ -110,8 +110,8 @@ def test_the_real_package(tmp_path):
 
 
 def test_functions_of_other_packages_bring_their_module_and_what_it_uses_of_psmt(tmp_path):
-    assert keys.hash_code(example.scaled) == keys.hash_code(example.careless)
-    script = "import mine; from psmt.pipeline.cache_keys import hash_code; print(hash_code(mine.f))"
+    assert cache.hash_code(example.scaled) == cache.hash_code(example.careless)
+    script = "import mine; from psmt.pipeline.cache import hash_code; print(hash_code(mine.f))"
 
     def printed(text):
         (tmp_path / "mine.py").write_text(text)

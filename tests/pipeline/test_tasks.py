@@ -7,6 +7,7 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -14,10 +15,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import psmt
-from experiments import example_tasks as example
+from pipeline import example_tasks as example
 from psmt.pipeline import tasks as cells_module
-from psmt.pipeline.cache import load_result
-from psmt.pipeline.cache_keys import hash_code
+from psmt.pipeline.cache import hash_code, load_result
 from psmt.pipeline.executors import ProcessExecutor, SerialExecutor, open_executor, worker_count
 from psmt.pipeline.tasks import Task, TaskError, run_tasks
 from psmt.utils.files import clear_stale
@@ -282,7 +282,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
 
 
 def test_a_worker_with_other_code_is_refused():
-    with pytest.raises(psmt.errors.PSMTError, match=r"other source code behind experiments.example_tasks.*\(hash 0bad"):
+    with pytest.raises(psmt.errors.PSMTError, match=r"other source code behind pipeline.example_tasks.*\(hash 0bad"):
         cells_module._evaluate(example.threads, {}, psmt.__version__, "0bad")
 
 
@@ -373,3 +373,45 @@ def test_the_archive_is_not_compressed(tmp_path):
     run_tasks([scaled()], tmp_path)
     with zipfile.ZipFile(scaled().path(tmp_path)) as archive:
         assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+WORKING = """
+import signal
+import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background may have had it ignored
+from pipeline import example_tasks as example
+from psmt.pipeline.executors import open_executor
+from psmt.pipeline.tasks import Task, run_tasks
+tasks = [Task(f"slow-{i}", example.sleepy, {"seconds": 60.0 + i, "marks": sys.argv[1]}) for i in range(5)]
+try:
+    with open_executor(2) as executor:
+        run_tasks(tasks, sys.argv[1], executor=executor)
+except KeyboardInterrupt:
+    print("interrupted", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_workers_end_with_their_parent(tmp_path, name):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKING, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": ""},  # without pgrep
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def until(condition):
+        end = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+    workers = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    process.send_signal(getattr(signal, name))
+    begin = time.monotonic()
+    # Workers have the pipe too: it ends with the last of them.
+    _, errors = process.communicate(timeout=10)
+    assert time.monotonic() - begin < 5
+    assert errors == "interrupted\n" or name == "SIGKILL"  # after which loky reports the semaphores that it clears
+    until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

@@ -1,10 +1,12 @@
 """Series in files: the same numbers as in memory, for all that looks at a whole film."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline import example_tasks as example
 from psmt import PSMT, SparseCoder, read_patches
 from psmt.coding.dictionary import first_atoms
 from psmt.data import patches
@@ -13,11 +15,12 @@ from psmt.evaluation.null_models import NULLS
 from psmt.experiments.film_run import run_key
 from psmt.experiments.phases import frame_motion
 from psmt.model.baselines import RidgeAutoregression
-from psmt.pipeline.cache_keys import hash_values
-from psmt.pipeline.executors import open_executor
+from psmt.pipeline import tasks as tasks_module
+from psmt.pipeline.cache import hash_values
+from psmt.pipeline.executors import SerialExecutor, open_executor
 from psmt.pipeline.tasks import Task, run_tasks
-from psmt.utils import disk_series as stored
-from psmt.utils.disk_series import StoredSeries, blocks, in_memory, mean_of, spread_of
+from psmt.utils import disk_series
+from psmt.utils.disk_series import DiskSeries, blocks, mean_of, spread_of
 
 FILM = "builtin:glide?frames=150&size=32&noise=0.05"
 
@@ -30,47 +33,82 @@ def values():
 @pytest.fixture
 def film(values, tmp_path, monkeypatch):
     """The same values in a file, of which 37 rows are read at a time."""
-    monkeypatch.setattr(stored, "_BLOCK", 37 * 64 * 8)
-    monkeypatch.setattr(stored, "IN_MEMORY", 0)
-    return StoredSeries.write(tmp_path / "film", [values[:70], values[70:]])
+    monkeypatch.setattr(disk_series, "_BLOCK", 37 * 64 * 8)
+    monkeypatch.setattr(tasks_module, "IN_MEMORY", 0)
+    return DiskSeries.write(tmp_path / "film", [values[:70], values[70:]])
 
 
 def test_it_is_indexed_as_an_array_is(film, values):
     assert (film.shape, film.ndim, len(film), film.nbytes) == (values.shape, 2, len(values), values.nbytes)
     np.testing.assert_array_equal(film, values)
-    for key in (slice(10, 30), slice(-20, None), slice(30, 10), slice(0, 0), 5, -1, [3, 1, -1], values[:, 0] > 0):
+    for key in (slice(10, 30), slice(-20, None), slice(30, 10), slice(0, 0)):
+        assert isinstance(film[key], DiskSeries)
         np.testing.assert_array_equal(film[key], values[key])
+    for key in (5, -1, [3, 1, -1], values[:, 0] > 0, slice(0, 9, 2), (slice(None), 3)):
+        assert type(film[key]) is np.ndarray
+        np.testing.assert_array_equal(film[key], values[key])
+    assert type(film + 1) is np.ndarray and type(film.mean()) is np.float64
     np.testing.assert_array_equal(film[20:90][-30:][[0, 29]], values[[60, 89]])
-    np.testing.assert_array_equal(list(film[100:]), values[100:])
     np.testing.assert_array_equal(np.concatenate(list(blocks(film))), values)
     assert len(list(blocks(film))) == 5
-    for key, error in ((150, IndexError), ([0, -151], IndexError), (slice(0, 9, 2), ValueError)):
-        with pytest.raises(error):
-            film[key]
 
 
-def test_its_file_goes_with_the_last_who_holds_it(film, tmp_path):
-    other = StoredSeries.write(tmp_path / "other", [np.ones((3, 2))])
+def test_its_file_is_deleted_with_the_last_array_that_uses_it(film, tmp_path):
+    other = DiskSeries.write(tmp_path / "other", [np.ones((3, 2))])
     part, copy = other[1:], pickle.loads(pickle.dumps(other))
     del other
     np.testing.assert_array_equal(part, np.ones((2, 2)))
     np.testing.assert_array_equal(copy, np.ones((3, 2)))
+    row = np.asarray(part)[1]
     del part
+    assert (tmp_path / "other").exists() and row.tolist() == [1, 1]
+    del row
     assert not (tmp_path / "other").exists()
-    assert film.path.exists()
+    assert (tmp_path / "film").exists()
 
 
-def test_a_file_that_was_cut_short_is_told(film):
-    with open(film.path, "r+b") as file:
+def test_a_failure_while_it_is_written_leaves_no_file(tmp_path):
+    with pytest.raises(AttributeError):
+        DiskSeries.write(tmp_path / "other", [np.ones((3, 2)), None])
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_pickle_holds_the_name_of_the_file_and_the_rows(film, values):
+    sent = pickle.dumps(film[20:90][5:])
+    assert len(sent) < 1000
+    received = pickle.loads(sent)
+    np.testing.assert_array_equal(received, values[25:90])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(received[3:])), values[28:90])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(film.copy()))[[3, 1]], values[[3, 1]])
+
+
+def test_a_file_that_was_cut_short_is_reported(film, tmp_path):
+    with open(tmp_path / "film", "r+b") as file:
         file.truncate(1000)
-    with pytest.raises(OSError, match="ends before its row"):
-        np.asarray(film)
+    with pytest.raises(OSError, match="ends before its row 6"):
+        film[[0, 5]]
 
 
-def test_what_fits_into_memory_is_an_array(film, monkeypatch):
-    assert in_memory(film) is film
-    monkeypatch.setattr(stored, "IN_MEMORY", film.nbytes)
-    assert isinstance(in_memory(film), np.ndarray)
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says which pages are mapped")
+def test_pages_that_were_read_are_released(tmp_path):
+    film = DiskSeries.write(tmp_path / "long", (np.ones((1000, 512)) for _ in range(16)))
+
+    def resident():
+        """Bytes of the file that count as memory of this process."""
+        _, _, lines = Path("/proc/self/smaps").read_text().partition(str(tmp_path / "long"))
+        return 1024 * int(lines.split("Rss:")[1].split()[0])
+
+    most = 0
+    for block in blocks(film):
+        assert block.sum() == block.size
+        most = max(most, resident())
+    assert disk_series._BLOCK <= most < 1.5 * disk_series._BLOCK < film.nbytes / 4
+
+
+def test_a_task_has_a_copy_in_memory_of_a_small_one(film, monkeypatch):
+    assert tasks_module._own_copy(film) is film
+    monkeypatch.setattr(tasks_module, "IN_MEMORY", film.nbytes)
+    assert type(tasks_module._own_copy(film)) is np.ndarray
 
 
 def test_sums_and_keys_are_those_of_the_array(film, values):
@@ -105,14 +143,12 @@ def test_models_learn_alike(film, values):
 @pytest.mark.parametrize("null", NULLS)
 def test_nulls_are_drawn_alike(film, values, null, tmp_path):
     drawn = NULLS[null](film, np.random.default_rng(3))
-    assert isinstance(drawn, StoredSeries)
+    assert isinstance(drawn, DiskSeries)
     np.testing.assert_array_equal(drawn, NULLS[null](values, np.random.default_rng(3)))
     assert len(list(tmp_path.iterdir())) == 2  # the film and the null
 
 
 def test_a_task_reads_it_in_another_process(film, values, tmp_path):
-    from experiments import example_tasks as example
-
     tasks = [Task("rows", example.stored_mean, {"x": film[5:]})]
     with open_executor(2) as executor:
         (result,) = run_tasks(tasks, tmp_path, executor=executor)
@@ -122,9 +158,6 @@ def test_a_task_reads_it_in_another_process(film, values, tmp_path):
 
 
 def test_a_cluster_is_sent_the_values(film, tmp_path, monkeypatch):
-    from experiments import example_tasks as example
-    from psmt.pipeline.executors import SerialExecutor
-
     sent = []
 
     class Elsewhere(SerialExecutor):
@@ -144,7 +177,7 @@ def test_patches_are_stored_once_they_are_many(values, tmp_path, monkeypatch):
     monkeypatch.setattr(patches, "IN_MEMORY", 40 * 64 * 8)
     monkeypatch.setattr(patches, "_PART", 50)
     film = patches.read_values(FILM, **asked, store=tmp_path / "film")
-    assert isinstance(film, StoredSeries)
+    assert isinstance(film, DiskSeries)
     np.testing.assert_array_equal(film, values)
     del film
     assert list(tmp_path.iterdir()) == []

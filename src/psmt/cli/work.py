@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from psmt.cli.commands import Job
     from psmt.experiments.contract import Shown
     from psmt.experiments.film_report import FilmResults, MarkedFrame
-    from psmt.pipeline.run import Run
-    from psmt.pipeline.stage_clock import StageClock
+    from psmt.pipeline.run import Run, StageClock
     from psmt.report import Claim
 
 REPORT, SUMMARY = "report.html", "summary.json"
@@ -71,7 +70,7 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
     from psmt.experiments.expectation import expectation
     from psmt.experiments.film_report import FilmResults
     from psmt.experiments.film_run import fit_settings, run_experiments, run_key, with_needed
-    from psmt.pipeline.stage_clock import StageClock
+    from psmt.pipeline.run import StageClock
     from psmt.utils.threads import one_blas_thread
 
     options, paper = job.options, job.command.paper

@@ -21,7 +21,7 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.types import Array, Ints, Progress, silent
-from psmt.utils.disk_series import StoredSeries
+from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
 from psmt.utils.validation import (
     Constraint,
@@ -366,7 +366,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
         """The checked samples (n_samples, n_features), values included if `finite`; a stored series stays on disk."""
-        if isinstance(X, StoredSeries):
+        if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]
             return check_series(X, n_features=self.n_features_in_)
@@ -377,7 +377,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine = self._engine
         atoms, total = engine.array(self.dictionary_.copy()), 0.0
         # Samples in memory go to the device all at once.
-        moved = None if isinstance(X, StoredSeries) else engine.array(X[order])
+        moved = None if isinstance(X, DiskSeries) else engine.array(X[order])
         with one_blas_thread():  # more would compete with the threads that code
             for start in range(0, len(X), self.batch_size):
                 part = slice(start, start + self.batch_size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from psmt.data import SeriesSource, Spec, open_frames, open_source
 from psmt.data.contract import check_stop
 from psmt.errors import FrameSourceError
 from psmt.types import Array
-from psmt.utils.disk_series import IN_MEMORY, StoredSeries
+from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.validation import (
     Constraint,
     allowing,
@@ -293,8 +293,8 @@ def read_values(
     progress : callable, optional
         As for `read_patches`; called once for a series.
     store : path, optional
-        A file for patches that memory should not hold (see `psmt.utils.disk_series`): they are then a `StoredSeries`,
-        which is sliced as an array is. The file goes when nobody holds it.
+        A file for patches of more than 32 MiB, which are then a `DiskSeries` (see `psmt.utils.disk_series`). The file
+        is deleted when no array uses it any more.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def read_values(
         following = next(patches, None)
         if following is None or store is None:
             return standardise(held).values
-        return cast(Array, StoredSeries.write(store, _standardised_parts(held, chain([following], patches))))
+        return DiskSeries.write(store, _standardised_parts(held, chain([following], patches)))
     n_frames = opened.n_frames
     if stop is not None and n_frames < stop:
         raise FrameSourceError(f"{opened.name} has {n_frames} frames, too few for stop={stop}; use stop <= {n_frames}")

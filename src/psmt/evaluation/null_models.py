@@ -1,41 +1,99 @@
-"""Nulls of a film, which claims must hold beyond: the film without its order in time, and noise that looks like it."""
+"""Null models of a film: its frames in random order, and noise with its spatial spectrum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 import numpy as np
 
-from psmt.evaluation.disk_null_models import store_noise, store_shuffled
 from psmt.types import Array
-from psmt.utils.disk_series import StoredSeries
+from psmt.utils.disk_series import DiskSeries, blocks, mean_of, release_pages
+from psmt.utils.files import temporary_name
+
+_FRAMES = 1 << 12
+"""Frames of a film on disk that are held in memory at a time."""
+
+_number = count()
 
 
 def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
-    """The frames (time, n_features) in another order: each is as it was, and none foretells the next."""
-    if isinstance(film, StoredSeries):
-        return cast(Array, store_shuffled(film, rng))
-    return rng.permutation(film, axis=0)
+    """The frames (time, n_features) in random order: none predicts the next."""
+    if not isinstance(film, DiskSeries):
+        return rng.permutation(film, axis=0)
+    order = rng.permutation(len(film))
+    parts = np.split(order, range(_FRAMES, len(film), _FRAMES))
+    return DiskSeries.write(_beside(film), (film[part] for part in parts))
 
 
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:
-    """Noise (time, n_features) with the film's spatial spectrum: no frame foretells the next, and none was ever seen.
+    """Noise (time, n_features) with the film's spatial spectrum and values, in which no frame predicts the next.
 
-    Gaussian, with the film's covariance between features, so with its spectrum in space; then each feature takes the
-    film's own values in the order of the noise, so that it has the same distribution.
+    The noise is Gaussian with the film's covariance between features, so with its spectrum in space. Then each feature
+    takes the film's own values in the order of the noise, so that it has the same distribution.
     """
-    if isinstance(film, StoredSeries):
-        return cast(Array, store_noise(film, rng))
-    variances, directions = np.linalg.eigh(np.cov(film, rowvar=False).reshape(film.shape[1], -1))
-    drawn = rng.standard_normal(film.shape) @ (directions * np.sqrt(np.maximum(variances, 0.0))).T
+    if isinstance(film, DiskSeries):
+        return _noise_on_disk(film, rng)
+    drawn = rng.standard_normal(film.shape) @ _colours(np.cov(film, rowvar=False).reshape(film.shape[1], -1))
     ranks = drawn.argsort(axis=0).argsort(axis=0)
     noise: Array = np.take_along_axis(np.sort(film, axis=0), ranks, axis=0)
     return noise
 
 
+def _colours(covariance: Array) -> Array:
+    """Matrix that gives white noise this covariance."""
+    variances, directions = np.linalg.eigh(covariance)
+    colours: Array = (directions * np.sqrt(np.maximum(variances, 0.0))).T
+    return colours
+
+
+def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
+    """The same draws, by way of files that hold one feature after another, so that each can be sorted alone."""
+    mean, covariance = mean_of(film), np.zeros((film.shape[1], film.shape[1]))
+    for block in blocks(film):
+        covariance += (block - mean).T @ (block - mean) / (len(film) - 1)
+    colours = _colours(covariance)
+    with TemporaryFile(dir=_folder(film)) as noise_file, TemporaryFile(dir=_folder(film)) as own_file:
+        noise = _by_feature(noise_file, film, (rng.standard_normal(part.shape) @ colours for part in _parts(film)))
+        own = _by_feature(own_file, film, _parts(film))
+        for feature in range(film.shape[1]):
+            ranks = noise[:, feature].argsort().argsort()
+            noise[:, feature] = np.sort(own[:, feature])[ranks]
+            release_pages(noise)
+            release_pages(own)
+        return DiskSeries.write(_beside(film), _parts(noise))
+
+
+def _parts(values: Array) -> Iterator[Array]:
+    """Yield the rows (n, n_features) of a mapped file, with no more than one part in memory."""
+    for first in range(0, len(values), _FRAMES):
+        yield values[first : first + _FRAMES]
+        release_pages(values)
+
+
+def _by_feature(file: BinaryIO, film: DiskSeries, parts: Iterable[Array]) -> Array:
+    """The rows of all parts in a file, in column order."""
+    os.posix_fallocate(file.fileno(), 0, film.nbytes)  # a full disk raises here; while mapped it would end the process
+    columns: Array = np.memmap(file, np.float64, "r+", shape=film.shape, order="F")
+    for target, part in zip(_parts(columns), parts, strict=True):
+        target[:] = part
+    return columns
+
+
+def _folder(film: DiskSeries) -> Path:
+    return Path(str(film.filename)).parent
+
+
+def _beside(film: DiskSeries) -> Path:
+    return temporary_name(_folder(film) / f"null-{next(_number)}")
+
+
 NULLS: dict[str, Callable[[Array, np.random.Generator], Array]] = {"shuffled": shuffle_frames, "noise": draw_noise}
-"""Nulls by name, each made from a film (time, n_features)."""
+"""Null models by name, each made from a film (time, n_features)."""
 
 NULL_NAMES = {"shuffled": "its frames shuffled", "noise": "noise of its spectrum"}
-"""Nulls as a sentence has them."""
+"""Null models as a sentence names them."""

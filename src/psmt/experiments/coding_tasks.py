@@ -1,4 +1,4 @@
-"""Layer 1 of a whole film: a dictionary and the codes over it, a task each, that all experiments share."""
+"""Layer 1 of a whole film as tasks: a dictionary, and the codes over it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from psmt.types import Array, Result
 
 
 class LearningSettings(Protocol):
-    """How a dictionary is learned, as the settings of all experiments say."""
+    """Settings of an experiment that say how a dictionary is learned."""
 
     @property
     def alpha(self) -> float:
-        """Price of activity."""
+        """Sparsity (L1) penalty."""
 
     @property
     def max_epochs(self) -> int:
-        """Passes over the film at the most."""
+        """Largest number of passes over the film."""
 
     @property
     def seed(self) -> int:
@@ -40,28 +40,21 @@ class Coded(NamedTuple):
 
 def code_film(patches: Array, sizes: Sequence[int], settings: LearningSettings, run: Run) -> list[Coded]:
     """Dictionaries of some sizes, each learned from all patches (time, n_features), and the codes of these."""
-    given: dict[str, Any] = {
-        "alpha": settings.alpha,
-        "max_epochs": settings.max_epochs,
-        "seed": settings.seed,
-        "device": run.device,
-    }
-    learned = run.tasks([dictionary_task(patches, n_atoms=size, **given) for size in sizes], "dictionaries")
+    given: dict[str, Any] = {"max_epochs": settings.max_epochs, "seed": settings.seed}
+    both: dict[str, Any] = {"alpha": settings.alpha, "device": run.device}
+    learned = run.tasks([dictionary_task(patches, n_atoms=size, **given, **both) for size in sizes], "dictionaries")
     dictionaries = [result["dictionary"] for result in learned]
-    coding = [codes_task(patches, dictionary, alpha=settings.alpha, device=run.device) for dictionary in dictionaries]
-    return [Coded(*both) for both in zip(dictionaries, run.tasks(coding, "codes"), strict=True)]
+    codes = run.tasks([codes_task(patches, dictionary, **both) for dictionary in dictionaries], "codes")
+    return [Coded(*pair) for pair in zip(dictionaries, codes, strict=True)]
 
 
-# Tasks
+# Tasks: experiments that ask for the same values share a result.
 
 
 def dictionary_task(
     patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
 ) -> Task:
-    """Task whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features).
-
-    Any experiment that asks with the same values shares its result.
-    """
+    """Task whose ``dictionary`` (n_atoms, n_features) is learned from all patches (time, n_features)."""
     inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
     return Task(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
 
@@ -76,28 +69,21 @@ def learn_dictionary(
 
 
 def codes_task(patches: Array, dictionary: Array, *, alpha: float, device: str = "cpu") -> Task:
-    """Task whose result is the packed codes of all patches (time, n_features).
-
-    Any experiment that asks with the same values shares it.
-    """
+    """Task whose result is the packed codes of all patches (time, n_features)."""
     inputs = {"patches": patches, "dictionary": dictionary, "alpha": alpha, **on_device(device)}
     return Task(f"codes-M{len(dictionary):04d}", code_patches, inputs)
 
 
 def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
-    """Packed codes of the patches (time, n_features). One task."""
+    """Packed codes of the patches (time, n_features)."""
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     return pack_codes(coder.transform(patches, sparse_output=True))
 
 
 def pack_codes(codes: Array | csr_array) -> Result:
-    """Codes (time, n_atoms) as ``values``, ``columns`` and ``offsets``: what is not zero, 1 in 100, is what travels."""
-    sparse = csr_array(codes)
-    return {
-        "values": sparse.data,
-        "columns": sparse.indices.astype(np.int32),
-        "offsets": sparse.indptr.astype(np.int64),
-    }
+    """The non-zero codes of (time, n_atoms), about 1 in 100, as ``values``, ``columns`` and ``offsets``."""
+    own = csr_array(codes)
+    return {"values": own.data, "columns": own.indices.astype(np.int32), "offsets": own.indptr.astype(np.int64)}
 
 
 def slice_codes(packed: Result, start: int, stop: int) -> Result:

@@ -1,8 +1,8 @@
-"""Frames through the embedding of a window and back: what the sweep and the reconstruction ask, as one task."""
+"""Frames through the embedding of a window and back, as one task of the sweep and of the reconstruction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,83 +46,73 @@ def reconstruct_window(
     values: Array,
     columns: NDArray[Any],
     offsets: NDArray[Any],
-    n_components: int | None,
-    lam: float | Sequence[float],
-    solver: str = "closed",
     device: str = "cpu",
-    **departures: Any,
+    **given: Any,
 ) -> Result:
     """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back.
 
-    Their packed codes come with them, see `psmt.experiments.coding_tasks`. Of several `lam`, each gives a row;
-    departures are those of `PSMT`.
+    Their packed codes come with them, see `psmt.experiments.coding_tasks`. Each of several `lam` gives a row. Other
+    parameters are those of `PSMT`.
     """
     codes = unpack_codes(values, columns, offsets, len(dictionary))
-    back = _WayBack(codes, dictionary, n_components=n_components, lam=lam, solver=solver, device=device, **departures)
-    dense = engine_for(device).dense
+    frames_of = _round_trip(codes, dictionary, device=device, **given)
     errors = []
-    # Codes are dense, and frames there, a batch at a time: a window may be a whole film.
+    # Codes are dense, and frames in memory, one batch at a time: a window may be a whole film.
     for first in range(0, len(patches), BATCH):
-        part = dense(codes[first : first + BATCH])
-        errors.append(mse(back(part, part), np.asarray(patches[first : first + BATCH])))
+        part = engine_for(device).dense(codes[first : first + BATCH])
+        errors.append(mse(frames_of(part, part), np.asarray(patches[first : first + BATCH])))
     return {"mse": np.concatenate(errors, axis=-1)}
 
 
 def through_embedding(
-    codes: Any,
-    dictionary: Array,
-    *,
-    lam: float | Sequence[float],
-    n_window: int | None = None,
-    device: str = "cpu",
-    **given: Any,
+    codes: Any, dictionary: Array, *, n_window: int | None = None, device: str = "cpu", **given: Any
 ) -> Array:
-    """What the codes (time, n_atoms) stand for after the embedding of a window and recovery.
+    """Frames (.., time, n_features) of the codes (time, n_atoms) after the embedding of a window and recovery.
 
-    The window is the first `n_window` codes, or all of them. What comes after it is recovered as in a prediction: an
-    atom that did not move in the window keeps the activity that it had there, whatever it does later. Of several `lam`
-    each gives frames of its own, through one embedding. The codes may be an array of the engine; the frames
-    (.., time, n_features) are those of the dictionary's atoms. What is not named here is as in `PSMT`.
+    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
+    did not change in the window keeps the activity that it had there. Each of several `lam` gives frames of its own.
+    The codes may be an array of the engine. Other parameters are those of `PSMT`.
     """
     own = engine_for(device).array(codes)
     xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
-    back = _WayBack(own[:n_window], dictionary, lam=lam, device=device, **given)
     later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
-    return back(own, xp.concat([own[:n_window], later]))
+    frames_of = _round_trip(own[:n_window], dictionary, device=device, **given)
+    return frames_of(own, xp.concat([own[:n_window], later]))
 
 
-class _WayBack:
-    """The embedding of a window's codes (window, n_atoms), which may be sparse, and the way through it and back."""
+def _round_trip(
+    window: Any,
+    dictionary: Array,
+    *,
+    n_components: int | None,
+    lam: float | Sequence[float],
+    centred: bool = OURS.centred,
+    half_stencils: bool = OURS.half_stencils,
+    rank_tol: float = OURS.rank_tol,
+    activity_bound: float | None = OURS.activity_bound,
+    merge_parallel: bool = OURS.merge_parallel,
+    solver: str = "closed",
+    device: str = "cpu",
+) -> Callable[[Array, Array], Array]:
+    """Embed the codes of a window (window, n_atoms), which may be sparse; return a function that uses the embedding.
 
-    def __init__(
-        self,
-        codes: Any,
-        dictionary: Array,
-        *,
-        n_components: int | None,
-        lam: float | Sequence[float],
-        centred: bool = OURS.centred,
-        half_stencils: bool = OURS.half_stencils,
-        rank_tol: float = OURS.rank_tol,
-        activity_bound: float | None = OURS.activity_bound,
-        merge_parallel: bool = OURS.merge_parallel,
-        solver: str = "closed",
-        device: str = "cpu",
-    ) -> None:
-        engine = engine_for(device)
-        moments = WindowMoments.of(codes, engine)
-        how: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
-        self._matrix = solve_window(moments, n_components, solver=solver, **how).matrix
-        activity = activity_limit(activity_bound, moments.peak_activity)
-        self._engine, self._atoms, self._shape = engine, engine.array(dictionary), np.shape(lam)
-        self._recoveries = [
-            Recovery(self._matrix, price, merge_parallel=merge_parallel, activity=activity, engine=engine)
-            for price in np.ravel(lam).tolist()
-        ]
+    The function takes codes (time, n_atoms), and the codes that each is recovered from, to frames (.., time,
+    n_features).
+    """
+    engine = engine_for(device)
+    moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)
+    options: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
+    matrix = solve_window(moments, n_components, solver=solver, **options).matrix
+    activity = activity_limit(activity_bound, moments.peak_activity)
+    recoveries = [
+        Recovery(matrix, penalty, merge_parallel=merge_parallel, activity=activity, engine=engine)
+        for penalty in np.ravel(lam).tolist()
+    ]
 
-    def __call__(self, codes: Array, currents: Array) -> Array:
-        """Frames (.., time, n_features) of codes (time, n_atoms), given those that each is recovered from."""
-        points = codes @ self._matrix.T
-        # One price after another: all together would hold as many codes of the window at once.
-        frames = [self._engine.numpy(recover.many(points, currents) @ self._atoms) for recover in self._recoveries]
-        return np.reshape(frames, (*self._shape, *frames[0].shape))
+    def frames_of(codes: Array, currents: Array) -> Array:
+        points = codes @ matrix.T
+        # One λ after another: all together would hold the codes of the window once for each.
+        frames = [engine.numpy(recover.many(points, currents) @ atoms) for recover in recoveries]
+        return np.reshape(frames, (*np.shape(lam), *frames[0].shape))
+
+    return frames_of

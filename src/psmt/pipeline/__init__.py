@@ -1,1 +1,1 @@
-"""How work is cut into tasks, kept on disk, and spread over processes and machines."""
+"""Cut work into tasks, keep their results on disk, and run them in processes or on a cluster."""

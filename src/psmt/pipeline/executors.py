@@ -5,39 +5,29 @@ All three have the interface of `concurrent.futures`, and all give the same resu
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
-from multiprocessing.connection import wait as wait_for
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing import resource_tracker
 from typing import Any
+
+from joblib import cpu_count
+from joblib.externals.loky import ProcessPoolExecutor
 
 from psmt.errors import CacheWarning
 from psmt.pipeline.dask_cluster import ClusterError, ClusterExecutor
 from psmt.utils.validation import check_count
 
-__all__ = [
-    "ClusterError",
-    "ClusterExecutor",
-    "ProcessExecutor",
-    "SerialExecutor",
-    "cpu_count",
-    "open_executor",
-    "worker_count",
-]
+__all__ = ["ClusterError", "ProcessExecutor", "SerialExecutor", "cpu_count", "open_executor", "worker_count"]
 
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""What numerical libraries read, once, when they are first imported."""
-
-_ATTEMPTS = 2
-"""How often a call is tried when the process that it runs in dies."""
+_ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "MKL", "OMP", "NUMBA")}
+"""Environment that numerical libraries read once, when they are first imported."""
 
 
 @contextmanager
@@ -82,9 +72,9 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
 
 
 def worker_count(executor: Executor) -> int:
-    """How many calls an executor runs at once; for one that does not tell, the CPUs of this machine."""
+    """How many calls an executor runs at once; the CPUs of this machine where it does not say."""
     workers = getattr(executor, "workers", None) or getattr(executor, "_max_workers", None)
-    return int(workers) if workers else cpu_count()
+    return int(workers) if workers else int(cpu_count())
 
 
 class SerialExecutor(Executor):
@@ -103,97 +93,54 @@ class SerialExecutor(Executor):
         return future
 
     def stop(self) -> None:
-        """Nothing runs on."""
+        """Do nothing: no call is still running."""
 
 
 class ProcessExecutor(Executor):
-    """Runs calls in processes of this machine, and runs those again whose process died.
+    """Runs calls in processes of this machine, each with one thread, by a pool of loky.
 
-    A process that dies (killed, out of memory) breaks the whole pool of `concurrent.futures`. Here the calls that were
-    under way move to a fresh pool, once.
+    A worker that dies (killed, out of memory) breaks the pool: all calls under way end with `BrokenProcessPool`. The
+    next call starts a new pool, and `run_tasks` submits the others again.
     """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._lock = threading.Lock()
-        self._closed = False
-        self._context = _PinnedContext()
-        self._pool = self._fresh_pool()
+        # Of a worker that loky replaces because it has grown, and of a missing pgrep, by which it looks for children.
+        warnings.filterwarnings("ignore", "A worker stopped|Failed to kill", UserWarning)
+        self._pool = self._new_pool()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Future of the call."""
-        if self._closed:
-            raise RuntimeError("the executor is closed; open a new one")
-        outer: Future[Any] = Future()
-        self._start(outer, partial(fn, *args, **kwargs), 1)
-        return outer
+        with _terminal_signals_blocked():
+            try:
+                future: Future[Any] = self._pool.submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                self._pool = self._new_pool()
+                future = self._pool.submit(fn, *args, **kwargs)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let what was submitted end, and close."""
-        self._closed = True
-        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+        """Let the submitted calls end, or stop them with `cancel_futures`; then close."""
+        self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
 
     def stop(self) -> None:
         """Close at once: what is running is lost."""
-        self._closed = True
-        self._context.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self.shutdown(cancel_futures=True)
 
-    def _fresh_pool(self) -> ProcessPoolExecutor:
-        with _out_of_reach():  # of the process that multiprocessing keeps its books by, and starts here
-            return ProcessPoolExecutor(self.workers, mp_context=self._context, initializer=_settle_in)
-
-    def _start(self, outer: Future[Any], call: Callable[[], Any], attempt: int) -> None:
-        while True:
-            pool = self._pool
-            try:
-                inner = pool.submit(call)
-                break
-            except BrokenProcessPool:
-                self._replace(pool)
-        inner.add_done_callback(partial(self._finish, outer, call, attempt, pool))
-
-    def _replace(self, broken: ProcessPoolExecutor) -> None:
-        # The lock is never held while a pool is called, which may be calling us from under a lock of its own.
-        with self._lock:
-            if self._pool is broken:
-                self._pool = self._fresh_pool()
-
-    def _finish(
-        self,
-        outer: Future[Any],
-        call: Callable[[], Any],
-        attempt: int,
-        pool: ProcessPoolExecutor,
-        inner: Future[Any],
-    ) -> None:
-        if inner.cancelled():
-            outer.cancel()
-            outer.set_running_or_notify_cancel()
-            return
-        error = inner.exception()
-        if isinstance(error, BrokenProcessPool):
-            if attempt < _ATTEMPTS and not self._closed and not outer.cancelled():
-                self._replace(pool)
-                self._start(outer, call, attempt + 1)
-                return
-            error = BrokenProcessPool(
-                f"its worker process died in {attempt} of {_ATTEMPTS} attempts (killed, or out of memory?); "
-                f"use fewer workers than {self.workers}, or smaller tasks"
+    def _new_pool(self) -> Any:
+        with _terminal_signals_blocked():
+            # Now, because it unblocks signals when it starts.
+            resource_tracker.ensure_running()
+            return ProcessPoolExecutor(
+                self.workers, initializer=_prepare_worker, initargs=(os.getpid(),), env=_ONE_THREAD
             )
-        if not outer.set_running_or_notify_cancel():
-            return
-        if error is None:
-            outer.set_result(inner.result())
-        else:
-            outer.set_exception(error)
 
 
 @contextmanager
-def _out_of_reach() -> Iterator[None]:
-    """Processes that are started meanwhile do not get what a terminal sends to all at once, from their first moment on.
+def _terminal_signals_blocked() -> Iterator[None]:
+    """Block what a terminal sends to all its processes, for those that are started meanwhile too.
 
-    Ctrl-C, and the hang-up of a terminal that is closed, are for this process, which ends its children.
+    Ctrl-C, and the hang-up of a closed terminal, are for this process, which ends its workers.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -205,63 +152,15 @@ def _out_of_reach() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _PinnedProcess(SpawnProcess):
-    """Process whose numerical libraries find one thread each when they are imported."""
-
-    _starting = threading.Lock()
-
-    def start(self) -> None:
-        # A child inherits the environment at its start; an initializer would come after the imports.
-        with self._starting:
-            before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-            os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-            try:
-                with _out_of_reach():
-                    super().start()
-            finally:
-                for name, value in before.items():
-                    if value is None:
-                        del os.environ[name]
-                    else:
-                        os.environ[name] = value
-
-
-class _PinnedContext(SpawnContext):
-    """Fresh interpreters (no fork: threads of BLAS and numba do not survive one), remembered to be stopped."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._started: list[SpawnProcess] = []
-
-    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]
-        process = _PinnedProcess(*args, **kwargs)
-        self._started.append(process)
-        return process
-
-    def terminate(self) -> None:
-        for process in self._started:
-            if process.pid is not None and process.is_alive():
-                process.terminate()
-
-
-def _settle_in() -> None:
-    """Make a worker leave Ctrl-C to its parent, as well as what was said once, and follow it when it is gone."""
+def _prepare_worker(parent: int) -> None:
+    """Leave Ctrl-C and warnings about the cache to the parent process, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", category=CacheWarning)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _follow(sentinel: int) -> None:
-    # A parent that was killed says no farewell, and workers would wait for their next call for ever.
-    wait_for([sentinel])
+def _end_with(parent: int) -> None:
+    # Workers of loky would wait for their next call for ever after their parent was killed.
+    while os.getppid() == parent:
+        time.sleep(0.5)
     os._exit(1)
-
-
-def cpu_count() -> int:
-    """How many CPUs this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -1,8 +1,8 @@
 """Tasks: independent pieces of an experiment, each with its result in a file of its own.
 
-A finished task is never computed again, whoever asks for it: its file is named after the content of everything that
-the result depends on. So a run that was killed goes on where it was, changed settings find no old results, and two
-runs at once only do work twice. Nothing is locked; files appear whole or not at all.
+A finished task is never computed again: its file is named after a hash of everything that the result depends on. So a
+killed run continues where it stopped, changed settings find no old results, and two runs in one folder at worst
+compute something twice. Nothing is locked: files appear complete or not at all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import length_hint
@@ -21,19 +22,22 @@ from typing import Any
 import numpy as np
 
 from psmt.errors import PSMTError
-from psmt.pipeline.cache import load_result, save_result
-from psmt.pipeline.cache_keys import hash_code, hash_values
+from psmt.pipeline.cache import hash_code, hash_values, load_result, save_result
 from psmt.pipeline.executors import SerialExecutor, worker_count
 from psmt.types import Progress, Result, silent
-from psmt.utils.disk_series import StoredSeries, in_memory
+from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.files import clear_stale
 from psmt.utils.threads import one_thread
 
 __all__ = ["Task", "TaskError", "on_device", "run_tasks"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
+
 _IN_FLIGHT = 2
 """Tasks per worker that are submitted ahead: enough to keep it busy, few enough to hold in memory."""
+
+_ATTEMPTS = 2
+"""How often a task is tried when the process that it runs in dies."""
 
 
 class TaskError(PSMTError, RuntimeError):
@@ -49,13 +53,11 @@ class Task:
     name : str
         For people and file systems, such as ``sweep-M0512-H01024-w003``.
     compute : callable
-        A function at the top level of an importable module. Called with the inputs as keywords, on arrays of its own,
-        it returns a dict of arrays that depends on nothing else.
+        A function at the top level of an importable module. It is called with the inputs as keywords, on arrays of its
+        own, and returns a dict of arrays that depends on nothing else.
     inputs : mapping
-        Arrays, stored series and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views
-        cost nothing: many tasks may share one film. A stored series that fits into memory comes to `compute` as an
-        array.
-
+        Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing:
+        many tasks may share one film. A large `DiskSeries` stays on disk.
     """
 
     name: str
@@ -69,7 +71,9 @@ class Task:
                 "letter or digit"
             )
         if "<" in getattr(self.compute, "__qualname__", "<"):
-            raise TypeError(f"compute={self.compute!r} cannot travel; use a function at the top level of a module")
+            raise TypeError(
+                f"compute={self.compute!r} cannot be sent to a worker; use a function at the top level of a module"
+            )
 
     @cached_property
     def key(self) -> str:
@@ -84,11 +88,11 @@ class Task:
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return inputs that tell a task where to compute; none for the CPU, where results agree byte for byte."""
+    """Return the input that names the device of a task; none for the CPU, where results agree byte for byte."""
     return {} if device == "cpu" else {"device": device}
 
 
-@one_thread()  # here too, for tasks in threads of this process: see `one_thread`
+@one_thread()  # also for tasks in threads of this process, see `one_thread`
 def run_tasks(
     tasks: Iterable[Task],
     folder: str | os.PathLike[str],
@@ -107,25 +111,25 @@ def run_tasks(
     folder : path
         Results are kept in ``folder/tasks``.
     executor : Executor, optional
-        Anything with the interface of `concurrent.futures`, see `running.executors.open_executor`. None
-        computes in this process.
+        Anything with the interface of `concurrent.futures`, see `psmt.pipeline.executors.open_executor`. None computes
+        in this process.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``; for a generator, `total` is what has come out of it so far.
+        Called as ``progress(stage, done, total)``; for a generator, `total` counts the tasks that it has yielded.
     force : bool
         Compute all tasks anew, and overwrite their files.
     stage : str
-        What `progress` is told.
+        Name of this stage for `progress`.
 
     Raises
     ------
     TaskError
-        When a task fails. No further ones are begun; those under way are completed and kept.
+        When a task fails. No further ones are started; those under way are completed and kept.
 
     Notes
     -----
     BLAS and numba have one thread inside a task, so that its result is the same, byte for byte, wherever it runs.
     """
-    run = _Run(SerialExecutor() if executor is None else executor, stage=stage, progress=progress)
+    run = _TaskRun(SerialExecutor() if executor is None else executor, Path(folder), stage, progress)
     run.total = length_hint(tasks)
     target = Path(folder) / "tasks"
     target.mkdir(parents=True, exist_ok=True)
@@ -136,14 +140,14 @@ def run_tasks(
             run.total = max(run.total, index + 1)
             found = None if force else load_result(task.path(folder), task.key)
             if found is None:
-                run.submit(index, task, task.path(folder))
+                run.submit(index, task)
             else:
                 run.finish([index], found)
             if run.failure:
                 break
-        run.land(0)
+        run.collect(0)
     except BaseException:
-        for future in run.flying:
+        for future in run.submitted:
             future.cancel()
         raise
     if run.failure:
@@ -153,62 +157,80 @@ def run_tasks(
 
 
 @dataclass(eq=False)
-class _Flight:
-    """A task that was submitted, and the places in the results that wait for it."""
+class _Submitted:
+    """A task under way, and the places in the results that wait for it."""
 
-    task: str
-    key: str
-    path: Path
+    task: Task
     indices: list[int]
+    attempts: int = 0
 
 
 @dataclass(eq=False)
-class _Run:
+class _TaskRun:
     """State of one `run_tasks`."""
 
     executor: Executor
+    folder: Path
     stage: str
     progress: Progress
     total: int = 0
     results: dict[int, Result] = field(default_factory=dict)
-    flying: dict[Future[Result], _Flight] = field(default_factory=dict)
+    submitted: dict[Future[Result], _Submitted] = field(default_factory=dict)
     failure: tuple[str, BaseException] | None = None
 
-    def submit(self, index: int, task: Task, path: Path) -> None:
-        for flight in self.flying.values():
-            if flight.path == path:
-                flight.indices.append(index)
+    def submit(self, index: int, task: Task) -> None:
+        for other in self.submitted.values():
+            if other.task.path(self.folder) == task.path(self.folder):
+                other.indices.append(index)
                 return
-        flight = _Flight(task.name, task.key, path, [index])
+        self._start(_Submitted(task, [index]))
+        self.collect(_IN_FLIGHT * worker_count(self.executor) - 1)
+
+    def _start(self, item: _Submitted) -> None:
+        task, item.attempts = item.task, item.attempts + 1
         try:
-            made_by = _version(), hash_code(task.compute)
             inputs = dict(task.inputs)
             if not getattr(self.executor, "shares_disk", True):
-                inputs = {name: np.asarray(x) if isinstance(x, StoredSeries) else x for name, x in inputs.items()}
-            future = self.executor.submit(_evaluate, task.compute, inputs, *made_by)
-            room = _IN_FLIGHT * worker_count(self.executor)
+                inputs = {name: np.array(x) if isinstance(x, DiskSeries) else x for name, x in inputs.items()}
+            future = self.executor.submit(_evaluate, task.compute, inputs, _version(), hash_code(task.compute))
         except Exception as error:
-            self.failure = self.failure or (task.name, error)
-            return
-        self.flying[future] = flight
-        self.land(room - 1)
+            self._fail(item, error)
+        else:
+            self.submitted[future] = item
 
-    def land(self, room: int) -> None:
-        """Write what is done, and wait until at most `room` tasks are under way."""
-        while self.flying:
-            timeout = None if len(self.flying) > room else 0
-            done, _ = wait(self.flying, timeout=timeout, return_when=FIRST_COMPLETED)
-            if not done:
-                return
+    def collect(self, room: int) -> None:
+        """Write the results that are there, and wait until at most `room` tasks are under way."""
+        lost_calls = getattr(self.executor, "lost_calls", None)
+        while self.submitted:
+            full = len(self.submitted) > room
+            seconds = 0 if not full else None if lost_calls is None else 1
+            done, under_way = wait(self.submitted, timeout=seconds, return_when=FIRST_COMPLETED)
             for future in done:
-                flight = self.flying.pop(future)
-                try:
-                    result = future.result()
-                    save_result(flight.path, flight.key, result)
-                except Exception as error:
-                    self.failure = self.failure or (flight.task, error)
-                else:
-                    self.finish(flight.indices, result)
+                self._land(future, self.submitted.pop(future))
+            for future, error in lost_calls(under_way).items() if lost_calls is not None else ():
+                future.cancel()
+                self._fail(self.submitted.pop(future), error)
+            if not done and not full:
+                return
+
+    def _land(self, future: Future[Result], item: _Submitted) -> None:
+        try:
+            result = future.result()
+            save_result(item.task.path(self.folder), item.task.key, result)
+        except BrokenProcessPool:
+            if item.attempts < _ATTEMPTS:
+                self._start(item)
+                return
+            died = f"its worker process died in {item.attempts} of {_ATTEMPTS} attempts (killed, or out of memory?)"
+            way_out = f"use fewer workers than {worker_count(self.executor)}, or smaller tasks"
+            self._fail(item, BrokenProcessPool(f"{died}; {way_out}"))
+        except Exception as error:
+            self._fail(item, getattr(self.executor, "explain", lambda error: error)(error))
+        else:
+            self.finish(item.indices, result)
+
+    def _fail(self, item: _Submitted, error: BaseException) -> None:
+        self.failure = self.failure or (item.task.name, error)
 
     def finish(self, indices: list[int], result: Result) -> None:
         for index in indices:
@@ -220,9 +242,9 @@ class _Run:
 
 
 def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
-    """Return the result of one task, with its arrays in C order; this is what travels to a worker.
+    """Return the result of one task, with its arrays in C order; this is what a worker is sent.
 
-    `version` and `code` are psmt's version and the hash of the code where the run was started: its key holds that code.
+    `version` and `code` are psmt's version and the hash of the code on the machine that started the run.
     """
     if version != _version():
         raise PSMTError(
@@ -235,13 +257,8 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
             f"started the run (hash {code[:8]}), though both call it psmt {version}; "
             "install the same source on all machines, and restart the workers"
         )
-    # Arrays of its own: wherever it runs, a task may write into them, and finds them laid out alike.
-    private = {
-        name: np.array(value, order="C") if isinstance(value, np.ndarray) else in_memory(value)
-        for name, value in inputs.items()
-    }
     with one_thread():
-        result = compute(**private)
+        result = compute(**{name: _own_copy(value) for name, value in inputs.items()})
     if not isinstance(result, dict) or not all(isinstance(name, str) for name in result):
         raise TypeError(f"{compute.__qualname__} returned {type(result).__name__}; a task returns a dict of arrays")
     arrays = {name: np.asarray(result[name], order="C") for name in sorted(result)}
@@ -251,6 +268,12 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
     return arrays
 
 
+def _own_copy(value: Any) -> Any:
+    """A copy of an array in C order, which the task may write into; a series too large for memory stays on disk."""
+    large = isinstance(value, DiskSeries) and value.nbytes > IN_MEMORY
+    return np.array(value, order="C") if isinstance(value, np.ndarray) and not large else value
+
+
 def _version() -> str:
-    # Looked up, not imported: what this module imports is part of the keys, and a new version alone is no new code.
+    # Not imported: what this module imports is part of the keys, and a new version alone is not new code.
     return str(sys.modules["psmt"].__version__)

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from psmt.errors import NotEnoughFramesError
 from psmt.utils.constraints import *  # noqa: F403  the constraints are importable from here too
-from psmt.utils.disk_series import StoredSeries
+from psmt.utils.disk_series import DiskSeries
 
 LARGEST = 1e36
 """Largest value in a series or a model's state: fourth powers of a product of two stay finite."""
@@ -26,7 +26,7 @@ def check_series(
 
     Some messages use the words that scikit-learn's checks of estimators require.
     """
-    array: Any = values if isinstance(values, StoredSeries) else as_array(values, name=name)
+    array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
@@ -46,7 +46,7 @@ def check_series(
         raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
     if len(array) < minimum:
         raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
-    if isinstance(array, StoredSeries):  # checked when it was written
+    if isinstance(array, DiskSeries):  # checked when it was written
         return cast(NDArray[np.float64], array)
     with np.errstate(over="ignore"):  # longer floats
         array = array.astype(np.float64, copy=False)
@@ -148,7 +148,7 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
     """Return patches or a series (time, features) for an experiment: a contiguous array, or a stored series."""
     film = check_series(values, name="patches")
-    return film if isinstance(film, StoredSeries) else np.ascontiguousarray(film)
+    return film if isinstance(film, DiskSeries) else np.ascontiguousarray(film)
 
 
 def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:

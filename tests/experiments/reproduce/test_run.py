@@ -20,8 +20,7 @@ from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.reconstruction.run import reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
-from psmt.pipeline.run import Run
-from psmt.pipeline.stage_clock import StageClock
+from psmt.pipeline.run import Run, StageClock
 
 
 def asked(**given):
@@ -149,7 +148,7 @@ def test_the_segment_of_least_error():
 
 def test_time_belongs_to_the_stage_last_heard_of_and_adds_up(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("psmt.pipeline.stage_clock.perf_counter", lambda: now[0])
+    monkeypatch.setattr("psmt.pipeline.run.perf_counter", lambda: now[0])
     heard = []
     path = tmp_path / "timings.json"
 

@@ -13,7 +13,7 @@ from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
-from psmt.utils.disk_series import StoredSeries
+from psmt.utils.disk_series import DiskSeries
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.1, lam=(0.1,), null_windows=3)
 
@@ -48,7 +48,7 @@ def test_each_null_has_every_combination(result):
 
 
 def test_a_film_on_disk_gives_the_same(film, result, tmp_path):
-    stored = StoredSeries.write(tmp_path / "film", [film])
+    stored = DiskSeries.write(tmp_path / "film", [film])
     other = sweep(stored, TINY, Run(folder=tmp_path))
     assert other.empty_error == pytest.approx(result.empty_error)
     for null in ("shuffled", "noise"):

@@ -19,7 +19,7 @@ from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
-from psmt.pipeline.cache_keys import hash_code, hash_values
+from psmt.pipeline.cache import hash_code, hash_values
 from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent
 from psmt.video import ColourFrame, FrameReader

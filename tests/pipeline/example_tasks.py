@@ -54,7 +54,10 @@ def objects():
     return {"y": np.array([{}])}
 
 
-def sleepy(*, seconds):
+def sleepy(*, seconds, marks=None):
+    """Sleep, and say in a folder which process does so."""
+    if marks is not None:
+        (Path(marks) / f"{os.getpid()}.pid").touch()
     time.sleep(seconds)
     return {"y": np.array(seconds)}
 

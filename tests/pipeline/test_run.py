@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from experiments import example_tasks as example
+from pipeline import example_tasks as example
 from psmt.pipeline.executors import SerialExecutor
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, TaskError
