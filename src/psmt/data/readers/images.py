@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from psmt.data.contract import Frame, IndexedFilm, Opener, channels, file_checksum, has_suffix, scaled
+from psmt.data.contract import Frame, IndexedFilm, channels, file_checksum, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.utils.files import never_ends
@@ -201,7 +201,3 @@ def _pixels(image: Image.Image, where: str) -> Frame:
         else:
             pixels = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
     return scaled(pixels, where=where)
-
-
-TIFF: Opener[TiffStack] = Opener(lambda spec: has_suffix(spec, ".tif", ".tiff"), open_tiff)
-IMAGES: Opener[ImageFolder] = Opener(lambda spec: isinstance(spec, Path) and spec.is_dir(), open_images)

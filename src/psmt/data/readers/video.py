@@ -14,7 +14,7 @@ import av
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from psmt.data.contract import Film, Frame, Opener, file_checksum, scaled
+from psmt.data.contract import Film, Frame, file_checksum, scaled
 from psmt.errors import FrameSourceError
 
 PATIENCE = 10.0
@@ -250,9 +250,6 @@ def open_video(path: Path, stop: int | None = None) -> VideoFilm:
 def _medium(path: Path) -> Medium:
     # In a relative path libav would read a colon as the end of a protocol.
     return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
-
-
-VIDEO: Opener[VideoFilm] = Opener(lambda spec: isinstance(spec, Path) and not spec.is_dir(), open_video)
 
 
 # How long a container says that it is. libav ends quietly at the end of a file that was cut short, and the frame counts

@@ -15,7 +15,7 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
 from psmt.data.contract import Frame, IndexedFilm, channels
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName, check_integers
 from psmt.types import Array, Levels
 from psmt.utils.jit import njit
 
@@ -152,12 +152,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     name: str = field(default="glide", init=False)
 
     def __post_init__(self) -> None:
-        for key, low, high in (("n_frames", 1, None), ("seed", 0, None), ("size", 8, LARGEST)):
-            value = getattr(self, key)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < low or (high is not None and value > high):
-                bound = f"of at least {low}" if high is None else f"from {low} to {high}"
-                raise ValueError(f"{key}={value!r} is out of range; use an integer {bound}")
+        check_integers(self, n_frames=(1,), seed=(0,), size=(8, LARGEST))
         if self.speed is not None and not 0 <= self.speed <= FASTEST:
             raise ValueError(
                 f"speed={self.speed!r} is out of range; use pixels per frame from 0 to {FASTEST:g}, "
@@ -237,17 +232,7 @@ def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.ra
     return np.clip(frame, 0.0, 1.0, out=frame)
 
 
-GLIDE = BuiltinName(
-    "glide",
-    GlideFilm,
-    {
-        "frames": ("n_frames", int),
-        "seed": ("seed", int),
-        "speed": ("speed", float),
-        "noise": ("noise", float),
-        "size": ("size", int),
-    },
-)
+GLIDE = BuiltinName("glide", GlideFilm)
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
