@@ -65,17 +65,7 @@ class SavedModel(ABC):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, completely or not at all. The file holds arrays and JSON, no pickle.
 
-        Parameters
-        ----------
-        path : path
-            Name of the file.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ModelFileError
-            If the model holds numbers that `load` would refuse.
+        A model with numbers that `load` would refuse raises `ModelFileError`.
         """
         arrays, header = self.get_state(), self.get_header()
         check_state(self.stored_schema(header, arrays), arrays)
