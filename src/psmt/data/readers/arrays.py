@@ -10,16 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import (
-    Film,
-    Frame,
-    IndexedFilm,
-    array_checksum,
-    channels,
-    check_kind,
-    file_checksum,
-    scaled,
-)
+from psmt.data.contract import Film, Frame, IndexedFilm, array_checksum, channels, check_kind, file_checksum, scaled
 from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named

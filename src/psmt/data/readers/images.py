@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -96,26 +95,19 @@ class TiffStack(IndexedFilm):
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         # The file is opened once, so that each page need not be searched for from the beginning.
         with opened(self.path) as image:
-            for page in count():
-                pixels = self._page(image, page)
-                if pixels is None:
-                    return
-                yield channels(pixels, colour=colour)
+            for page in range(self.n_frames):
+                yield self._page(image, page, colour=colour)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:
         with opened(self.path) as image:
-            pixels = self._page(image, index)
-        if pixels is None:
-            raise FrameSourceError(f"{self.path} no longer has page {index}; open it again")
-        return channels(pixels, colour=colour)
+            return self._page(image, index, colour=colour)
 
-    def _page(self, image: Image.Image, page: int) -> Frame | None:
-        """Return the pixels of a page; None after the last page."""
+    def _page(self, image: Image.Image, page: int, *, colour: bool) -> Frame:
         with _trouble_named(f"{self.path}: page {page}"):
             try:
                 image.seek(page)
             except EOFError:
-                return None
+                raise FrameSourceError(f"{self.path} no longer has page {page}; open it again") from None
         pixels = _pixels(image, f"{self.path}: page {page}")
         if pixels.shape[:2] != self.shape:
             raise FrameSourceError(
@@ -123,7 +115,7 @@ class TiffStack(IndexedFilm):
                 f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
                 f"(--frames {page}) to end there"
             )
-        return pixels
+        return channels(pixels, colour=colour)
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:

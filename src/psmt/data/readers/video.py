@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -26,22 +26,9 @@ _PAUSE = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """What libav opens, and how messages name it.
+    """What libav opens. `label` is its name in messages, and `hint` a question to the user if it cannot be opened.
 
-    Attributes
-    ----------
-    label : str
-        Name in messages.
-    address : str
-        Name for libav.
-    hint : str
-        Question to the user if it cannot be opened.
-    path : Path or None
-        The file; its container may show that it was cut short. None for live sources.
-    format : str or None
-        Kind of container or device; None lets libav decide.
-    options : mapping
-        Further options of libav.
+    Live sources have no `path`. Without a `format`, libav detects the kind of container or device.
     """
 
     label: str
@@ -184,10 +171,11 @@ def _pictures(
                 n_read += 1
                 cause = None
         if ends_early:
-            # Only here: after an error inside the film the decoder holds frames from beyond the gap.
-            for picture in _flush(stream):
-                yield picture
-                n_read += 1
+            # Frames that are still in the decoder; after an error inside the film they would be from beyond the gap.
+            with suppress(av.FFmpegError):
+                for picture in stream.decode(None):
+                    yield picture
+                    n_read += 1
         cause = medium.cut_short() or cause
     way_out = "open it again, or record it to a file and work with that" if live else "fetch the film again"
     if not n_read:
@@ -200,14 +188,6 @@ def _pictures(
             f"{medium.label} is cut short or damaged ({cause}): {n_read} frames could be read; "
             f"{way_out}, or use stop={n_read} (--frames {n_read}) to work with just these"
         )
-
-
-def _flush(stream: av.VideoStream) -> list[VideoFrame]:
-    """Return the frames that are still in the decoder."""
-    try:
-        return stream.decode(None)
-    except av.FFmpegError:
-        return []
 
 
 def _reason(error: Exception) -> str:

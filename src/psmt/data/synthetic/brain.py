@@ -87,13 +87,11 @@ class BoldSimulation:
     def networks(self) -> Array:
         """Weights (n_networks, n_regions): large for a region's own network, smaller for a few others."""
         rng = np.random.default_rng((self.seed, 0))
-        own = np.sort(np.concatenate([np.arange(self.n_networks), self._drawn(rng, self.n_regions - self.n_networks)]))
-        weights = np.where(own == np.arange(self.n_networks)[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
+        each = np.arange(self.n_networks)
+        own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
+        weights = np.where(own == each[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
         shared = rng.random(weights.shape) < 0.5 / self.n_networks
         return np.maximum(weights, shared * rng.uniform(0.2, 0.5, weights.shape))
-
-    def _drawn(self, rng: np.random.Generator, count: int) -> Ints:
-        return rng.integers(self.n_networks, size=count)
 
     @cached_property
     def patterns(self) -> Array:

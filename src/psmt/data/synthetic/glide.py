@@ -30,10 +30,7 @@ FASTEST = 16.0  # frame pixels per frame: successive patches of 16 pixels then d
 # scale-invariant. Each seed has its own world.
 WORLD = 1024  # rows and columns; the world is a torus, so that the camera never reaches its end
 N_LEAVES = 9000
-RADIUS = (
-    12.0,
-    56.0,
-)  # half the length of a leaf, world pixels: most patches of 16 pixels contain an edge, few contain many
+RADIUS = (12.0, 56.0)  # half the length of a leaf, world pixels: most patches contain an edge, few contain many
 ASPECT = (0.3, 0.9)  # width of a leaf by its length
 SHADE = (0.08, 0.92)  # grey levels
 SHADING = 0.12  # from the middle of a leaf to its tip
@@ -187,16 +184,12 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
                 f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
             )
         # The first speed needs the frame before.
-        row, column, zoom, angle = _path(self.seed, self._way(np.arange(start - 1.0, stop)))
+        time = np.arange(start - 1.0, stop)
+        way = _stretches(self.seed, time) if self.speed is None else self.speed * time
+        row, column, zoom, angle = _path(self.seed, way)
         speed = np.hypot(np.diff(row), np.diff(column)) * zoom[1:]
         return GlideMotion(
-            start=start,
-            row=row[1:],
-            column=column[1:],
-            zoom=zoom[1:],
-            angle=angle[1:],
-            speed=speed,
-            size=self.size,
+            start=start, row=row[1:], column=column[1:], zoom=zoom[1:], angle=angle[1:], speed=speed, size=self.size
         )
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
@@ -210,10 +203,6 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     def contrast(self) -> float:
         """Median standard deviation of grey levels in patches of 16 x 16 pixels; the unit of `noise`."""
         return _world(self.seed).contrast
-
-    def _way(self, time: Array) -> Array:
-        """Distance travelled at each time, in frame pixels, ``(n_times,)``."""
-        return _stretches(self.seed, time) if self.speed is None else self.speed * time
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
         noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
