@@ -167,22 +167,10 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
 
 
 def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file, array, camera or stream. A series raises; see `open_source`.
+    """Return the frames of a film, folder, file, array, camera or stream, as `open_source` does.
 
-    Parameters
-    ----------
-    source, stop
-        As for `open_source`.
-
-    Returns
-    -------
-    FrameSource
-        A `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width), float32.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read or is a series.
+    The result is a `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width),
+    float32. A series, or a source that cannot be read, raises `FrameSourceError`.
 
     Examples
     --------

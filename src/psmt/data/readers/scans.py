@@ -148,11 +148,11 @@ def load_image(path: Path) -> Any:
         raise FrameSourceError(f"{path} is a pipe or a device, not a NIfTI file")
     with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
         image: Any = nibabel.load(path)
-        said = prod(image.shape) * image.header.get_data_dtype().itemsize
+        declared = prod(image.shape) * image.header.get_data_dtype().itemsize
     most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
-    if said > most:
+    if declared > most:
         raise FrameSourceError(
-            f"{path} declares the shape {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
+            f"{path} declares the shape {image.shape}, which is {declared:,} bytes, but the file cannot hold more than "
             f"{most:,}; copy it again"
         )
     return image
