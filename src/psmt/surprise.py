@@ -227,7 +227,7 @@ class Aftermath(AttributeState):
 
     The window is still full of the old scene. How soon predictions are useful again depends on both scenes, so it is
     measured, by weighted sums of the errors since the cut. On many films holding still is always better; the limit of
-    25 frames prevents that the model then copies for ever.
+    25 frames keeps the model from copying for ever.
     """
 
     _MEMORY = 5.0

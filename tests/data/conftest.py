@@ -1,4 +1,6 @@
-"""Small films with known content, written with PyAV."""
+"""Small films with known content, written with PyAV, and a measure of memory."""
+
+import tracemalloc
 
 import av
 import numpy as np
@@ -37,3 +39,17 @@ def write_film():
         return file
 
     return write
+
+
+@pytest.fixture
+def peak():
+    """A function that calls another, and returns its result and the largest memory that it held, in bytes."""
+
+    def measured(call):
+        tracemalloc.start()
+        try:
+            return call(), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return measured

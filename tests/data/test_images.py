@@ -1,7 +1,6 @@
 """A folder of images is a film in the natural order of its names."""
 
 import struct
-import tracemalloc
 import zlib
 
 import numpy as np
@@ -123,15 +122,14 @@ def bomb(path, side=100_000):
 
 
 @pytest.mark.parametrize("side", [9_000, 12_000, 100_000])
-def test_an_image_of_billions_of_pixels_is_refused_before_it_is_decoded(tmp_path, side):
+def test_an_image_of_billions_of_pixels_is_refused_before_it_is_decoded(tmp_path, side, peak):
     bomb(tmp_path / "a.png", side)
-    tracemalloc.start()
-    try:
+
+    def refuse():
         with pytest.raises(FrameSourceError, match=r"a\.png .*pixels"):
             open_frames(tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+
+    assert peak(refuse)[1] < 1 << 20
 
 
 # Pages
@@ -186,16 +184,12 @@ def test_a_stack_behind_the_back_of_its_directory_is_refused(tmp_path, moving):
         open_frames(path)
 
 
-def test_memory_does_not_grow_with_the_stack(tmp_path):
+def test_memory_does_not_grow_with_the_stack(tmp_path, peak):
     path = stack(tmp_path / "long.tif", np.zeros((60, 200, 200), np.uint8))
     source = open_frames(path)
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in source) == 60
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 10 * 200 * 200 * 4
+    n_frames, n_bytes = peak(lambda: sum(1 for _ in source))
+    assert n_frames == 60
+    assert n_bytes < 10 * 200 * 200 * 4
 
 
 def test_libtiff_says_nothing_of_its_own(tmp_path, moving, capfd):

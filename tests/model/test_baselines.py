@@ -103,8 +103,9 @@ def test_everyone_refuses_bad_series(method, X):
 def test_everyone_refuses_bad_horizons(fitted):
     with pytest.raises(ValueError, match="horizon=0 is too small"):
         fitted.predict(0)
-    with pytest.raises(TypeError, match="horizon='far' is not a whole number"):
-        fitted.predict("far")
+    for horizon in ("far", 2.5):
+        with pytest.raises(TypeError, match=f"horizon={horizon!r} is not a whole number"):
+            fitted.predict(horizon)
 
 
 @pytest.mark.parametrize("method", [CopyLast(), LinearTrend(), RidgeAutoregression(order=3)], ids=lambda m: repr(m)[:5])

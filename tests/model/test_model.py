@@ -314,10 +314,6 @@ def test_a_bad_frame_is_refused_and_leaves_the_model_as_it_was(engine, film, x, 
 
 def test_other_bad_arguments(film):
     model = small().fit(film[:200])
-    with pytest.raises(ValueError, match="horizon=0 is too small; use horizon >= 1"):
-        model.predict(0)
-    with pytest.raises(TypeError, match=r"horizon=2.5 is not a whole number"):
-        model.predict(2.5)
     with pytest.raises(ValueError, match="X has 5 features, but PSMT is expecting 8 features"):
         model.transform(np.ones((3, 5)))
     with pytest.raises(ValueError, match="points have 5 columns, but there are 6 components"):

@@ -1,35 +1,27 @@
 """Data sources: frames of films, images, arrays, cameras and streams, and series ``(time, features)``.
 
-To add a source, write one file and add its `Opener` to ``_OPENERS``. `psmt.data.contract` has the classes.
+To add a source, write one file with a function ``open_..(spec, stop)`` and name it in `_BY_SUFFIX` or `_reader`.
+`psmt.data.contract` has the classes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import (
-    Film,
-    FilmSlice,
-    Frame,
-    FrameSource,
-    FrameStream,
-    IndexedFilm,
-    Opener,
-    check_stop,
-    require_film,
-)
-from psmt.data.readers.arrays import ARRAY, NPY, NPZ, ArrayFrames, NpzFrames
-from psmt.data.readers.images import IMAGES, TIFF, ImageFolder, TiffStack
-from psmt.data.readers.streams import CAMERA, ITERATOR, URL, IteratedFrames, LiveVideo, open_stream
-from psmt.data.readers.tables import DATA_FRAME, MAT, TEXT, SeriesSource
-from psmt.data.readers.video import VIDEO, VideoFilm
+from psmt.data.contract import Film, FilmSlice, Frame, FrameSource, FrameStream, IndexedFilm, check_stop, require_film
+from psmt.data.readers.arrays import ArrayFrames, NpzFrames, open_array, open_npy, open_npz
+from psmt.data.readers.images import ImageFolder, TiffStack, open_images, open_tiff
+from psmt.data.readers.streams import IteratedFrames, LiveVideo, open_camera, open_stream, open_url
+from psmt.data.readers.tables import SeriesSource, open_data_frame, open_mat, open_text
+from psmt.data.readers.video import VideoFilm, open_video
 from psmt.data.synthetic.brain import BOLD, BoldSimulation
-from psmt.data.synthetic.builtin import film_opener
 from psmt.data.synthetic.cuts import CUTS, CutsFilm
 from psmt.data.synthetic.glide import GLIDE, GlideFilm, GlideMotion
 from psmt.data.synthetic.shapes import SHAPES, MovingShapes, ShapesMotion
@@ -69,40 +61,52 @@ __all__ = [
 Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
 """Anything that a source can be opened from."""
 
-_OPENED: Opener[FrameSource | SeriesSource] = Opener(
-    lambda spec: isinstance(spec, FrameSource | SeriesSource), lambda spec, stop: spec.head(stop)
-)
+Reader: TypeAlias = Callable[[Any, int | None], FrameSource | SeriesSource]
+"""Opens what a source is given as; the second argument is ``stop``."""
 
-_BUILTIN = tuple(film_opener(name) for name in (GLIDE, CUTS, SHAPES))
+_BY_SUFFIX: dict[str, Reader] = {
+    ".csv": open_text,
+    ".mat": open_mat,
+    ".npy": open_npy,
+    ".npz": open_npz,
+    ".tif": open_tiff,
+    ".tiff": open_tiff,
+    ".tsv": open_text,
+}
+"""Readers of files; a file of any other kind may be a video."""
 
 
-def _unknown_builtin(spec: str, _stop: int | None) -> FrameSource:
-    raise FrameSourceError(
-        f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use builtin:glide, "
-        "builtin:cuts, builtin:shapes or builtin:bold"
-    )
+def _reader(spec: object) -> Reader | None:
+    """The reader of a string, an existing `Path` or another object; None if there is none."""
+    if isinstance(spec, FrameSource | SeriesSource):
+        return lambda opened, stop: opened.head(stop)
+    if isinstance(spec, str):
+        return _reader_of_name(spec)
+    if isinstance(spec, Path):
+        return open_images if spec.is_dir() else _BY_SUFFIX.get(spec.suffix.lower(), open_video)
+    if isinstance(spec, np.ndarray):
+        return open_array
+    if hasattr(spec, "columns") and hasattr(spec, "to_numpy"):  # pandas need not be installed
+        return open_data_frame
+    return open_stream if isinstance(spec, Iterator) else None
 
 
-# The first opener that matches is used. Any file that no other opener knows may be a video.
-_OPENERS: tuple[Opener[FrameSource | SeriesSource], ...] = (
-    _OPENED,
-    ARRAY,
-    # The simulation has several people; a command that takes one series gets the first.
-    Opener(BOLD.matches, lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)),
-    *_BUILTIN,
-    Opener(lambda spec: isinstance(spec, str) and spec.startswith("builtin:"), _unknown_builtin),
-    DATA_FRAME,
-    CAMERA,
-    URL,
-    ITERATOR,
-    IMAGES,
-    TIFF,
-    NPY,
-    NPZ,
-    TEXT,
-    MAT,
-    VIDEO,
-)
+def _reader_of_name(name: str) -> Reader | None:
+    """The reader of a string; None if it is a path."""
+    if BOLD.matches(name):
+        # The simulation has several subjects; a command that takes one series gets the first.
+        return lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)
+    for film in (GLIDE, CUTS, SHAPES):
+        if film.matches(name):
+            return film.open
+    if name.startswith("builtin:"):
+        raise FrameSourceError(
+            f"{name!r}: there is no built-in film {name.removeprefix('builtin:').partition('?')[0]!r}; use "
+            "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
+        )
+    if name.startswith("camera:"):
+        return open_camera
+    return open_url if re.match(r"[a-z][a-z0-9+.-]+://", name, re.IGNORECASE) else None
 
 
 def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
@@ -141,8 +145,8 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     """
     check_stop(stop)
     spec: object = source
-    # A string that no opener recognises is a path.
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and _opener(source) is None):
+    reader = None if isinstance(source, os.PathLike) else _reader(source)
+    if reader is None and isinstance(source, str | os.PathLike):
         spec = Path(source)
         if not spec.exists():
             raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
@@ -151,38 +155,22 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
                 f"{spec} is a pipe or a device, not a file, and cannot be read twice; copy its content into a file, or "
                 "give camera:0 or an address"
             )
-    opener = _opener(spec)
-    if opener is None:
+        reader = _reader(spec)
+    if reader is None:
         raise TypeError(
             f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array, an iterator or a FrameSource"
         )
     try:
-        return opener.open(spec, stop)
+        return reader(spec, stop)
     except PermissionError as error:
         raise FrameSourceError(f"{spec} may not be read ({error.strerror}); check its permissions") from error
 
 
-def _opener(spec: object) -> Opener[FrameSource | SeriesSource] | None:
-    return next((opener for opener in _OPENERS if opener.matches(spec)), None)
-
-
 def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file, array, camera or stream. A series raises; see `open_source`.
+    """Return the frames of a film, folder, file, array, camera or stream, as `open_source` does.
 
-    Parameters
-    ----------
-    source, stop
-        As for `open_source`.
-
-    Returns
-    -------
-    FrameSource
-        A `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width), float32.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read or is a series.
+    The result is a `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width),
+    float32. A series, or a source that cannot be read, raises `FrameSourceError`.
 
     Examples
     --------

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,27 +200,6 @@ def require_film(source: FrameSource, *, wanted_by: str) -> Film:
         f"{source.name} can be read only once, but {wanted_by} must be able to read it again to resume after an "
         "interruption; record it to a file first"
     )
-
-
-Opened = TypeVar("Opened", covariant=True)
-
-
-class Opener(NamedTuple, Generic[Opened]):
-    """One kind of source: how it is recognised and how it is opened."""
-
-    matches: Callable[[object], bool]
-    """Whether a string, an existing `Path`, an array or another object is of this kind."""
-    open: Callable[[Any, int | None], Opened]
-    """Opens what matched; the second argument is ``stop``."""
-
-
-def has_suffix(spec: object, *suffixes: str) -> bool:
-    """Whether this is the path of a file with one of these suffixes.
-
-    >>> has_suffix(Path("a.NPY"), ".npy"), has_suffix("a.npy", ".npy")
-    (True, False)
-    """
-    return isinstance(spec, Path) and spec.suffix.lower() in suffixes and not spec.is_dir()
 
 
 def check_stop(stop: int | None) -> None:

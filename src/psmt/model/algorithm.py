@@ -136,23 +136,9 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def update(self, x: ArrayLike) -> Self:
-        """Receive the next frame (n_features,).
+        """Receive the next frame (n_features,), and return the model.
 
-        Parameters
-        ----------
-        x : (n_features,) array
-            The frame.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If x has other features, or values that are not finite.
+        A frame of other features than those of `fit`, or with values that are not finite, raises ValueError.
         """
         check_is_fitted(self, "moments_")
         given = self._scaling.standardise(self._frame(x))
@@ -201,20 +187,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
         Given the next frames (time, n_features) instead of a number, as scikit-learn calls predict, the frame after
         each of them is predicted walk-forward: a copy of the model receives one frame, predicts the next, and so on.
-
-        Parameters
-        ----------
-        horizon : int, optional
-            Number of frames to predict.
-
-        Returns
-        -------
-        (n_features,) or (horizon, n_features) array
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
         """
         check_is_fitted(self, "moments_")
         if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
@@ -232,17 +204,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7.
-
-        Parameters
-        ----------
-        horizon : int
-            Number of frames to predict.
-
-        Returns
-        -------
-        (horizon, n_atoms) array of the engine
-        """
+        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
         return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
 
     def _own_codes(self, horizon: int) -> Array:
@@ -289,43 +251,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     # The two layers as a transform
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points (time, n_components) of the frames (time, n_features) in the present embedding.
-
-        Parameters
-        ----------
-        X : (time, n_features) array
-            Frames in order of time.
-
-        Returns
-        -------
-        (time, n_components) array
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
+        """Points (time, n_components) of the frames (time, n_features), in order of time, in the present embedding."""
         check_is_fitted(self, "moments_")
         frames = self._scaling.standardise(self.check_next(X))
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Frames (time, n_features) of the points (time, n_components): steps 7 and 8.
-
-        Parameters
-        ----------
-        points : (time, n_components) array
-            As `transform` returns them.
-
-        Returns
-        -------
-        (time, n_features) array
-
-        Raises
-        ------
-        ValueError
-            If the number of columns is not the number of components.
-        """
+        """Frames (time, n_features) of points (time, n_components), as `transform` returns them: steps 7 and 8."""
         check_is_fitted(self, "moments_")
         given = check_series(points, name="points")
         if given.shape[1] != len(self.embedding_):

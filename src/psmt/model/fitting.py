@@ -58,10 +58,6 @@ class Learning(FittedState):
             Called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and how much
             there is. A stage may occur twice: the dictionary continues to learn after the choice.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         NotEnoughFramesError
@@ -116,21 +112,7 @@ class Learning(FittedState):
         """Continue with another series, of which the frames (time, n_features) have come so far, three or more.
 
         All that was learned stays, and the codes of the new series enter the window behind a seam. With `standardise`,
-        the new series is standardised by itself.
-
-        Parameters
-        ----------
-        X : (time, n_features) array
-            In order of time.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        NotEnoughFramesError
-            If X has fewer than three frames.
+        the new series is standardised by itself. Returns the model.
         """
         check_is_fitted(self, "moments_")
         given = self.check_next(X, minimum=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from psmt.selection import Auto
 from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Parameters(Forecaster):
     """Parameters of `PSMT`, whose docstring explains them."""
 
@@ -43,58 +45,30 @@ class Parameters(Forecaster):
         "random_state": seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        n_atoms: int | Auto = 512,
-        window: int | Auto = 1536,
-        n_components: int | Auto | None = "auto",
-        alpha: float | Auto = 1.0,
-        lam: float | Auto = "auto",
-        extrapolation: str = "linear",
-        standardise: bool = False,
-        on_cut: str = "hold",
-        centred: bool = True,
-        half_stencils: bool = False,
-        rank_tol: float = RANK_TOL,
-        activity_bound: float | None = ACTIVITY_FACTOR,
-        merge_parallel: bool = True,
-        dictionary_from: str = "past",
-        solver: str = "closed",
-        max_epochs: int = MAX_EPOCHS,
-        batch_size: int = BATCH_SIZE,
-        tol: float | None = TOL,
-        sparsity: float = 0.0,
-        coder: SparseCoder | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-        dtype: str = "float64",
-        ends: bool | Literal["deprecated"] = "deprecated",
-    ) -> None:
-        self.n_atoms = n_atoms
-        self.window = window
-        self.n_components = n_components
-        self.alpha = alpha
-        self.lam = lam
-        self.extrapolation = extrapolation
-        self.standardise = standardise
-        self.on_cut = on_cut
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.rank_tol = rank_tol
-        self.activity_bound = activity_bound
-        self.merge_parallel = merge_parallel
-        self.dictionary_from = dictionary_from
-        self.solver = solver
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.tol = tol
-        self.sparsity = sparsity
-        self.coder = coder
-        self.random_state = random_state
-        self.device = device
-        self.dtype = dtype
-        self.ends = ends
+    n_atoms: int | Auto = 512
+    window: int | Auto = 1536
+    n_components: int | Auto | None = "auto"
+    alpha: float | Auto = 1.0
+    lam: float | Auto = "auto"
+    extrapolation: str = "linear"
+    standardise: bool = False
+    on_cut: str = "hold"
+    centred: bool = True
+    half_stencils: bool = False
+    rank_tol: float = RANK_TOL
+    activity_bound: float | None = ACTIVITY_FACTOR
+    merge_parallel: bool = True
+    dictionary_from: str = "past"
+    solver: str = "closed"
+    max_epochs: int = MAX_EPOCHS
+    batch_size: int = BATCH_SIZE
+    tol: float | None = TOL
+    sparsity: float = 0.0
+    coder: SparseCoder | None = None
+    random_state: int | np.random.RandomState | None = None
+    device: str = "cpu"
+    dtype: str = "float64"
+    ends: bool | Literal["deprecated"] = "deprecated"
 
     @classmethod
     def literal(cls, **parameters: Any) -> Self:

@@ -215,23 +215,8 @@ class FittedState(Parameters):
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
         """The model that `save` wrote; on the same device it predicts the same, bit for bit.
 
-        Parameters
-        ----------
-        path : path
-            Name of the file. docs/how-to/model-files.md describes the format and its checks.
-        device, dtype : str
-            As in the class; the file can be loaded on any device.
-
-        Returns
-        -------
-        PSMT
-
-        Raises
-        ------
-        ModelFileError
-            If the file is damaged, or holds another class.
-        FileNotFoundError
-            If there is no such file.
+        It can be loaded on any device. A file that is damaged or holds another class raises `ModelFileError`.
+        docs/how-to/model-files.md describes the format and its checks.
         """
         return load_model(path, cls, device=device, dtype=dtype)
 

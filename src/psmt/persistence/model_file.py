@@ -65,17 +65,7 @@ class SavedModel(ABC):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, completely or not at all. The file holds arrays and JSON, no pickle.
 
-        Parameters
-        ----------
-        path : path
-            Name of the file.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ModelFileError
-            If the model holds numbers that `load` would refuse.
+        A model with numbers that `load` would refuse raises `ModelFileError`.
         """
         arrays, header = self.get_state(), self.get_header()
         check_state(self.stored_schema(header, arrays), arrays)
@@ -91,19 +81,9 @@ Model = TypeVar("Model", bound=SavedModel)
 def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
     """Return the model in a file, of the class that its header names.
 
-    Parameters
-    ----------
-    path : path
-        Name of the file.
-    *kinds : classes
-        Those that are accepted; by default all that save models and have been imported.
-    **place : str
-        Device and dtype, as the `load` of the class takes them.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, foreign, of another class, from a newer version, or not as its schema says.
+    It must be one of `kinds`; by default it may be any class that saves models and has been imported. `place` is the
+    device and dtype, as the `load` of the class takes them. A file that is damaged, foreign, of another class, from a
+    newer version, or not as its schema says raises `ModelFileError`.
     """
     name = fspath(path)
     try:

@@ -82,14 +82,7 @@ def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
 
 
 class Archive:
-    """The arrays of a ``.npz`` file, by name; opened by `Archive.open`, as a context.
-
-    Parameters
-    ----------
-    file : ZipFile
-    path : str
-        Its name in errors.
-    """
+    """The arrays of a ``.npz`` file, by name; opened by `Archive.open`, as a context."""
 
     def __init__(self, file: zipfile.ZipFile, path: str) -> None:
         self._file = file

@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import (
-    Film,
-    Frame,
-    IndexedFilm,
-    Opener,
-    array_checksum,
-    channels,
-    check_kind,
-    file_checksum,
-    has_suffix,
-    scaled,
-)
+from psmt.data.contract import Film, Frame, IndexedFilm, array_checksum, channels, check_kind, file_checksum, scaled
 from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
@@ -165,8 +154,3 @@ def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -
     if 0 in shape:
         raise FrameSourceError(f"{where} has shape {shape}, which holds no pixels")
     check_kind(dtype, where=where)
-
-
-ARRAY: Opener[ArrayFrames | SeriesSource] = Opener(lambda spec: isinstance(spec, np.ndarray), open_array)
-NPY: Opener[ArrayFrames | SeriesSource] = Opener(lambda spec: has_suffix(spec, ".npy"), open_npy)
-NPZ: Opener[NpzFrames | SeriesSource] = Opener(lambda spec: has_suffix(spec, ".npz"), open_npz)

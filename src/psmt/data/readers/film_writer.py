@@ -1,4 +1,4 @@
-"""Films that are written: MP4 files, whole or not at all."""
+"""Writes films as MP4 files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from psmt.utils.files import writing
 
 Picture = NDArray[np.uint8]
 
-# What players know best comes first. Which of them there is depends on how PyAV was built.
+# The encoder that most players support comes first. PyAV may be built without some of them.
 _ENCODERS: dict[str, dict[str, str]] = {
     "libx264": {"crf": "18", "preset": "veryfast"},
     "libopenh264": {"b": "8M"},
@@ -31,15 +31,9 @@ _ENCODERS: dict[str, dict[str, str]] = {
 def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
     """Yield a function that adds a picture ``(height, width, 3)``, red, green and blue, to the film.
 
-    The first picture decides the size; an odd row or column is repeated once, since H.264 counts in pairs. Nothing is
-    left behind if anything goes wrong.
-
-    Parameters
-    ----------
-    path : path
-        The file to write, in an MP4 container whatever its suffix.
-    fps : float, optional
-        Pictures per second; 25 where nobody knows.
+    The film is an MP4 file whatever the suffix of `path`, with 25 pictures per second unless `fps` is known. The first
+    picture defines the size. H.264 needs even sizes, so the last row or column is repeated if their number is odd.
+    After an error no file is left.
     """
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)
@@ -66,13 +60,13 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise what PyAV makes of a disk that is full as what it is."""
+    """Raise errors of PyAV while writing, such as those of a full disk, as OSError."""
     try:
         yield
     except av.FFmpegError as error:
         if isinstance(error, OSError):
             raise
-        # What our file object raised inside PyAV comes out as an error without a reason.
+        # PyAV loses the reason of an error that the file object raised inside it.
         raise OSError(errno.EIO, f"the film cannot be written ({error.strerror}); is the disk full?") from error
 
 
@@ -84,17 +78,17 @@ def encoder() -> str:
         except av.codec.codec.UnknownCodecError:
             continue
         return name
-    raise PSMTError(f"this build of PyAV can write no film: it has none of {', '.join(_ENCODERS)}; reinstall av")
+    raise PSMTError(f"this build of PyAV cannot write films: it has none of {', '.join(_ENCODERS)}; reinstall av")
 
 
 @contextmanager
 def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterator[None]:
-    """Write the film that other films make one after the other, by their packets as they are: nothing is encoded anew.
+    """Concatenate films by copying their packets, without encoding them again.
 
-    All are of `writing_film`, with pictures of one size and one rate. The film appears under its name at the end of the
-    context, if nothing goes wrong in it.
+    All were written by `writing_film`, with one size and one rate. The film gets its name at the end of the context,
+    unless an error occurs in it.
     """
-    # Packets are decoded before they are shown, by as much as the part needs that needs most.
+    # Packets are decoded before they are shown: by the lead of the part that has the longest.
     lead = max(map(_lead, parts))
     with writing(path) as file:
         with _as_os_error(), av.open(file, mode="w", format="mp4") as joined:

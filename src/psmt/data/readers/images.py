@@ -9,13 +9,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from psmt.data.contract import Frame, IndexedFilm, Opener, channels, file_checksum, has_suffix, scaled
+from psmt.data.contract import Frame, IndexedFilm, channels, file_checksum, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.utils.files import never_ends
@@ -96,26 +95,19 @@ class TiffStack(IndexedFilm):
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         # The file is opened once, so that each page need not be searched for from the beginning.
         with opened(self.path) as image:
-            for page in count():
-                pixels = self._page(image, page)
-                if pixels is None:
-                    return
-                yield channels(pixels, colour=colour)
+            for page in range(self.n_frames):
+                yield self._page(image, page, colour=colour)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:
         with opened(self.path) as image:
-            pixels = self._page(image, index)
-        if pixels is None:
-            raise FrameSourceError(f"{self.path} no longer has page {index}; open it again")
-        return channels(pixels, colour=colour)
+            return self._page(image, index, colour=colour)
 
-    def _page(self, image: Image.Image, page: int) -> Frame | None:
-        """Return the pixels of a page; None after the last page."""
+    def _page(self, image: Image.Image, page: int, *, colour: bool) -> Frame:
         with _trouble_named(f"{self.path}: page {page}"):
             try:
                 image.seek(page)
             except EOFError:
-                return None
+                raise FrameSourceError(f"{self.path} no longer has page {page}; open it again") from None
         pixels = _pixels(image, f"{self.path}: page {page}")
         if pixels.shape[:2] != self.shape:
             raise FrameSourceError(
@@ -123,7 +115,7 @@ class TiffStack(IndexedFilm):
                 f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
                 f"(--frames {page}) to end there"
             )
-        return pixels
+        return channels(pixels, colour=colour)
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
@@ -201,7 +193,3 @@ def _pixels(image: Image.Image, where: str) -> Frame:
         else:
             pixels = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
     return scaled(pixels, where=where)
-
-
-TIFF: Opener[TiffStack] = Opener(lambda spec: has_suffix(spec, ".tif", ".tiff"), open_tiff)
-IMAGES: Opener[ImageFolder] = Opener(lambda spec: isinstance(spec, Path) and spec.is_dir(), open_images)

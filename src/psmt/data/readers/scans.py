@@ -121,12 +121,15 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # lost regions are reported in `remarks`
-        image = nilearn.image.new_img_like(image, _without_nan(image), copy_header=True) if remarks else image
+        if remarks:
+            numbers = np.nan_to_num(image.get_fdata(dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+            image = nilearn.image.new_img_like(image, numbers, copy_header=True)
         masker, names = _masker(parcels, finite if remarks else None, how)
         values = masker.fit_transform(image, confounds=confounds, sample_mask=kept)
     regions = _region_names(masker, names, values.shape[1])
     if lost := sorted(set(names) - set(regions)):
-        remarks.append(f"{path.name}: no voxels in {len(lost)} regions of the atlas ({_few(lost)})")
+        few = ", ".join(lost[:5]) + (", .." if len(lost) > 5 else "")
+        remarks.append(f"{path.name}: no voxels in {len(lost)} regions of the atlas ({few})")
     if values.shape[1] > MOST_FEATURES:
         raise FrameSourceError(
             f"{path} has {values.shape[1]:,} voxels in its mask, more than {MOST_FEATURES:,}; give an --atlas, or a "
@@ -145,11 +148,11 @@ def load_image(path: Path) -> Any:
         raise FrameSourceError(f"{path} is a pipe or a device, not a NIfTI file")
     with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
         image: Any = nibabel.load(path)
-        said = prod(image.shape) * image.header.get_data_dtype().itemsize
+        declared = prod(image.shape) * image.header.get_data_dtype().itemsize
     most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
-    if said > most:
+    if declared > most:
         raise FrameSourceError(
-            f"{path} declares the shape {image.shape}, which is {said:,} bytes, but the file cannot hold more than "
+            f"{path} declares the shape {image.shape}, which is {declared:,} bytes, but the file cannot hold more than "
             f"{most:,}; copy it again"
         )
     return image
@@ -173,10 +176,6 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
     bad = int((~finite).sum())
     remarks = [f"{path.name}: {bad:,} voxels are not finite and are left out"] if bad else []
     return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
-
-
-def _without_nan(image: Any) -> NDArray[np.float32]:
-    return np.asarray(np.nan_to_num(image.get_fdata(dtype=np.float32), nan=0.0, posinf=0.0, neginf=0.0))
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -244,7 +243,3 @@ def _table(path: Path) -> Array:
     if np.isnan(table).any():
         raise FrameSourceError(f"{path} has missing values after the first line; fill or remove them")
     return np.asarray(table, dtype=np.float64)
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", .." if len(names) > 5 else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -15,13 +14,11 @@ import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import Frame, FrameStream, Opener, channels, check_kind, scaled
+from psmt.data.contract import Frame, FrameStream, channels, check_kind, scaled
 from psmt.data.readers.video import Medium, decode, frames_of
 from psmt.errors import FrameSourceError
 
 T = TypeVar("T")
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,8 +144,3 @@ def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
 def _with_first(first: T, rest: Iterator[T]) -> Generator[T, None, None]:
     yield first
     yield from rest
-
-
-CAMERA: Opener[LiveVideo] = Opener(lambda spec: isinstance(spec, str) and spec.startswith("camera:"), open_camera)
-URL: Opener[LiveVideo] = Opener(lambda spec: isinstance(spec, str) and _SCHEME.match(spec) is not None, open_url)
-ITERATOR: Opener[IteratedFrames] = Opener(lambda spec: isinstance(spec, Iterator), open_stream)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import Opener, array_checksum, check_stop, file_checksum, has_suffix, smaller
+from psmt.data.contract import array_checksum, check_stop, file_checksum, smaller
 from psmt.errors import FrameSourceError
 from psmt.types import Array
 from psmt.utils.validation import check_series
@@ -150,14 +150,6 @@ def _is_number(text: Any) -> bool:
     return True
 
 
-TEXT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".csv", ".tsv"), open_text)
-DATA_FRAME: Opener[SeriesSource] = Opener(
-    # Duck typing, so that pandas need not be installed.
-    lambda spec: hasattr(spec, "columns") and hasattr(spec, "to_numpy"),
-    open_data_frame,
-)
-
-
 _MATRIX_NAMES = ("series", "frames", "X")
 """Names of the matrix to read in a file with several matrices."""
 
@@ -194,6 +186,3 @@ def _matrix(path: Path, found: list[tuple[str, tuple[int, ...], str]]) -> str:
             "save the one to read, (time, features), under that name"
         )
     return called[0]
-
-
-MAT: Opener[SeriesSource] = Opener(lambda spec: has_suffix(spec, ".mat"), open_mat)

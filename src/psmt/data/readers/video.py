@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,7 +14,7 @@ import av
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from psmt.data.contract import Film, Frame, Opener, file_checksum, scaled
+from psmt.data.contract import Film, Frame, file_checksum, scaled
 from psmt.errors import FrameSourceError
 
 PATIENCE = 10.0
@@ -26,22 +26,9 @@ _PAUSE = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """What libav opens, and how messages name it.
+    """What libav opens. `label` is its name in messages, and `hint` a question to the user if it cannot be opened.
 
-    Attributes
-    ----------
-    label : str
-        Name in messages.
-    address : str
-        Name for libav.
-    hint : str
-        Question to the user if it cannot be opened.
-    path : Path or None
-        The file; its container may show that it was cut short. None for live sources.
-    format : str or None
-        Kind of container or device; None lets libav decide.
-    options : mapping
-        Further options of libav.
+    Live sources have no `path`. Without a `format`, libav detects the kind of container or device.
     """
 
     label: str
@@ -184,10 +171,11 @@ def _pictures(
                 n_read += 1
                 cause = None
         if ends_early:
-            # Only here: after an error inside the film the decoder holds frames from beyond the gap.
-            for picture in _flush(stream):
-                yield picture
-                n_read += 1
+            # Frames that are still in the decoder; after an error inside the film they would be from beyond the gap.
+            with suppress(av.FFmpegError):
+                for picture in stream.decode(None):
+                    yield picture
+                    n_read += 1
         cause = medium.cut_short() or cause
     way_out = "open it again, or record it to a file and work with that" if live else "fetch the film again"
     if not n_read:
@@ -200,14 +188,6 @@ def _pictures(
             f"{medium.label} is cut short or damaged ({cause}): {n_read} frames could be read; "
             f"{way_out}, or use stop={n_read} (--frames {n_read}) to work with just these"
         )
-
-
-def _flush(stream: av.VideoStream) -> list[VideoFrame]:
-    """Return the frames that are still in the decoder."""
-    try:
-        return stream.decode(None)
-    except av.FFmpegError:
-        return []
 
 
 def _reason(error: Exception) -> str:
@@ -250,9 +230,6 @@ def open_video(path: Path, stop: int | None = None) -> VideoFilm:
 def _medium(path: Path) -> Medium:
     # In a relative path libav would read a colon as the end of a protocol.
     return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
-
-
-VIDEO: Opener[VideoFilm] = Opener(lambda spec: isinstance(spec, Path) and not spec.is_dir(), open_video)
 
 
 # How long a container says that it is. libav ends quietly at the end of a file that was cut short, and the frame counts

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from psmt.data.readers.tables import SeriesSource
-from psmt.data.synthetic.builtin import BuiltinName
+from psmt.data.synthetic.builtin import BuiltinName, check_integers
 from psmt.types import Array, Ints
 
 BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
@@ -67,11 +67,8 @@ class BoldSimulation:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"n_subjects": 1, "n_frames": 1, "n_regions": self.n_networks, "n_networks": 2, "n_states": 2}
-        for key, low in {**least, "seed": 0}.items():
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise ValueError(f"{key}={value!r} is out of range; use an integer of at least {low}")
+        check_integers(self, n_subjects=(1,), n_frames=(1,), n_regions=(self.n_networks,), n_networks=(2,))
+        check_integers(self, n_states=(2,), seed=(0,))
         if self.n_states > 3 * self.n_networks:
             raise ValueError(
                 f"n_states={self.n_states} is too many for {self.n_networks} networks to distinguish; "
@@ -90,13 +87,11 @@ class BoldSimulation:
     def networks(self) -> Array:
         """Weights (n_networks, n_regions): large for a region's own network, smaller for a few others."""
         rng = np.random.default_rng((self.seed, 0))
-        own = np.sort(np.concatenate([np.arange(self.n_networks), self._drawn(rng, self.n_regions - self.n_networks)]))
-        weights = np.where(own == np.arange(self.n_networks)[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
+        each = np.arange(self.n_networks)
+        own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
+        weights = np.where(own == each[:, None], rng.uniform(0.6, 1.0, self.n_regions), 0.0)
         shared = rng.random(weights.shape) < 0.5 / self.n_networks
         return np.maximum(weights, shared * rng.uniform(0.2, 0.5, weights.shape))
-
-    def _drawn(self, rng: np.random.Generator, count: int) -> Ints:
-        return rng.integers(self.n_networks, size=count)
 
     @cached_property
     def patterns(self) -> Array:
@@ -208,19 +203,4 @@ def haemodynamic_response(tr: float) -> Array:
     return response / total if total > 0.1 / tr else np.array([0.0, 1.0])
 
 
-BOLD = BuiltinName(
-    "bold",
-    BoldSimulation,
-    {
-        "subjects": ("n_subjects", int),
-        "frames": ("n_frames", int),
-        "regions": ("n_regions", int),
-        "networks": ("n_networks", int),
-        "states": ("n_states", int),
-        "tr": ("tr", float),
-        "dwell": ("dwell", float),
-        "noise": ("noise", float),
-        "drift": ("drift", float),
-        "seed": ("seed", int),
-    },
-)
+BOLD = BuiltinName("bold", BoldSimulation)

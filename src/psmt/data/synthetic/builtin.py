@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, Self, TypeVar, cast
 from urllib.parse import parse_qsl
 
-from psmt.data.contract import Film, Opener, check_stop
+import numpy as np
+
+from psmt.data.contract import Film, check_stop
 from psmt.errors import FrameSourceError
 
 Made = TypeVar("Made")
@@ -32,20 +34,12 @@ class BuiltinFilm(Film):
 
 
 class BuiltinName(Generic[Made]):
-    """Name and options of a built-in source.
+    """Name of a built-in source. Its options are the fields of the dataclass `kind`, without the prefix ``n_``."""
 
-    Parameters
-    ----------
-    name : str
-        What follows ``builtin:``.
-    make : callable
-        Called with the options that are given, it returns the source.
-    options : mapping of str to (str, type)
-        For each option the parameter of `make`, and int or float.
-    """
-
-    def __init__(self, name: str, make: Callable[..., Made], options: Mapping[str, tuple[str, type]]) -> None:
-        self.name, self._make, self._options = name, make, options
+    def __init__(self, name: str, kind: Callable[..., Made]) -> None:
+        self.name, self._kind = name, kind
+        fields_given = [field for field in fields(cast(Any, kind)) if field.init]
+        self._options = {field.name.removeprefix("n_"): field for field in fields_given}
 
     def matches(self, spec: object) -> bool:
         """Whether this is the name of such a source."""
@@ -57,18 +51,26 @@ class BuiltinName(Generic[Made]):
         for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
             if key not in self._options:
                 raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(self._options)}")
-            parameter, kind = self._options[key]
+            is_real = "float" in str(self._options[key].type)
             try:
-                given[parameter] = kind(text)
+                given[self._options[key].name] = float(text) if is_real else int(text)
             except ValueError:
-                article = "an integer" if kind is int else "a number"
+                article = "a number" if is_real else "an integer"
                 raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
         try:
-            return self._make(**given)
+            return self._kind(**given)
         except ValueError as error:
             raise FrameSourceError(f"{source!r}: {error}") from None
 
+    def open(self, source: str, stop: int | None) -> Any:
+        """Return the first ``stop`` frames of a built-in film."""
+        return cast(Any, self.parse(source)).head(stop)
 
-def film_opener(name: BuiltinName[Any]) -> Opener[Any]:
-    """The `Opener` of a built-in film."""
-    return Opener(name.matches, lambda spec, stop: name.parse(spec).head(stop))
+
+def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
+    """Raise unless fields of a source are integers within their bounds, ``(lowest,)`` or ``(lowest, highest)``."""
+    for key, bound in bounds.items():
+        value, (low, high) = getattr(source, key), (*bound, np.inf)[:2]
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+            allowed = f"of at least {low}" if high == np.inf else f"from {low} to {high}"
+            raise ValueError(f"{key}={value!r} is out of range; use an integer {allowed}")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.data.contract import Frame, channels, check_stop
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName, check_integers
 from psmt.data.synthetic.glide import LARGEST, NOISIEST, WORLD, GlideMotion, view
 from psmt.types import Ints
 
@@ -72,11 +72,7 @@ class CutsFilm(BuiltinFilm):
     name: str = field(default="cuts", init=False)
 
     def __post_init__(self) -> None:
-        for key, low, high in (("n_cuts", 0, 10_000), ("n_pans", 0, 10_000), ("seed", 0, None), ("size", 8, LARGEST)):
-            value = getattr(self, key)
-            if value < low or (high is not None and value > high):
-                bound = f"of at least {low}" if high is None else f"from {low} to {high}"
-                raise ValueError(f"{key}={value!r} is out of range; use an integer {bound}")
+        check_integers(self, n_cuts=(0, 10_000), n_pans=(0, 10_000), seed=(0,), size=(8, LARGEST))
         if not 0 <= self.noise <= NOISIEST:
             raise ValueError(f"noise={self.noise!r} is out of range; use a fraction of the contrast, 0 to {NOISIEST:g}")
         check_stop(self.n_frames)
@@ -153,15 +149,4 @@ def _planned(n_cuts: int, n_pans: int, seed: int, size: int) -> _Plan:
     return _Plan(motion, worlds.astype(np.int64), np.array(cuts, np.int64), np.array(pans, np.int64).reshape(-1, 2))
 
 
-CUTS = BuiltinName(
-    "cuts",
-    CutsFilm,
-    {
-        "cuts": ("n_cuts", int),
-        "pans": ("n_pans", int),
-        "seed": ("seed", int),
-        "noise": ("noise", float),
-        "size": ("size", int),
-        "frames": ("n_frames", int),
-    },
-)
+CUTS = BuiltinName("cuts", CutsFilm)

@@ -15,7 +15,7 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
 from psmt.data.contract import Frame, IndexedFilm, channels
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
+from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName, check_integers
 from psmt.types import Array, Levels
 from psmt.utils.jit import njit
 
@@ -30,10 +30,7 @@ FASTEST = 16.0  # frame pixels per frame: successive patches of 16 pixels then d
 # scale-invariant. Each seed has its own world.
 WORLD = 1024  # rows and columns; the world is a torus, so that the camera never reaches its end
 N_LEAVES = 9000
-RADIUS = (
-    12.0,
-    56.0,
-)  # half the length of a leaf, world pixels: most patches of 16 pixels contain an edge, few contain many
+RADIUS = (12.0, 56.0)  # half the length of a leaf, world pixels: most patches contain an edge, few contain many
 ASPECT = (0.3, 0.9)  # width of a leaf by its length
 SHADE = (0.08, 0.92)  # grey levels
 SHADING = 0.12  # from the middle of a leaf to its tip
@@ -152,12 +149,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     name: str = field(default="glide", init=False)
 
     def __post_init__(self) -> None:
-        for key, low, high in (("n_frames", 1, None), ("seed", 0, None), ("size", 8, LARGEST)):
-            value = getattr(self, key)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < low or (high is not None and value > high):
-                bound = f"of at least {low}" if high is None else f"from {low} to {high}"
-                raise ValueError(f"{key}={value!r} is out of range; use an integer {bound}")
+        check_integers(self, n_frames=(1,), seed=(0,), size=(8, LARGEST))
         if self.speed is not None and not 0 <= self.speed <= FASTEST:
             raise ValueError(
                 f"speed={self.speed!r} is out of range; use pixels per frame from 0 to {FASTEST:g}, "
@@ -192,16 +184,12 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
                 f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
             )
         # The first speed needs the frame before.
-        row, column, zoom, angle = _path(self.seed, self._way(np.arange(start - 1.0, stop)))
+        time = np.arange(start - 1.0, stop)
+        way = _stretches(self.seed, time) if self.speed is None else self.speed * time
+        row, column, zoom, angle = _path(self.seed, way)
         speed = np.hypot(np.diff(row), np.diff(column)) * zoom[1:]
         return GlideMotion(
-            start=start,
-            row=row[1:],
-            column=column[1:],
-            zoom=zoom[1:],
-            angle=angle[1:],
-            speed=speed,
-            size=self.size,
+            start=start, row=row[1:], column=column[1:], zoom=zoom[1:], angle=angle[1:], speed=speed, size=self.size
         )
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
@@ -215,10 +203,6 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     def contrast(self) -> float:
         """Median standard deviation of grey levels in patches of 16 x 16 pixels; the unit of `noise`."""
         return _world(self.seed).contrast
-
-    def _way(self, time: Array) -> Array:
-        """Distance travelled at each time, in frame pixels, ``(n_times,)``."""
-        return _stretches(self.seed, time) if self.speed is None else self.speed * time
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
         noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
@@ -237,17 +221,7 @@ def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.ra
     return np.clip(frame, 0.0, 1.0, out=frame)
 
 
-GLIDE = BuiltinName(
-    "glide",
-    GlideFilm,
-    {
-        "frames": ("n_frames", int),
-        "seed": ("seed", int),
-        "speed": ("speed", float),
-        "noise": ("noise", float),
-        "size": ("size", int),
-    },
-)
+GLIDE = BuiltinName("glide", GlideFilm)
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:

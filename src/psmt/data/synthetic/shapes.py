@@ -131,15 +131,4 @@ class MovingShapes(BuiltinFilm, IndexedFilm):
         return cover
 
 
-SHAPES = BuiltinName(
-    "shapes",
-    MovingShapes,
-    {
-        "frames": ("n_frames", int),
-        "seed": ("seed", int),
-        "shapes": ("n_shapes", int),
-        "speed": ("speed", float),
-        "noise": ("noise", float),
-        "size": ("size", int),
-    },
-)
+SHAPES = BuiltinName("shapes", MovingShapes)

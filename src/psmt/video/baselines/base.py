@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from psmt.model.autoregressive import LastFramesPredictor
+from psmt.model.baselines import LastFramesPredictor
 from psmt.types import Levels
 from psmt.video.checks import check_film, check_next_frame
 
