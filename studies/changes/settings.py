@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import Option, WindowSettings, anything
+from psmt.experiments.options.declaration import Option, Presets, WindowSettings, anything
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -59,7 +58,7 @@ class ChangesSettings(WindowSettings):
     series: bool = False
     """The values are a series, not patches: features are standardised by the past of each place."""
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {"n_atoms": 64, "window": 192, "places": 8}}
+    PRESETS: ClassVar[Presets] = {"quick": {"n_atoms": 64, "window": 192, "places": 8}}
 
     def bounds(self, n_frames: int) -> tuple[int, int]:
         """First and last frame that a change may come with: room for a window, and for what a cut leads to."""

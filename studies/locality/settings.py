@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import Option, Settings, quarter
+from psmt.experiments.options.declaration import Option, Presets, Settings, quarter
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -57,7 +57,7 @@ class LocalitySettings(Settings):
     departures: RecoveryDepartures = field(default_factory=our_departures)
     """In steps 5 and 7. All solutions share the dictionary of the first frames."""
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {
             "n_atoms": 64,
             "window": 192,

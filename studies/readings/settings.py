@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import RATIO, Settings
+from psmt.experiments.options.declaration import RATIO, Presets, Settings
 from psmt.experiments.options.parameters import (
     Alpha,
     LiteralDepartures,
@@ -53,7 +52,7 @@ class ReadingsSettings(Settings):
     series: bool = False
     """The values are a series, not patches: features are standardised by what lies before the first start of Fig. 4."""
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": (64, 128), "horizon": 15},
         "demo": {"n_atoms": (128, 256), "horizon": 20},
     }

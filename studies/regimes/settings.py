@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import RATIO, Derived, Option, Settings
+from psmt.experiments.options.declaration import RATIO, Derived, Option, Presets, Settings
 from psmt.experiments.options.parameters import Alpha, Atoms, ModelDepartures, PatchSize, Seed, our_departures
 from psmt.experiments.options.sources import PatchOptions
 from psmt.utils.constraints import count, real
@@ -48,9 +48,7 @@ class RegimesSettings(Settings):
     seed: Seed = 0
     departures: ModelDepartures = field(default_factory=our_departures)
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"speeds": (0.05, 0.5, 4.0), "noises": (0.0, 0.1), "n_starts": 4}
-    }
+    PRESETS: ClassVar[Presets] = {"quick": {"speeds": (0.05, 0.5, 4.0), "noises": (0.0, 0.1), "n_starts": 4}}
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> RegimesSettings:

@@ -21,6 +21,9 @@ from psmt.utils.constraints import Constraint, allowing, check_parameters, choic
 LEFT_OUT: Any = object()
 """Value of an option that was not given."""
 
+Presets = Mapping[str, Mapping[str, Any]]
+"""Values of parameters, by the name of the preset."""
+
 LADDER = (512, 256, 128, 64, 32)
 """Numbers of atoms that are tried, largest first, if a film is too short for the default."""
 
@@ -182,8 +185,8 @@ class Declared:
 class Settings(Declared):
     """Parameters of an experiment."""
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Other values than the defaults, by the name of the preset: 'quick', and 'demo' for the built-in film."""
+    PRESETS: ClassVar[Presets] = {}
+    """Other values than the defaults: 'quick', and 'demo' for the built-in film."""
     OWN_MEANING: ClassVar[tuple[str, ...]] = ()
     """Parameters that have another meaning in other experiments, so that `psmt reproduce` does not set them."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import USE, Command
-from psmt.experiments.options.declaration import Option, WindowSettings
+from psmt.experiments.options.declaration import Option, Presets, WindowSettings
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -58,7 +57,7 @@ class PredictionSettings(WindowSettings):
     """Starts at which each null model, the film without its order in time, is predicted too."""
     search: Search = "segment"
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384, "n_starts": 8, "n_null": 4},
         # A small model, so that there is time for many starts. A segment of its window's length is either calm or
         # lively, so phases are searched in the whole film.

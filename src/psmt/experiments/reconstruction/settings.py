@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import RATIO, Settings, quarter, smaller_sizes
+from psmt.experiments.options.declaration import RATIO, Presets, Settings, quarter, smaller_sizes
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -33,6 +32,7 @@ class ReconstructionSettings(Settings):
     alpha: Alpha = 1.0
     lam: Lam = 0.1
     max_epochs: int = 5
+    """Passes over the film in which the dictionary is learned, at most."""
     seed: Seed = 0
     departures: RecoveryDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"
@@ -41,7 +41,7 @@ class ReconstructionSettings(Settings):
     horizon: Horizon = 30
     search: Search = "segment"
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384},
         "demo": {"n_atoms": 128, "window": 384, "search": "film"},
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import nextafter
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import LADDER, Option, Settings, quarter, smaller_sizes
+from psmt.experiments.options.declaration import LADDER, Option, Presets, Settings, quarter, smaller_sizes
 from psmt.experiments.options.parameters import (
     Alpha,
     QuarterComponents,
@@ -54,11 +53,12 @@ class SweepSettings(Settings):
     lam: SeveralLam = (0.1, 3.0, 30.0)
     """The paper does not give λ, and its claims depend on it: 0.1 reconstructs best, 30 gives the paper's errors."""
     max_epochs: int = 5
+    """Passes over the film in which the dictionary is learned, at most."""
     seed: Seed = 0
     departures: RecoveryDepartures = field(default_factory=our_departures)
     solver: Solver = "closed"
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": (64, 128)},
         # Short windows, so that there are many; at λ = 30 nothing of the built-in film is recovered.
         "demo": {"n_atoms": (64, 128, 256), "steps_per_window": 2, "lam": (0.1, 3.0)},

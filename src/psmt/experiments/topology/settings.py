@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
-from psmt.experiments.options.declaration import RATIO, Option, WindowSettings, anything, from_library, quarter
+from psmt.experiments.options.declaration import RATIO, Option, Presets, WindowSettings, anything, from_library, quarter
 from psmt.experiments.options.parameters import (
     Alpha,
     Atoms,
@@ -60,6 +60,7 @@ class TopologySettings(WindowSettings):
     """Frames of a window in which an atom must be used to have links."""
     alpha: Alpha = 1.0
     max_epochs: int = 5
+    """Passes over the film in which the dictionary is learned, at most."""
     chosen: Annotated[
         tuple[int, ...] | None,
         Option("--atom", "Atom to follow; may be repeated.", default="the three most informative"),
@@ -76,7 +77,7 @@ class TopologySettings(WindowSettings):
     series: bool = False
     """The values are a series, not patches: atoms are drawn as bars, and are not shifted to be compared."""
 
-    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384, "overlap": 15 / 16},
         # Four parts of the built-in film, and twice as many frames per atom as in the paper, whose film is longer: with
         # three per atom, two sets of frames of the same time share hardly any links, and tests are inconclusive.
