@@ -66,7 +66,7 @@ def parts_table() -> str:
             with bill.of("scores and events"):
                 if score is not None:
                     error = score.error
-                    scores.add_errors(score.mse, score.copy_mse)
+                    scores.recent.append((score.mse, score.copy_mse))
                 surprise, cut = (np.nan, False) if model is None else (model.surprise_, model.cut_)
                 scores.add_frame(k, frame if last is None else last, frame, surprise, cut)
             last, expected = frame, frames.prediction

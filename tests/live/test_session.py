@@ -114,10 +114,10 @@ def test_a_late_rollout_is_shown_but_not_scored(film):
 def test_the_running_ratio_is_a_ratio_of_sums():
     scores = Scores()
     assert scores.ratio is None
-    scores.add_errors(0.0, 0.0)
+    scores.recent.append((0.0, 0.0))
     assert scores.ratio is None, "copying made no error"
-    scores.add_errors(1.0, 4.0)
-    scores.add_errors(3.0, 4.0)
+    scores.recent.append((1.0, 4.0))
+    scores.recent.append((3.0, 4.0))
     assert scores.ratio == pytest.approx(0.5)
 
 

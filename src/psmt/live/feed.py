@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
@@ -65,7 +64,7 @@ class Arrival(NamedTuple):
     time: float
 
 
-class Feed(ABC):
+class Feed:
     """Frames as they arrive. `rate` is in frames per second, None if unknown."""
 
     def __init__(self, name: str, size: int, rate: float | None) -> None:
@@ -99,9 +98,8 @@ class Feed(ABC):
             self._n_steps = min(self._n_steps + 1, 10)
             self._gate.notify_all()
 
-    @abstractmethod
     def start(self) -> None:
-        """Start reading."""
+        """Start reading, if this feed reads frames by itself."""
 
     def stop(self) -> None:
         """Stop reading."""
@@ -127,9 +125,6 @@ class BrowserCamera(Feed):
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         FrameReader(size)  # checks the size
         super().__init__("camera of the browser", size, None)
-
-    def start(self) -> None:
-        """Do nothing: pages send frames on their own."""
 
     def offer(self, pixels: bytes) -> None:
         """Receive a frame as grey levels, one byte per pixel, row by row."""

@@ -142,7 +142,7 @@ class Guard:
 
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message["headers"])
+                headers = MutableHeaders(raw=list(message["headers"]))
                 headers.update(_SECURITY_HEADERS | {"content-security-policy": policy})
                 message["headers"] = headers.raw
             await send(message)

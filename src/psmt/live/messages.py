@@ -15,11 +15,8 @@ from psmt.live.predictions import EXTRAPOLATIONS, MAX_HORIZON
 if TYPE_CHECKING:
     from psmt.live.session import LiveSnapshot
 
-MAX_CONTROL = 256
-"""Largest number of characters of a control."""
-
-RATE, BURST = 80.0, 160.0
-"""Messages that a page may send per second, and at once."""
+MAX_CONTROL = 256  # characters
+RATE, BURST = 80.0, 160.0  # messages of one page, per second and at once
 
 _VALID_VALUES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("pause", "play", "step", "reset", "save"), lambda value: value is None),

@@ -107,10 +107,10 @@ class PatchModel:
             "side": self.cutter.patch_size,
             "rule": self.extrapolation,
             "active": most_active.tolist(),
-            "activity": _rounded(code[most_active]),
+            "activity": np.round(code[most_active], 4).tolist(),
             "n_active": int((code > 0).sum()),
-            "trail": _rounded(codes[-48:] @ axes.T),
-            "ahead": _rounded(predicted @ axes.T),
+            "trail": np.round(codes[-48:] @ axes.T, 4).tolist(),
+            "ahead": np.round(predicted @ axes.T, 4).tolist(),
             "nodes": nodes.tolist(),
             "links": links(nodes, similarity, 0.6).tolist(),
             "seen": _grey_bytes(code @ self.model.dictionary_),
@@ -156,10 +156,6 @@ def _side_of(model: PSMT) -> int:
 def _grey_bytes(values: Array) -> list[int]:
     """Return standardised grey levels as bytes: the mean is 127.5, and 2.5 standard deviations are black or white."""
     return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
-
-
-def _rounded(values: Array) -> Any:
-    return np.round(values, 4).tolist()
 
 
 class PatchView(NamedTuple):

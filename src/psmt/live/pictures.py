@@ -19,8 +19,6 @@ from psmt.types import Levels
 ERROR_SCALE = 0.4
 """Absolute error that is drawn brightest. Brightness is its square root, which makes small errors visible."""
 
-RECORDED_SECONDS = 60.0
-
 
 def draw_strip(frame: Levels, predicted: Levels | None, error: Levels) -> bytes:
     """Return a JPEG file (size, 3 size) of frame, prediction (grey if None) and absolute error, each (size, size)."""
@@ -48,7 +46,7 @@ class Recording:
         """Store a strip, and drop strips that are older than a minute."""
         with self._lock:
             self._strips.append((time, strip))
-            while time - self._strips[0][0] > RECORDED_SECONDS:
+            while time - self._strips[0][0] > 60.0:
                 self._strips.popleft()
 
     @property

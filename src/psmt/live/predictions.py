@@ -191,30 +191,17 @@ class LiveEvent:
 
 @dataclass
 class Scores:
-    """Recent errors compared with copying, the curves, and the events."""
+    """Recent squared errors (of predictions and of copying), the curves, and the events."""
 
     points: deque[CurvePoint] = field(default_factory=lambda: deque(maxlen=600))
     events: deque[LiveEvent] = field(default_factory=lambda: deque(maxlen=40))
-    _recent: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=50))
+    recent: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=50))
     _detector: EventDetector = field(default_factory=EventDetector)
-
-    def add_errors(self, mse: float, copy_mse: float) -> None:
-        """Add the squared errors of a prediction and of copying."""
-        self._recent.append((mse, copy_mse))
-
-    def clear_errors(self) -> None:
-        """Start the ratio again, after predictions of another kind."""
-        self._recent.clear()
-
-    @property
-    def n_recent(self) -> int:
-        """Number of predictions in `ratio`."""
-        return len(self._recent)
 
     @property
     def ratio(self) -> float | None:
         """MSE / MSE of copying over the recent predictions; None if copying made no error."""
-        own, copied = (sum(errors) for errors in zip(*self._recent, strict=True)) if self._recent else (0.0, 0.0)
+        own, copied = (sum(errors) for errors in zip(*self.recent, strict=True)) if self.recent else (0.0, 0.0)
         return error_ratio(own, copied) if copied > 0 else None
 
     @property

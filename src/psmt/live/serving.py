@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -36,11 +35,8 @@ from psmt.live.session import Session
 from psmt.model import PSMT
 from psmt.video import FramePSMT
 
-MAX_VIEWERS = 24
-"""Pages that may be open at the same time."""
-
-READ_TIMEOUT = 10.0
-"""Seconds after which a page that does not read is disconnected."""
+MAX_VIEWERS = 24  # pages that may be open at the same time
+READ_TIMEOUT = 10.0  # seconds after which a page that does not read is disconnected
 
 
 def load_model(path: Path, device: str = "cpu") -> FramePSMT | PSMT:
@@ -101,7 +97,7 @@ class LiveServer:
         names = [entry.name for entry in files("psmt.live").joinpath("static").iterdir() if entry.is_file()]
         app = Starlette(
             routes=[
-                *(Route("/" if name == "index.html" else f"/static/{name}", _static_file(name)) for name in names),
+                *(_static_route(name) for name in names),
                 Route("/record.mp4", endpoints.record),
                 WebSocketRoute("/ws", endpoints.socket),
             ],
@@ -195,14 +191,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _static_file(name: str) -> Any:
+def _static_route(name: str) -> Route:
     content = files("psmt.live").joinpath("static", name).read_bytes()
     kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
-
-    async def answer(_request: Request) -> Response:
-        return Response(content, media_type=kind)
-
-    return answer
+    return Route("/" if name == "index.html" else f"/static/{name}", Response(content, media_type=kind))
 
 
 async def _not_found(_request: Request, _error: Exception) -> Response:

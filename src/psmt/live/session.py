@@ -131,7 +131,7 @@ class Session:
         if score is not None:
             self._error = score.error
             if not score.across_cut:
-                self._scores.add_errors(score.mse, score.copy_mse)
+                self._scores.recent.append((score.mse, score.copy_mse))
         model = self._frames.model
         surprise, cut = (np.nan, False) if model is None else (model.surprise_, model.cut_)
         kind = self._scores.add_frame(self._frames.step, self._last_frame, frame, surprise, cut)
@@ -162,11 +162,11 @@ class Session:
                         self._reset()
                     case "horizon":
                         self._frames.set_horizon(value)
-                        self._scores.clear_errors()
+                        self._scores.recent.clear()
                     case "extrapolation":
                         self._frames.set_extrapolation(value)
                         self._patch.set_extrapolation(value)
-                        self._scores.clear_errors()
+                        self._scores.recent.clear()
                     case "save":
                         self._save()
         return found
@@ -223,7 +223,7 @@ class Session:
             "extrapolation": frames.extrapolation,
             "extrapolations": EXTRAPOLATIONS,
             "ratio": scores.ratio,
-            "n_recent": scores.n_recent,
+            "n_recent": len(scores.recent),
             "n_events": scores.n_events,
             "awaits_frames": frames.n_awaited,
             "awaits_patches": self._patch.model.n_awaited,
