@@ -30,7 +30,7 @@ export function summary(state) {
 }
 
 export const EXTRAPOLATIONS = {
-  phase: "phase: continue motion",
+  phase: "phase: same motion",
   gain: "gain: learned share",
   linear: "linear: same change",
   hold: "hold: no change",
