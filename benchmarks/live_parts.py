@@ -14,13 +14,11 @@ import numpy as np
 
 from benchmarks.page import machine, table
 from psmt.data import open_frames
-from psmt.live.frame_predictor import FramePredictor
 from psmt.live.messages import Mailbox, pack
-from psmt.live.patch_model import PatchModel
-from psmt.live.patch_worker import NOTHING_SHOWN, VIEW_EVERY, Shown
-from psmt.live.scores import Scores
-from psmt.live.session import Snapshot
-from psmt.live.strip import draw_strip
+from psmt.live.patch import VIEW_EVERY, PatchModel, PatchView
+from psmt.live.pictures import draw_strip
+from psmt.live.predictions import FramePredictor, Scores
+from psmt.live.session import LiveSnapshot
 from psmt.utils.threads import one_thread
 
 SIZE, RATE = 200, 25
@@ -47,7 +45,7 @@ def parts_table() -> str:
     """Run all parts one after the other on frames of the built-in film; return what each takes per frame."""
     bill, frames, patch = Bill(), FramePredictor(), PatchModel(SIZE)
     scores, mailbox, error, last = Scores(), Mailbox(), np.zeros((SIZE, SIZE), np.float32), None
-    shown = NOTHING_SHOWN
+    shown = PatchView()
     every = ceil(VIEW_EVERY * RATE)
     film = open_frames(f"builtin:glide?frames={N_WARM + N_FRAMES}&size={SIZE}")
     with one_thread():
@@ -55,7 +53,7 @@ def parts_table() -> str:
             bill.counts = k >= N_WARM
             frame = np.asarray(pixels, np.float32)
             with bill.of("model of whole frames: update and prediction"):
-                outcome = frames.receive(frame)
+                score = frames.receive(frame)
             with bill.of("patch, beside it: update, and dictionary at times"):
                 patch.receive(frame)
             if k % every == 0:
@@ -63,20 +61,20 @@ def parts_table() -> str:
                     view = patch.view(1)
                     if view is not None:
                         atoms = shown.atoms if view["version"] == shown.version else patch.atoms_png()
-                        shown = Shown(pack({"kind": "patch", **view}), atoms, view["version"])
+                        shown = PatchView(pack({"kind": "patch", **view}), atoms, view["version"])
             model = frames.model
             with bill.of("scores and events"):
-                if outcome is not None:
-                    error = outcome.error
-                    scores.judge(outcome.mse, outcome.copy_mse)
+                if score is not None:
+                    error = score.error
+                    scores.recent.append((score.mse, score.copy_mse))
                 surprise, cut = (np.nan, False) if model is None else (model.surprise_, model.cut_)
-                scores.add(k, frame if last is None else last, frame, surprise, cut)
-            last, expected = frame, frames.expectation
+                scores.add_frame(k, frame if last is None else last, frame, surprise, cut)
+            last, expected = frame, frames.prediction
             with bill.of("pictures as JPEG"):
                 strip = draw_strip(frame, None if expected is None else expected.frame, error)
             with bill.of("messages, per client"):
                 state = {"epoch": 0, "step": k, "ratio": scores.ratio}
-                mailbox.mail(Snapshot(k + 1, state, strip, tuple(scores.points), patch=shown), {})
+                mailbox.mail(LiveSnapshot(k + 1, state, strip, tuple(scores.points), patch=shown), {})
     frames.close()
     rows = [
         (part, f"{spent / N_FRAMES:.2f}") for part, spent in sorted(bill.parts.items(), key=itemgetter(1), reverse=True)

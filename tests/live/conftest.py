@@ -1,4 +1,4 @@
-"""Servers for the tests: of a real session on a small film, and of a stand-in that publishes without a model."""
+"""Servers for the tests: with a real session on a small film, or with a stand-in that has no model."""
 
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -11,9 +11,9 @@ pytest.importorskip("uvicorn")
 from psmt.data import open_frames
 from psmt.live.feed import BrowserCamera
 from psmt.live.messages import unpack
-from psmt.live.recording import Recording
+from psmt.live.pictures import Recording
 from psmt.live.serving import LiveServer, open_session
-from psmt.live.session import Snapshot
+from psmt.live.session import LiveSnapshot
 
 SIDE = 48
 
@@ -29,11 +29,11 @@ def film():
 
 
 class StandIn:
-    """As a session, but what it publishes is made up, and quick: for tests of the server."""
+    """Stands in for a session: publishes made-up snapshots quickly, for tests of the server."""
 
     def __init__(self, n_bytes=2_000):
         self.feed = BrowserCamera(SIDE)
-        self.snapshot = Snapshot()
+        self.snapshot = LiveSnapshot()
         self.listeners = set()
         self.recording = Recording()
         self.controls = []
@@ -54,14 +54,14 @@ class StandIn:
     def _publish(self):
         while not self._stopped.wait(0.005):
             number = self.snapshot.number + 1
-            self.snapshot = Snapshot(number, {"epoch": 0, "published": number}, self._strip)
+            self.snapshot = LiveSnapshot(number, {"epoch": 0, "published": number}, self._strip)
             for listener in tuple(self.listeners):
                 listener()
 
 
 @pytest.fixture
 def serve():
-    """Starts servers, and stops them at the end."""
+    """Start servers, and stop them at the end."""
     running = []
 
     def start(session=None, **options):
@@ -77,7 +77,7 @@ def serve():
 
 @pytest.fixture
 def serve_film(serve):
-    """Starts a server of a film, an array or a source."""
+    """Start a server of a film, an array or a source."""
 
     def start(source, *, horizon=1, model=None, save_to=None, loop=True, **options):
         return serve(open_session(source, horizon=horizon, model=model, save_to=save_to, loop=loop), **options)
@@ -87,7 +87,7 @@ def serve_film(serve):
 
 @pytest.fixture
 def address_of():
-    """Host, port and address of the socket of a server."""
+    """Return host, port and address of the socket of a server."""
 
     def parts(server):
         place = server.address.split("/")[2]
@@ -106,8 +106,8 @@ def frame_headers(socket):
 
 
 def until(socket, condition, n_most=4_000):
-    """The first header of a frame for which the condition holds."""
+    """Return the first header of a frame for which the condition holds."""
     for _, header in zip(range(n_most), frame_headers(socket), strict=False):
         if condition(header):
             return header
-    raise AssertionError("it never came")
+    raise AssertionError("no header met the condition")

@@ -1,4 +1,4 @@
-"""The page in a real browser: panels fill, controls work, nothing leaves the machine, nobody complains."""
+"""The page in a real browser: panels fill, controls work, no errors, and no requests to other machines."""
 
 import os
 import re
@@ -35,16 +35,16 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Opens pages, and checks at the end that none complained and none asked another machine."""
-    contexts, complaints, asked = [], [], set()
+    """Open pages; check at the end that there were no errors and no requests to other machines."""
+    contexts, errors, asked = [], [], set()
 
     def open_page(address, *, width=1280, height=900, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: asked.add(request.url.split("/")[2]))
         page.on("websocket", lambda socket: asked.add(socket.url.split("/")[2]))
         page.goto(address)
@@ -53,7 +53,7 @@ def visit(browser):
     yield open_page
     for context in contexts:
         context.close()
-    assert not complaints
+    assert not errors
     assert {place.split(":")[0] for place in asked if place} <= {"127.0.0.1", "localhost", ""}
 
 
@@ -79,7 +79,7 @@ def eventually(page, condition):
     """Wait until a condition holds. The page's policy forbids what Playwright would wait with (eval)."""
     deadline = time.monotonic() + PATIENCE / 1000
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "it did not happen in time"
         page.wait_for_timeout(30)
 
 
@@ -106,15 +106,15 @@ def test_a_film_fills_the_panels_and_the_controls_work(serve_film, visit, film, 
     server = serve_film(film, save_to=tmp_path / "model.npz")
     page = visit(server.address)
     reads(page, "ratio", r"^\d")
-    reads(page, "machine-text", "of its atoms are active")
+    reads(page, "machine-text", "Active atoms: [1-9]")
     page.wait_for_selector("#atoms li:not([hidden]) .bar")
     eventually(page, lambda: not [name for name in PANELS if contrast(page, name) < 1])
-    assert "frames/s" in page.inner_text(".vitals") and "frames dropped" in page.inner_text(".vitals")
+    assert "frames per second" in page.inner_text(".vitals") and "frames dropped" in page.inner_text(".vitals")
 
-    # The cut in the film is marked, and can be looked at again.
-    page.wait_for_selector("#moments button")
-    page.click("#moments button >> nth=0")
-    assert "You look at" in page.inner_text("#banner")
+    # The cut in the film is listed, and can be shown again.
+    page.wait_for_selector("#events button")
+    page.click("#events button >> nth=0")
+    assert "Back to live" in page.inner_text("#banner")
     page.keyboard.press("Escape")
     assert page.is_hidden("#banner")
 
@@ -130,13 +130,13 @@ def test_a_film_fills_the_panels_and_the_controls_work(serve_film, visit, film, 
 
     # The slider, by mouse and by keys.
     page.fill("#horizon", "4")
-    reads(page, "ahead", "in 4 frames")
+    reads(page, "ahead", "4 frames")
     page.locator("body").press("]")
-    reads(page, "ahead", "in 5 frames")
+    reads(page, "ahead", "5 frames")
     page.select_option("#extrapolation", "hold")
     eventually(page, lambda: server.session.snapshot.state["extrapolation"] == "hold")
 
-    # Saving writes the one file that the starter named; recording gives a film.
+    # Saving writes the file given by --save; recording gives a film.
     page.fill("#horizon", "1")
     reads(page, "ratio", r"^1\.00")
     page.click("#save")
@@ -147,10 +147,10 @@ def test_a_film_fills_the_panels_and_the_controls_work(serve_film, visit, film, 
     with av.open(download.value.path()) as container:
         assert sum(1 for _ in container.decode(video=0)) > 10
 
-    # Forgetting begins anew.
+    # Reset starts again.
     page.click("#reset")
     eventually(page, lambda: server.session.snapshot.state["epoch"] == 1)
-    reads(page, "lead", "Watching the first frames|too early|looks")
+    reads(page, "lead", "Watching the first frames|too early|predicts")
 
 
 def test_the_camera_of_the_browser(serve_film, visit):
@@ -163,9 +163,9 @@ def test_the_camera_of_the_browser(serve_film, visit):
     assert contrast(page, "now") > 1
     assert page.is_hidden("#camera-here") and page.is_visible("#square-now")
     reads(page, "camera", "Stop this camera")
-    # A second page sees the same world, and cannot put its own into its place.
+    # A second page shows the same camera, and cannot replace it with its own.
     other = visit(server.address)
-    reads(other, "camera", "Another page")
+    reads(other, "camera", "another page")
     assert other.is_disabled("#camera")
     eventually(other, lambda: contrast(other, "now") > 1)
     reads(page, "viewers", "2 pages")
@@ -190,7 +190,7 @@ FAINT_TEXTS = """() => {
       return (a + 0.05) / (b + 0.05) < 4.5;
     }).map((part) => part.textContent);
 }"""
-"""Texts whose contrast is less than the 4.5 that WCAG asks for."""
+"""Texts whose contrast is below the minimum of WCAG, 4.5."""
 
 
 @pytest.mark.slow
@@ -205,10 +205,10 @@ def test_the_page_fits_on_every_screen_in_both_schemes(serve_film, visit, film):
         assert (np.mean(levels) < 60) == (scheme == "dark")
         assert page.evaluate(FAINT_TEXTS) == []
         if folder := os.environ.get("PSMT_SCREENSHOTS"):
-            reads(page, "machine-text", "of its atoms are active")
+            reads(page, "machine-text", "Active atoms: [1-9]")
             page.wait_for_timeout(500)
             page.screenshot(path=f"{folder}/live-{width}-{scheme}.png", full_page=True)
-    # Whoever sees or hears the page finds a name for every control and picture.
+    # Every control and picture has a name for screen readers.
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, canvas[role=img]")].filter((part) =>
           !(part.getAttribute("aria-label") || part.textContent.trim() || part.labels?.length)).length"""
@@ -216,7 +216,7 @@ def test_the_page_fits_on_every_screen_in_both_schemes(serve_film, visit, film):
     assert unnamed == 0
 
 
-def test_a_server_that_ends_is_told(serve_film, browser, film):
+def test_the_end_of_the_server_is_shown(serve_film, browser, film):
     server = serve_film(film)
     page = browser.new_page()
     page.goto(server.address)

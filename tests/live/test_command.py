@@ -1,4 +1,4 @@
-"""`psmt live` from the outside: what it refuses, its address, its end, and the page in a notebook."""
+"""The command `psmt live`: errors, address, end; and the page in a notebook."""
 
 import os
 import re
@@ -22,7 +22,7 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere.mp4"], "does not exist"),
         (["--horizon", "11"], "1 to 10"),
@@ -38,10 +38,10 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
         (["rtsp://127.0.0.1:9/none"], "is something sent there"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(capsys, arguments, said):
+def test_errors_are_one_line(capsys, arguments, message):
     assert main(["live", "--no-browser", *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
 
 
 def test_a_port_that_is_taken(capsys):
@@ -52,7 +52,7 @@ def test_a_port_that_is_taken(capsys):
 
 
 @pytest.mark.parametrize(("screens", "opened"), [({}, 0), ({"DISPLAY": ":0"}, 1)])
-def test_a_browser_opens_where_there_is_a_screen(monkeypatch, screens, opened):
+def test_a_browser_opens_if_there_is_a_screen(monkeypatch, screens, opened):
     monkeypatch.setattr("sys.platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
@@ -61,14 +61,14 @@ def test_a_browser_opens_where_there_is_a_screen(monkeypatch, screens, opened):
     addresses = Queue()
     monkeypatch.setattr("webbrowser.open", addresses.put)
     server = LiveServer(StandIn())
-    # A server that is told to end before it begins serves nobody.
+    # A server that is stopped before it starts serves nobody.
     server._server.should_exit = True
     server.run(browser=True)
     assert [addresses.get(timeout=5) for _ in range(opened)] == [server.address] * opened
     assert addresses.empty()
 
 
-def test_without_the_extra_the_way_out_is_told(capsys, monkeypatch):
+def test_without_the_extra_the_message_names_it(capsys, monkeypatch):
     for name in [name for name in sys.modules if name == "uvicorn" or name.startswith("psmt.live.serving")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
@@ -108,7 +108,7 @@ def test_a_notebook_shows_the_page_in_a_frame():
         urlopen(page.address, timeout=5)
 
 
-def test_a_fitted_model_goes_on_and_is_left_alone(film):
+def test_a_fitted_model_continues_on_a_copy(film):
     model = psmt.FramePSMT().fit(film[:10])
     before = model.get_state()
     with (

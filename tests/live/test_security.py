@@ -1,4 +1,4 @@
-"""Strangers: foreign hosts and pages, no token, hostile messages, and clients that behave badly."""
+"""Attacks: other hosts and pages, missing tokens, hostile messages, and clients that misbehave."""
 
 import asyncio
 import http.client
@@ -17,16 +17,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as _connect
 
 from live.conftest import SIDE, StandIn, frame_headers
-from psmt.live import messages, server
+from psmt.live import messages, serving
 
 
 def connect(address, **options):
-    """A socket that does not wait long for its last words."""
+    """Open a socket that waits only briefly when it closes."""
     return _connect(address, close_timeout=0.2, **options)
 
 
 def ask(where, path="/", *, method="GET", **headers):
-    """Status, headers and text of an answer; a header that is None is left out."""
+    """Return status, headers and text of an answer; a header that is None is not sent."""
     line = http.client.HTTPConnection("127.0.0.1", where.port, timeout=10)
     line.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     for name, value in ({"Host": where.place} | headers).items():
@@ -38,7 +38,7 @@ def ask(where, path="/", *, method="GET", **headers):
 
 
 def closed_with(line):
-    """Code and reason that a socket is closed with, after whatever else comes."""
+    """Return the code and the reason with which a socket is closed."""
     with pytest.raises(ConnectionClosed) as closed:
         while True:
             line.recv(timeout=10)
@@ -50,7 +50,7 @@ def where(serve, address_of):
     return address_of(serve())
 
 
-# Foreign hosts and pages
+# Other hosts and pages
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def where(serve, address_of):
         "10.0.0.1",
     ],
 )
-def test_a_name_that_is_not_ours_gets_no_page_and_no_socket(where, host):
-    # DNS rebinding: the address is ours, the name is a stranger's. Without any, the parser itself refuses.
+def test_other_hosts_get_neither_page_nor_socket(where, host):
+    # DNS rebinding: the address is ours, the name is not. Without a Host, the HTTP parser itself refuses.
     assert ask(where, Host=host)[0] in ({400, 403} if host is None else {403})
     if host:
         with pytest.raises(InvalidStatus):
@@ -89,20 +89,20 @@ def test_a_tunnel_may_have_another_port(where, host):
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1"])
-def test_pages_of_strangers_reach_neither_page_nor_socket(where, origin):
+def test_pages_of_other_origins_get_neither_page_nor_socket(where, origin):
     assert ask(where, Origin=origin)[0] == 403
     with pytest.raises(InvalidStatus) as refused:
         connect(where.socket, origin=origin)
     assert refused.value.response.status_code == 403
 
 
-def test_our_own_page_reaches_both(where):
+def test_our_own_page_gets_both(where):
     assert ask(where, Origin=f"http://{where.place}")[0] == 200
     with connect(where.socket, origin=f"http://{where.place}") as line:
         assert next(frame_headers(line))["kind"] == "frame"
 
 
-def test_a_foreign_page_cannot_load_our_files_or_start_a_film(where):
+def test_other_sites_cannot_load_our_files_or_start_a_film(where):
     for path in ("/static/page.js", "/record.mp4"):
         assert ask(where, path, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0] == 403
 
@@ -112,10 +112,10 @@ def test_only_get_is_answered(where, method):
     assert ask(where, method=method)[0] == 403
 
 
-# The page binds itself
+# Security headers
 
 
-def test_the_policy_allows_our_own_files_alone(where):
+def test_the_policy_allows_only_our_own_files(where):
     _, headers, text = ask(where)
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
     assert policy["default-src"] == "'none'"
@@ -135,9 +135,9 @@ def test_no_file_of_the_page_names_another_machine():
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../server.py",
-        "/static/%2e%2e/server.py",
-        "/static/..%2fserver.py",
+        "/static/../serving.py",
+        "/static/%2e%2e/serving.py",
+        "/static/..%2fserving.py",
         "/etc/passwd",
         "//etc/passwd",
         "/static/",
@@ -153,7 +153,7 @@ def test_no_path_reaches_the_file_system(where, path):
 # The token
 
 
-def test_anything_but_loopback_asks_for_the_token_of_the_address(serve, address_of):
+def test_other_hosts_than_loopback_require_the_token(serve, address_of):
     running = serve(host="0.0.0.0")
     where, token = address_of(running), running.address.partition("?token=")[2]
     assert len(token) >= 32
@@ -179,7 +179,7 @@ def test_anything_but_loopback_asks_for_the_token_of_the_address(serve, address_
     with connect(where.socket, additional_headers={"Cookie": cookie}) as line:
         assert next(frame_headers(line))["kind"] == "frame"
     assert ask(where, Cookie=cookie[:-1])[0] == ask(where, Cookie='psmt=;;"x')[0] == 403
-    # The token does not make a foreign page or name ours.
+    # The token does not help a page or a name that is not ours.
     assert ask(where, Cookie=cookie, Origin="http://evil.example")[0] == 403
     assert ask(where, Cookie=cookie, Host="evil.example")[0] == 403
 
@@ -259,26 +259,26 @@ def test_a_flood_closes_its_socket(where):
             for _ in range(int(3 * messages.BURST)):
                 line.send('{"do": "play"}')
         code, reason = closed_with(line)
-    assert code == 1008 and "messages a second" in reason
+    assert code == 1008 and "messages per second" in reason
 
 
-def test_rates_are_bounded_whatever_the_clock():
-    allowance = messages.Allowance(rate=0.0, burst=3.0)
+def test_the_rate_limit_does_not_depend_on_the_clock():
+    limit = messages.RateLimit(rate=0.0, burst=3.0)
     for _ in range(3):
-        allowance.spend()
-    with pytest.raises(messages.RefusedMessage, match="messages a second"):
-        allowance.spend()
+        limit.count_message()
+    with pytest.raises(messages.RefusedMessage, match="messages per second"):
+        limit.count_message()
 
 
-# Clients that behave badly
+# Clients that misbehave
 
 
-def test_pages_beyond_the_most_are_sent_away(where, monkeypatch):
-    monkeypatch.setattr(server, "MAX_VIEWERS", 2)
+def test_pages_beyond_the_limit_are_closed(where, monkeypatch):
+    monkeypatch.setattr(serving, "MAX_VIEWERS", 2)
     with connect(where.socket) as first, connect(where.socket) as second:
         next(frame_headers(first)), next(frame_headers(second))
         with connect(where.socket) as third:
-            assert closed_with(third) == (1013, "2 pages are open already")
+            assert closed_with(third) == (1013, "2 pages are already open")
 
 
 def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address_of):
@@ -312,7 +312,7 @@ def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address
 
 @contextmanager
 def deaf(where):
-    """A client that never reads."""
+    """Connect a client that never reads."""
     with socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         line.connect(("127.0.0.1", where.port))
@@ -324,20 +324,20 @@ def deaf(where):
         yield
 
 
-def test_a_client_that_never_reads_does_not_hold_up_the_end(serve, address_of):
+def test_a_client_that_never_reads_does_not_delay_the_end(serve, address_of):
     running = serve(StandIn(n_bytes=400_000))
     with deaf(address_of(running)):
         while not running.session.listeners:
             time.sleep(0.01)
-        # Until the buffers of the system are full.
+        # Wait until the buffers of the system are full.
         time.sleep(0.5)
         began = time.monotonic()
         running.stop()
         assert time.monotonic() - began < 1.0
 
 
-def test_a_client_that_never_reads_is_closed_and_slows_nobody(serve, address_of, monkeypatch):
-    monkeypatch.setattr(server, "PATIENCE", 0.5)
+def test_a_client_that_never_reads_is_closed_and_slows_no_other(serve, address_of, monkeypatch):
+    monkeypatch.setattr(serving, "READ_TIMEOUT", 0.5)
     session = StandIn(n_bytes=200_000)
     where = address_of(serve(session))
     with deaf(where), connect(where.socket, max_size=None) as line:
@@ -359,7 +359,7 @@ def test_a_slow_reader_gets_the_newest(serve, address_of):
         published, n_old = session.snapshot.number, 0
         while next(frames)["published"] < published:
             n_old += 1
-    # A queue would hold all that was published meanwhile; here it is what the buffers of the system hold.
+    # A queue would hold everything that was published meanwhile; the buffers of the system hold only a few.
     assert n_old < published / 4
 
 

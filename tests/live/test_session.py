@@ -1,7 +1,8 @@
-"""The worker: what it predicts, how it is judged, and what people can ask of it."""
+"""The session: predictions, scores, controls, and what it publishes."""
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
 import numpy as np
@@ -12,28 +13,25 @@ from psmt import PSMT, FramePSMT
 from psmt.data import open_frames, open_stream
 from psmt.errors import PSMTError
 from psmt.evaluation import mse
-from psmt.live.feed import BrowserCamera, SourceFeed
-from psmt.live.frame_predictor import N_FIRST, FramePredictor
-from psmt.live.latest import Latest
+from psmt.live.feed import BrowserCamera, Latest, SourceFeed
 from psmt.live.messages import Control, Mailbox, unpack
-from psmt.live.patch_model import SIZES, PatchModel
-from psmt.live.patch_worker import MOST_WAITING, PatchWorker
-from psmt.live.scores import Scores
+from psmt.live.patch import MAX_WAITING, SIZES, PatchModel, PatchWorker
+from psmt.live.predictions import N_FIRST, FramePredictor, Scores
 from psmt.live.serving import open_session
-from psmt.live.session import Session, Snapshot
+from psmt.live.session import LiveSnapshot, Session
 from psmt.persistence import load_model
 
 
 def wait_for(condition, seconds=30.0):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it never came"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
 
 
 @pytest.fixture
 def begin():
-    """Starts sessions, and stops them at the end."""
+    """Start sessions, and stop them at the end."""
     running = []
 
     def start(source, **options):
@@ -52,7 +50,7 @@ def state_of(session):
 
 
 def step_through(session, n_steps):
-    """Show the model so many frames, one by one: none is dropped, however slow the machine is."""
+    """Show the model frames one by one; none is dropped, however slow the machine is."""
     for _ in range(n_steps):
         before = state_of(session).get("step", 0)
         session.submit(Control("step"))
@@ -63,42 +61,42 @@ def step_through(session, n_steps):
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
-def test_an_expectation_is_judged_by_its_own_frame_against_copying_the_one_it_was_made_from(film, horizon):
+def test_a_prediction_is_scored_by_its_own_frame_and_compared_with_copying(film, horizon):
     predictor = FramePredictor(horizon=horizon)
-    judged = 0
+    n_scored = 0
     for t, frame in enumerate(film[:30]):
-        outcome = predictor.receive(frame)
+        score = predictor.receive(frame)
         wait_for(lambda: predictor._rollout is None or predictor.collect())
         if t + 1 >= N_FIRST:
-            assert predictor.expectation.of_step == predictor.step + horizon
-        if outcome is not None:
-            judged += 1
-            assert outcome.copy_mse == pytest.approx(float(mse(film[t - horizon], frame, axes=2)))
-            assert outcome.mse == pytest.approx(float(np.mean(outcome.error**2)), rel=1e-5)
+            assert predictor.prediction.of_step == predictor.step + horizon
+        if score is not None:
+            n_scored += 1
+            assert score.copy_mse == pytest.approx(float(mse(film[t - horizon], frame, axes=2)))
+            assert score.mse == pytest.approx(float(np.mean(score.error**2)), rel=1e-5)
     predictor.close()
-    assert judged == 30 - N_FIRST - horizon + 1
+    assert n_scored == 30 - N_FIRST - horizon + 1
 
 
-def test_a_rollout_is_what_the_model_itself_would_say(film):
+def test_a_rollout_is_the_prediction_of_the_model(film):
     predictor = FramePredictor(horizon=4)
     for frame in film[:20]:
         predictor.receive(frame)
         wait_for(lambda: predictor._rollout is None or predictor.collect())
-    np.testing.assert_array_equal(predictor.expectation.frame, predictor.model.predict(4)[-1])
+    np.testing.assert_array_equal(predictor.prediction.frame, predictor.model.predict(4)[-1])
     predictor.close()
 
 
-def test_rollouts_go_on_record_only_if_somebody_looks_that_far(film):
+def test_the_model_records_rollouts_only_beyond_one_frame(film):
     predictor = FramePredictor(horizon=1)
     for frame in film[: N_FIRST + 1]:
         predictor.receive(frame)
     assert not predictor.model.rollouts
-    predictor.look(3)
+    predictor.set_horizon(3)
     assert predictor.model.rollouts
     predictor.close()
 
 
-def test_what_comes_too_late_is_shown_but_not_judged(film):
+def test_a_late_rollout_is_shown_but_not_scored(film):
     predictor = FramePredictor(horizon=2)
     for frame in film[: N_FIRST + 2]:
         predictor.receive(frame)
@@ -106,42 +104,42 @@ def test_what_comes_too_late_is_shown_but_not_judged(film):
     rollout.future.result(timeout=30)
     predictor.step = rollout.of_step
     assert predictor.collect()
-    assert predictor.expectation.of_step == predictor.step
+    assert predictor.prediction.of_step == predictor.step
     assert not predictor._pending
-    # It is followed by one from the newest frame, though no other frame comes.
+    # The next rollout starts from the newest frame, even if no other frame arrives.
     wait_for(predictor.collect)
-    assert predictor.expectation.of_step == predictor.step + 2
+    assert predictor.prediction.of_step == predictor.step + 2
     predictor.close()
 
 
-def test_the_running_figure_is_a_ratio_of_sums():
+def test_the_running_ratio_is_a_ratio_of_sums():
     scores = Scores()
     assert scores.ratio is None
-    scores.judge(0.0, 0.0)
-    assert scores.ratio is None, "a film that stands still has nothing to divide by"
-    scores.judge(1.0, 4.0)
-    scores.judge(3.0, 4.0)
+    scores.recent.append((0.0, 0.0))
+    assert scores.ratio is None, "copying made no error"
+    scores.recent.append((1.0, 4.0))
+    scores.recent.append((3.0, 4.0))
     assert scores.ratio == pytest.approx(0.5)
 
 
-def test_events_are_those_of_a_film_and_a_cut_may_become_a_flash():
+def test_cuts_flashes_and_surprises_are_events():
     rng = np.random.default_rng(0)
     scene, other = rng.random((2, 8, 8), np.float32)
     usual = np.exp(0.2 * rng.standard_normal(240))
     usual[200:203] = 40.0
-    scores, mailbox, told = Scores(), Mailbox(), []
+    scores, mailbox, sent = Scores(), Mailbox(), []
     last = scene
     for t in range(240):
         frame = other if t in (150, 151) else scene
-        kind = scores.add(t, last, frame, usual[t], cut=t in (150, 152))
+        kind = scores.add_frame(t, last, frame, usual[t], cut=t in (150, 152))
         if kind is not None:
-            scores.keep(t, kind, usual[t], t / 25, b"")
+            scores.add_event(t, kind, usual[t], t / 25, b"")
         last = frame
-        snapshot = Snapshot(t + 1, {"epoch": 0}, b"", tuple(scores.points), tuple(scores.moments))
+        snapshot = LiveSnapshot(t + 1, {"epoch": 0}, b"", tuple(scores.points), tuple(scores.events))
         parts = [unpack(message)[0] for message in mailbox.mail(snapshot, {})]
-        told += [(t, part["number"], part["what"]) for part in parts if part["kind"] == "moment"]
-    assert told == [(150, 0, "cut"), (152, 0, "flash"), (200, 1, "surprise")]
-    assert [(moment.step, moment.kind) for moment in scores.moments] == [(150, "flash"), (200, "surprise")]
+        sent += [(t, part["number"], part["what"]) for part in parts if part["kind"] == "event"]
+    assert sent == [(150, 0, "cut"), (152, 0, "flash"), (200, 1, "surprise")]
+    assert [(event.step, event.kind) for event in scores.events] == [(150, "flash"), (200, "surprise")]
     assert [(point.step, point.mark) for point in scores.points if point.mark] == [(150, "flash"), (200, "surprise")]
     assert scores.n_events == 2
 
@@ -150,7 +148,7 @@ def test_events_are_those_of_a_film_and_a_cut_may_become_a_flash():
 
 
 class _Held:
-    """As a patch model, but learning takes until it is let go."""
+    """Stands in for a patch model: learning takes until `go` is set."""
 
     def __init__(self):
         self.go, self.n_received, self.chosen = Event(), 0, []
@@ -161,7 +159,7 @@ class _Held:
         if frame is None:
             raise ValueError("no frame")
 
-    def choose(self, extrapolation):
+    def set_extrapolation(self, extrapolation):
         self.chosen.append(extrapolation)
 
     def view(self, horizon):
@@ -175,18 +173,18 @@ def test_frames_do_not_wait_for_the_patch_and_no_queue_grows():
     model = _Held()
     worker = PatchWorker(model)
     frame = np.zeros((SIDE, SIDE), np.float32)
-    for k in range(3 * MOST_WAITING):
+    for k in range(3 * MAX_WAITING):
         worker.receive(frame, 1)
-        worker.choose(f"rule {k}")
+        worker.set_extrapolation(f"rule {k}")
     assert not worker.collect() and worker.shown.message == b""
     model.go.set()
-    # Somebody who steps sees what the frame did.
+    # With `wait`, the view is of this very frame.
     worker.receive(frame, 7, wait=True)
-    while len(worker._under_way) == MOST_WAITING:
+    while len(worker._tasks) == MAX_WAITING:
         worker.collect()
     worker.receive(frame, 7, wait=True)
-    assert model.n_received < MOST_WAITING and model.chosen[-1] == f"rule {3 * MOST_WAITING - 1}"
-    assert len(model.chosen) <= MOST_WAITING
+    assert model.n_received < MAX_WAITING and model.chosen[-1] == f"rule {3 * MAX_WAITING - 1}"
+    assert len(model.chosen) <= MAX_WAITING
     assert unpack(worker.shown.message)[0] == {"kind": "patch", "version": 1, "horizon": 7}
     assert worker.shown.atoms == b"atoms"
     worker.collect()
@@ -236,7 +234,7 @@ def test_directions_keep_their_sign(film):
     np.testing.assert_allclose(patch._axes, -kept)
 
 
-def test_a_scene_that_stands_still_is_borne():
+def test_a_still_scene_is_accepted():
     patch = PatchModel(SIDE)
     for _ in range(SIZES[0][1] + 3):
         patch.receive(np.full((SIDE, SIDE), 0.5, np.float32))
@@ -244,7 +242,7 @@ def test_a_scene_that_stands_still_is_borne():
     assert view["active"] == [] and np.isfinite(view["trail"]).all()
 
 
-# Frames as they come
+# Frames as they arrive
 
 
 def test_only_the_newest_frame_is_kept_and_the_others_are_counted():
@@ -286,7 +284,7 @@ def test_a_film_ends_or_begins_again(film):
     again.stop()
 
 
-def test_a_film_that_breaks_off_says_so(begin):
+def test_a_film_that_fails_is_reported(begin):
     def frames():
         yield np.zeros((SIDE, SIDE))
         yield np.zeros((SIDE + 1, SIDE))
@@ -296,7 +294,7 @@ def test_a_film_that_breaks_off_says_so(begin):
     assert "shape" in state_of(session)["problem"]
 
 
-def test_a_film_over_the_network_plays_at_its_own_rate_and_a_camera_as_it_comes(film):
+def test_a_film_waits_while_paused_and_a_stream_does_not(film):
     def stream(n_frames):
         source = open_stream(iter(film[:5]), fps=10.0)
         return SourceFeed(replace(source, n_frames=n_frames))
@@ -305,11 +303,11 @@ def test_a_film_over_the_network_plays_at_its_own_rate_and_a_camera_as_it_comes(
     known.pause(), endless.pause()
     known.start(), endless.start()
     wait_for(lambda: endless.ended)
-    assert not known.ended, "it waits while it is paused"
+    assert not known.ended, "a film waits while paused"
     known.stop()
 
 
-def test_waiting_for_the_slot():
+def test_wait_empty():
     slot = Latest()
     slot.put(1)
     assert not slot.wait_empty(0.0)
@@ -331,8 +329,8 @@ def test_a_session_learns_marks_the_cut_and_beats_copying(begin, film):
     cuts = [point.step for point in session.snapshot.points if point.mark == "cut"]
     # The pause comes a frame or so after the start.
     assert len(cuts) == 1 and 78 <= cuts[0] <= 82
-    (moment,) = [moment for moment in session.snapshot.moments if moment.kind == "cut"]
-    assert moment.step == cuts[0] and moment.strip.startswith(b"\xff\xd8")
+    (event,) = [event for event in session.snapshot.events if event.kind == "cut"]
+    assert event.step == cuts[0] and event.strip.startswith(b"\xff\xd8")
 
     session.submit(Control("horizon", 3))
     step_through(session, 8)
@@ -341,7 +339,7 @@ def test_a_session_learns_marks_the_cut_and_beats_copying(begin, film):
 
     session.submit(Control("reset"))
     wait_for(lambda: state_of(session)["epoch"] == 1)
-    assert session.snapshot.points == () and session.snapshot.moments == ()
+    assert session.snapshot.points == () and session.snapshot.events == ()
     assert state_of(session)["awaits_frames"] == N_FIRST
     session.submit(Control("extrapolation", "hold"))
     step_through(session, N_FIRST + 12)
@@ -350,7 +348,7 @@ def test_a_session_learns_marks_the_cut_and_beats_copying(begin, film):
     assert state_of(session)["ratio"] == pytest.approx(1.0), "holding is copying"
 
 
-def test_models_are_saved_where_the_starter_said_and_go_on(begin, film, tmp_path):
+def test_a_saved_model_continues(begin, film, tmp_path):
     path = tmp_path / "model.npz"
     session = begin(film, save_to=path)
     session.submit(Control("pause"))
@@ -364,7 +362,7 @@ def test_models_are_saved_where_the_starter_said_and_go_on(begin, film, tmp_path
     assert later._frames.n_awaited == 0 and later._frames.model is not model
 
 
-def test_nothing_is_saved_where_nobody_said_where(begin, film):
+def test_nothing_is_saved_without_a_file(begin, film):
     session = begin(film)
     session.submit(Control("save"))
     wait_for(lambda: state_of(session).get("notice"))
@@ -381,28 +379,22 @@ def test_a_model_of_patches_looks_at_the_centre(glide, film, tmp_path):
     assert session._patch.model.view(1)["version"] == 1
 
 
-def test_models_that_do_not_fit_are_refused(film):
+def test_models_of_other_shapes_are_refused(film):
     flat = FramePSMT().fit(film[:4, :32])
     with pytest.raises(PSMTError, match="squares"):
         open_session(film, model=flat)
     line = PSMT(n_atoms=8, window=20, n_components=2, lam=0.1, random_state=0).fit(
         np.random.default_rng(0).random((40, 7))
     )
-    with pytest.raises(PSMTError, match="no square patch"):
+    with pytest.raises(PSMTError, match="not a square patch"):
         open_session(film, model=line)
     with pytest.raises(PSMTError, match="1 to 10"):
         open_session(film, horizon=11)
     with pytest.raises(PSMTError, match="make it first"):
-        open_session(film, save_to=film_folder_that_is_not_there())
+        open_session(film, save_to=Path("/nowhere/at/all/model.npz"))
 
 
-def film_folder_that_is_not_there():
-    from pathlib import Path
-
-    return Path("/nowhere/at/all/model.npz")
-
-
-def test_a_failing_model_is_told_and_begins_anew(begin, film, monkeypatch):
+def test_a_failing_model_is_reported_and_starts_again(begin, film, monkeypatch):
     session = begin(film)
     session.submit(Control("pause"))
     step_through(session, N_FIRST + 1)
@@ -417,10 +409,10 @@ def test_a_failing_model_is_told_and_begins_anew(begin, film, monkeypatch):
     step_through(session, 2)
 
 
-# What pages miss
+# Pages that miss snapshots
 
 
-def test_a_page_that_missed_snapshots_gets_all_points_and_moments(begin, film):
+def test_a_page_that_missed_snapshots_gets_all_points_and_events(begin, film):
     session = begin(film)
     session.submit(Control("pause"))
     step_through(session, 10)
@@ -431,11 +423,11 @@ def test_a_page_that_missed_snapshots_gets_all_points_and_moments(begin, film):
     seen = [point[0] for point in first[0]["points"] + header["points"]]
     assert seen == list(range(1, header["step"] + 1))
     assert strip == session.snapshot.strip
-    assert {part["kind"] for part, _ in small} == {"atoms", "patch", "moment"}
+    assert {part["kind"] for part, _ in small} == {"atoms", "patch", "event"}
     whole = unpack(late.mail(session.snapshot, {})[0])[0]
     assert [point[0] for point in whole["points"]] == seen
     assert early.mail(session.snapshot, {}) == []
-    # What has not changed does not come again, and what all pages get is packed once.
+    # Unchanged parts are not sent again, and the patch is packed once for all pages.
     again = replace(session.snapshot, number=session.snapshot.number + 1)
     assert [unpack(message)[0]["kind"] for message in early.mail(again, {})] == ["frame"]
     shared = [message for message in Mailbox().mail(again, {}) if unpack(message)[0]["kind"] == "patch"]

@@ -1,9 +1,8 @@
-"""Live: a camera or film in a browser and, beside it, what the model expects to come next, while it learns.
+"""A live page: a camera or film in the browser, beside the predictions of a model that learns from it.
 
-    source -> feed (newest frame only) -> session (one worker: predict, receive, learn) -> server (newest snapshot only)
+    source -> feed (newest frame only) -> session (one thread: predict, score, learn) -> server (newest snapshot only)
 
-The package is called like a function, ``psmt.live(source)``, which shows the page in a notebook; see
-`psmt.live.notebook.live`.
+``psmt.live(source)`` shows the page in a notebook: the package can be called, see `psmt.live.notebook.live`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 class _Live(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """As `psmt.live.notebook.live`: the function and the package that it lives in share their name."""
+        """Call `psmt.live.notebook.live`, which has the same name as its package."""
         from psmt.live.notebook import live
 
         return live(*arguments, **options)

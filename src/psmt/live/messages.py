@@ -1,41 +1,44 @@
-"""What goes over the socket: controls and camera frames from the page, snapshots to it."""
+"""Messages over the socket: controls and camera frames from the page, snapshots to the page."""
 
 from __future__ import annotations
 
 import json
 import math
 import struct
+from collections.abc import Callable
 from itertools import takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psmt.live.frame_predictor import EXTRAPOLATIONS, MAX_HORIZON
+from psmt.live.predictions import EXTRAPOLATIONS, MAX_HORIZON
 
 if TYPE_CHECKING:
-    from psmt.live.session import Snapshot
+    from psmt.live.session import LiveSnapshot
 
-MAX_CONTROL = 256
-"""Characters of a control at the most."""
+MAX_CONTROL = 256  # characters
+RATE, BURST = 80.0, 160.0  # messages of one page, per second and at once
 
-RATE, BURST = 80.0, 160.0
-"""Messages a second that a page may send, and how many at once."""
-
-_PLAIN = ("pause", "play", "step", "reset", "save")
+_VALID_VALUES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("pause", "play", "step", "reset", "save"), lambda value: value is None),
+    "horizon": lambda value: type(value) is int and 1 <= value <= MAX_HORIZON,
+    "extrapolation": lambda value: isinstance(value, str) and value in EXTRAPOLATIONS,
+    "ping": lambda value: isinstance(value, int | float) and abs(value) < 1e15,
+}
 
 
 class RefusedMessage(Exception):
-    """A message that no page of ours sends; its text is the reason that the socket is closed with."""
+    """A message that our page never sends. The socket is closed with the text as the reason."""
 
 
 class Control(NamedTuple):
-    """Something that a page asks for."""
+    """A command of a page."""
 
     name: str
     value: Any = None
 
 
 def parse_control(text: str) -> Control:
-    """Return what a page asks for: ``{"do": name}``, with some of them a ``"value"``.
+    """Return the command in a message ``{"do": name}`` or ``{"do": name, "value": value}``.
 
     >>> parse_control('{"do": "horizon", "value": 3}')
     Control(name='horizon', value=3)
@@ -43,41 +46,33 @@ def parse_control(text: str) -> Control:
     if len(text) > MAX_CONTROL:
         raise RefusedMessage(f"a control has at most {MAX_CONTROL} characters")
     try:
-        asked = json.loads(text)
+        given = json.loads(text)
     except (ValueError, RecursionError):
         raise RefusedMessage("a control is JSON") from None
-    if not isinstance(asked, dict) or not isinstance(asked.get("do"), str) or asked.keys() - {"do", "value"}:
+    if not isinstance(given, dict) or not isinstance(given.get("do"), str) or given.keys() - {"do", "value"}:
         raise RefusedMessage('a control is {"do": name, "value": value}')
-    name, value = asked["do"], asked.get("value")
-    if name in _PLAIN:
-        good = value is None
-    elif name == "horizon":
-        good = type(value) is int and 1 <= value <= MAX_HORIZON
-    elif name == "extrapolation":
-        good = isinstance(value, str) and value in EXTRAPOLATIONS
-    elif name == "ping":
-        good = isinstance(value, int | float) and abs(value) < 1e15
-    else:
+    name, value = given["do"], given.get("value")
+    if name not in _VALID_VALUES:
         raise RefusedMessage("there is no such control")
-    if not good:
+    if not _VALID_VALUES[name](value):
         raise RefusedMessage(f"{name} does not take this value")
     return Control(name, value)
 
 
-class Allowance:
-    """How many messages a page may still send: a token bucket."""
+class RateLimit:
+    """Limits the messages of one page: a token bucket."""
 
     def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
         self._rate, self._burst = rate, burst
         self._left, self._last = burst, monotonic()
 
-    def spend(self) -> None:
-        """Take one message off; raise `RefusedMessage` where none is left."""
+    def count_message(self) -> None:
+        """Count one message; raise `RefusedMessage` if it is one too many."""
         now = monotonic()
         self._left = min(self._left + self._rate * (now - self._last), self._burst) - 1.0
         self._last = now
         if self._left < 0:
-            raise RefusedMessage(f"more than {self._rate:g} messages a second")
+            raise RefusedMessage(f"more than {self._rate:g} messages per second")
 
 
 def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
@@ -85,7 +80,7 @@ def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
     try:
         text = _as_json(header)
     except ValueError:
-        # NaN, which JSON has not: rare, and looking for it in each message would cost more than the rest.
+        # JSON has no NaN. It is rare, and checking every message would cost more than everything else here.
         text = _as_json(_finite(header))
     return struct.pack("<I", len(text)) + text + payload
 
@@ -105,7 +100,7 @@ def _as_json(header: dict[str, Any]) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """The same with None for numbers that JSON has not."""
+    """Return the same value, with None for NaN and infinity."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -114,33 +109,34 @@ def _finite(value: Any) -> Any:
 
 
 class Mailbox:
-    """What one page has had so far, so that it gets the newest snapshot and all small things that it missed."""
+    """Remembers what one page has received: it gets the newest snapshot, and all points and events that it missed."""
 
     def __init__(self) -> None:
+        self.replies: list[bytes] = []  # sent with the next snapshot
         self._number = 0
         self._epoch = -1
+        self._forget()
+
+    def _forget(self) -> None:
         self._step = -1
-        self._moment: tuple[int, str] = (-1, "")
+        self._event = (-1, "")
         self._atoms = 0
         self._patch = b""
-        self.replies: list[bytes] = []
-        """Answers that go out with the next snapshot."""
 
-    def mail(self, snapshot: Snapshot, extra: dict[str, Any]) -> list[bytes]:
-        """Return the messages that bring a page up to date; none where it is."""
+    def mail(self, snapshot: LiveSnapshot, extra: dict[str, Any]) -> list[bytes]:
+        """Return the messages that bring the page up to date."""
         out, self.replies = self.replies, []
         if snapshot.number == self._number:
             return out
         self._number = snapshot.number
         if snapshot.state["epoch"] != self._epoch:
-            self._epoch, self._step = snapshot.state["epoch"], -1
-            self._atoms, self._patch = 0, b""
-            self._moment = (-1, "")
-        # The new ones are few, and at the end.
+            self._epoch = snapshot.state["epoch"]
+            self._forget()
+        # New points are few, and at the end.
         points = list(takewhile(lambda point: point.step > self._step, reversed(snapshot.points)))[::-1]
         if points:
             self._step = points[-1].step
-        # The frame comes first: it says whether all that a page knows is forgotten.
+        # The frame comes first, because its epoch may tell the page to clear everything.
         out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points}, snapshot.strip))
         if snapshot.patch.version != self._atoms:
             self._atoms = snapshot.patch.version
@@ -148,10 +144,10 @@ class Mailbox:
         if snapshot.patch.message is not self._patch:
             self._patch = snapshot.patch.message
             out.append(self._patch)
-        for moment in snapshot.moments:
-            # One that is known already comes again under another name: a cut turns out to be a flash.
-            if moment.number > self._moment[0] or (moment.number == self._moment[0] and moment.kind != self._moment[1]):
-                self._moment = (moment.number, moment.kind)
-                told = {key: getattr(moment, key) for key in ("number", "step", "surprise", "seconds")}
-                out.append(pack({"kind": "moment", "what": moment.kind, **told}, moment.strip))
+        for event in snapshot.events:
+            # A cut that turns out to be a flash is sent again.
+            if event.number > self._event[0] or (event.number == self._event[0] and event.kind != self._event[1]):
+                self._event = (event.number, event.kind)
+                header = {key: getattr(event, key) for key in ("number", "step", "surprise", "seconds")}
+                out.append(pack({"kind": "event", "what": event.kind, **header}, event.strip))
         return out

@@ -1,35 +1,34 @@
-"""`psmt.live`: the page in an output cell of a notebook."""
+"""`psmt.live`: the live page in an output cell of a notebook."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
-from typing import Self
 
 from psmt.data import Spec
 from psmt.live.serving import LiveServer, open_session
 from psmt.model import PSMT
 from psmt.video import FramePSMT
 
-_NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "https://localhost:*", "vscode-webview:")
-"""Pages that show output cells."""
 
+class LivePage(AbstractContextManager["LivePage"]):
+    """A running live page. A notebook shows it as the output of a cell; `stop` ends it.
 
-class LivePage:
-    """A page that runs beside the notebook; shown as a frame where a cell ends with it. `stop` ends it."""
+    Attributes
+    ----------
+    address : str
+        To open the page in another tab or browser.
+    """
 
     def __init__(self, server: LiveServer, height: int) -> None:
         self._server = server
         self._height = height
         self.address = server.address
-        """What to open in a browser of its own."""
 
     def stop(self) -> None:
-        """End the server and the model."""
+        """Stop the server and the model."""
         self._server.stop()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
@@ -56,33 +55,34 @@ def live(
     port: int = 0,
     height: int = 900,
 ) -> LivePage:
-    """Return a page that shows a source and what the model expects of it, as ``psmt live`` does.
+    """Show a source and the model's predictions on a live page, as ``psmt live`` does.
 
-    It runs in threads of this process, on this machine only, until its `stop` is called or the process ends.
+    The page runs in threads of this process and can be reached from this machine only. It ends with `LivePage.stop`, or
+    with the process.
 
     Parameters
     ----------
     model_or_source : FramePSMT, PSMT, or a source
-        A source as `psmt.open_frames` takes it, or 'camera', the browser's own. A fitted model goes on from what it has
-        learned, on a copy: a `FramePSMT` of square frames, or a `PSMT` of the patch at their centre.
+        A source as in `psmt.open_frames`, or 'camera' for the browser's camera. A fitted model continues to learn, on a
+        copy: a `FramePSMT` of square frames, or a `PSMT` of the patch at their centre.
     source : source
-        What a given model looks at.
+        The source for a given model.
     size, horizon, device, loop, port
-        As the options of ``psmt live``; port 0 is any that is free.
+        As the options of ``psmt live``; port 0 takes a free port.
     save_to : path, optional
         The file that the page may save the model to.
     height : int
-        Of the output cell, in pixels.
+        Height of the output cell in pixels.
 
     Returns
     -------
     LivePage
-        Shows itself where a cell ends with it; `address` for another browser, `stop` to end it.
+        The running page. A cell that ends with it shows it.
 
     Raises
     ------
     FrameSourceError
-        When the source cannot be read.
+        If the source cannot be read.
 
     Examples
     --------
@@ -91,16 +91,22 @@ def live(
     ...     page.address
     'http://...'
     """
-    given = isinstance(model_or_source, FramePSMT | PSMT)
+    model = None
+    if isinstance(model_or_source, FramePSMT | PSMT):
+        model = model_or_source
+    else:
+        source = model_or_source
     session = open_session(
-        source if given else model_or_source,
+        source,
         size=size,
         horizon=horizon,
         device=device,
-        model=model_or_source if isinstance(model_or_source, FramePSMT | PSMT) else None,
+        model=model,
         save_to=None if save_to is None else Path(save_to),
         loop=loop,
     )
-    server = LiveServer(session, port=port, framed_by=_NOTEBOOKS)
+    # The pages of Jupyter and VS Code that show output cells.
+    notebooks = ("http://localhost:*", "http://127.0.0.1:*", "https://localhost:*", "vscode-webview:")
+    server = LiveServer(session, port=port, framed_by=notebooks)
     server.start()
     return LivePage(server, height)

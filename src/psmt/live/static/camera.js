@@ -1,7 +1,7 @@
-// The browser's own camera: the centred square in grey, as small as the model wants it.
+// The browser's camera: sends the centred square in grey, at the size of the model.
 
 const GREY = [0.299, 0.587, 0.114];
-const MOST = 30;
+const MAX_RATE = 30;
 
 export class Camera {
   constructor(socket) {
@@ -12,11 +12,11 @@ export class Camera {
     this.running = false;
   }
 
-  // Whether a browser gives its camera to this address: only to https, and to the machine itself.
+  // Browsers allow the camera only for https and localhost.
   static get possible() { return Boolean(navigator.mediaDevices?.getUserMedia); }
 
   async start(size) {
-    const video = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 25, max: MOST } };
+    const video = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 25, max: MAX_RATE } };
     this.stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
     this.video.srcObject = this.stream;
     await this.video.play();
@@ -41,7 +41,7 @@ export class Camera {
 
   send() {
     const now = performance.now();
-    if (now - this.last < 900 / MOST) return;
+    if (now - this.last < 900 / MAX_RATE) return;
     this.last = now;
     const { videoWidth: width, videoHeight: height } = this.video;
     const side = Math.min(width, height);

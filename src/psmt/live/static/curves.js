@@ -1,4 +1,4 @@
-// Curves over the last frames: the error against copying, and surprise. Both on a logarithmic scale.
+// Curves of the last frames, on logarithmic scales: the error compared with copying, and surprise.
 
 import { colours, dot, fresh } from "./drawing.js";
 
@@ -14,7 +14,7 @@ class Curve {
   begin(points) {
     const drawn = fresh(this.canvas);
     const last = points.length ? points[points.length - 1][0] : 0;
-    // The curve grows into its place, so that the first frames are seen too.
+    // With few points the axis is shorter, so that they are visible.
     const span = Math.min(LONGEST, Math.max(SHORTEST, points.length ? last - points[0][0] : 0));
     const right = drawn.width - 8;
     const y = (value) => {

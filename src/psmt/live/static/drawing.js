@@ -1,4 +1,4 @@
-// What all drawings share: sharp canvases, and the colours of the style sheet.
+// Shared by all drawings: sharp canvases, and the colours of the style sheet.
 
 export function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -6,7 +6,7 @@ export function colours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// The context of a canvas in CSS pixels, cleared, with its width and height.
+// Clear a canvas; return its context in CSS pixels, its width and its height.
 export function fresh(canvas) {
   const ratio = window.devicePixelRatio || 1;
   const { clientWidth: width, clientHeight: height } = canvas;

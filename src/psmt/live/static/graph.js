@@ -1,4 +1,4 @@
-// The graph of atoms: springs along links, repulsion between all, and the atoms themselves as nodes.
+// The graph of atoms, drawn as pictures: links attract like springs, and all atoms repel each other.
 
 import { calm, colours, fresh } from "./drawing.js";
 
@@ -7,24 +7,24 @@ export class Graph {
     Object.assign(this, { canvas, atoms, places: new Map(), links: [], active: new Map(), heat: 0 });
   }
 
-  forget() { this.places.clear(); }
+  clear() { this.places.clear(); }
 
   update({ nodes, links, active, activity }) {
     this.active = new Map(active.map((atom, k) => [atom, activity[k]]));
     this.links = links;
     const known = new Set(nodes);
     for (const atom of this.places.keys()) if (!known.has(atom)) this.places.delete(atom);
-    let fresh_nodes = 0;
+    let nNew = 0;
     nodes.forEach((atom) => {
       if (this.places.has(atom)) return;
-      // A sunflower spreads newcomers evenly, and the same ones always alike.
+      // New atoms start in a sunflower pattern: evenly spread, and each always at the same place.
       const turn = 2.399963 * atom;
       const radius = 0.11 * Math.sqrt(atom + 0.5);
       this.places.set(atom, { x: radius * Math.cos(turn), y: radius * Math.sin(turn) });
-      fresh_nodes += 1;
+      nNew += 1;
     });
-    this.heat = Math.max(this.heat, fresh_nodes ? 1 : 0.15);
-    // With reduced motion the layout is finished before it is shown.
+    this.heat = Math.max(this.heat, nNew ? 1 : 0.15);
+    // With reduced motion, the layout is finished before it is shown.
     for (let turn = 0; turn < (calm.matches ? 40 : 3); turn += 1) this.relax();
   }
 
@@ -39,7 +39,7 @@ export class Graph {
         places[j].fx -= push * dx; places[j].fy -= push * dy;
       }
     }
-    // An atom with many links would draw all of them into one heap.
+    // Weaker springs for atoms with many links; otherwise they would pull all atoms into one heap.
     const count = new Map();
     for (const atom of this.links.flat()) count.set(atom, (count.get(atom) || 0) + 1);
     const degree = (a, b) => Math.max(count.get(a), count.get(b));
@@ -61,13 +61,13 @@ export class Graph {
   draw() {
     const { context, width, height } = fresh(this.canvas);
     const ink = colours();
-    // The heap is round, the panel is wide: it is drawn as wide as it fits.
+    // The layout is round and the panel is wide, so stretch it horizontally.
     const [rx, ry] = ["x", "y"].map((axis) => Math.max(0.5, ...[...this.places.values()].map((place) => Math.abs(place[axis]))));
     const high = (height / 2 - 20) / ry;
     const wide = Math.min((width / 2 - 20) / rx, 1.5 * high);
     const left = (place) => width / 2 + place.x * wide;
     const top = (place) => height / 2 + place.y * high;
-    // Many links are drawn faintly, so that they show where they gather and hide no atom.
+    // If there are many links, draw them faintly so that they do not hide the atoms.
     const faint = Math.min(0.45, 0.08 + 12 / this.links.length);
     context.lineWidth = 1.4;
     for (const [a, b] of this.links) {

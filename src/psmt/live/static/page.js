@@ -1,35 +1,35 @@
-// The page: what comes over the socket goes into the panels, what people do goes out.
+// The page: messages of the server fill the panels, and actions of the user are sent to the server.
 
 import { Camera } from "./camera.js";
 import { RatioCurve, SurpriseCurve } from "./curves.js";
+import { clock, EventList, NAMES } from "./events.js";
 import { Graph } from "./graph.js";
-import { clock, Moments } from "./moments.js";
 import { Atoms, showPatches, Trajectory } from "./patch.js";
 import { paintPalette, Strip } from "./pictures.js";
 import { Socket } from "./socket.js";
-import { aheadOf, frames, lead, RULES } from "./words.js";
+import { EXTRAPOLATIONS, frames, horizonText, summary } from "./words.js";
 
 const SPAN = 600;
 const PAUSE = "M4 3h3v10H4zM9 3h3v10H9z";
 const PLAY = "M4 2.5l9 5.5-9 5.5z";
 
 const part = (id) => document.getElementById(id);
-const put = (id, text) => { const own = part(id); if (own.textContent !== text) own.textContent = text; };
+const put = (id, text) => { const element = part(id); if (element.textContent !== text) element.textContent = text; };
 
 const strip = new Strip(part("now"), part("expected"), part("error"));
 const ratioCurve = new RatioCurve(part("ratio-curve"));
-const surpriseCurve = new SurpriseCurve(part("surprise-curve"), (step) => moments.chooseStep(step));
+const surpriseCurve = new SurpriseCurve(part("surprise-curve"), (step) => eventList.chooseStep(step));
 const atoms = new Atoms(part("atoms"));
 const trajectory = new Trajectory(part("trajectory"));
 const graph = new Graph(part("graph"), atoms);
-const moments = new Moments(part("moments"), part("no-moments"), lookBack);
+const eventList = new EventList(part("events"), part("no-events"), showEvent);
 
 let state = null;
 let points = [];
 let epoch = null;
 let patch = null;
 let patchIsNew = false;
-let looking = null;
+let shownEvent = null;
 let noticed = null;
 let spoken = 0;
 let drawing = false;
@@ -43,9 +43,9 @@ paintPalette(part("palette"));
 // Messages
 
 function onMessage(header, payload) {
-  // While the film is paused no frame follows that would draw them.
+  // While the film is paused, no frame follows that would redraw the atoms.
   if (header.kind === "atoms") atoms.load(payload).then(redraw);
-  else if (header.kind === "moment") onMoment(header, payload);
+  else if (header.kind === "event") onEvent(header, payload);
   else if (header.kind === "patch") onPatch(header);
   else if (header.kind === "frame") onFrame(header, payload);
 }
@@ -55,29 +55,29 @@ function onFrame(header, payload) {
     epoch = header.epoch;
     points = [];
     patch = null;
-    moments.forget();
-    graph.forget();
-    trajectory.forget();
-    if (looking) backToLive();
+    eventList.clear();
+    graph.clear();
+    trajectory.clear();
+    if (shownEvent) backToLive();
   }
   state = header;
   points.push(...header.points);
   const oldest = points.length ? points[points.length - 1][0] - SPAN : 0;
   while (points.length && points[0][0] < oldest) points.shift();
-  if (!looking && payload.length) strip.show(payload);
+  if (!shownEvent && payload.length) strip.show(payload);
   drawSoon();
 }
 
 function onPatch(header) {
-  if (patch && header.version !== patch.version) { graph.forget(); trajectory.forget(); }
+  if (patch && header.version !== patch.version) { graph.clear(); trajectory.clear(); }
   patch = header;
   patchIsNew = true;
   graph.update(patch);
   drawSoon();
 }
 
-function onMoment(header, payload) {
-  moments.add(header, payload);
+function onEvent(header, payload) {
+  eventList.add(header, payload);
   const point = points.find(([step]) => step === header.step);
   if (point) point[3] = header.what;
 }
@@ -86,7 +86,7 @@ function onSocketState(what, reason) {
   part("lamp").className = what === "open" ? "lamp on" : "lamp off";
   if (what === "open") { if (part("banner").dataset.why === "socket") hideBanner(); return; }
   put("source", "not connected");
-  tell(reason ? `The connection was closed: ${reason}.` : "The server does not answer. Trying again …", { bad: true, why: "socket" });
+  notify(reason ? `The connection was closed: ${reason}.` : "The server does not answer. Trying to reconnect …", { bad: true, why: "socket" });
 }
 
 // Drawing
@@ -95,7 +95,7 @@ function drawSoon() {
   if (!drawing) { drawing = true; requestAnimationFrame(draw); }
 }
 
-// All of it, also what has not changed.
+// Draw everything, including what has not changed.
 function redraw() {
   patchIsNew = true;
   if (state) drawSoon();
@@ -121,13 +121,13 @@ function drawVitals() {
   put("dropped", state.dropped.toLocaleString("en"));
   put("viewers", state.viewers === 1 ? "1 page" : `${state.viewers} pages`);
   if (state.notice && state.notice.number !== noticed) {
-    if (noticed !== null || state.notice.number > 0) tell(state.notice.text, { bad: state.notice.bad, why: "notice" });
+    if (noticed !== null || state.notice.number > 0) notify(state.notice.text, { bad: state.notice.bad, why: "notice" });
     noticed = state.notice.number;
   }
 }
 
 function drawFigures() {
-  const words = lead(state);
+  const words = summary(state);
   const line = part("lead");
   const text = words.map(([word]) => word).join("");
   if (line.textContent !== text) {
@@ -145,11 +145,11 @@ function drawFigures() {
   part("ratio").className = state.ratio === null ? "" : better ? "good" : "bad";
   const last = points[points.length - 1];
   put("surprise", last && last[2] !== null ? last[2].toFixed(last[2] < 10 ? 1 : 0) : "–");
-  put("ahead", `in ${frames(state.horizon)}`);
+  put("ahead", `${frames(state.horizon)} ahead`);
   put("patch-ahead", `in ${frames(state.horizon)}`);
-  part("wait").hidden = state.awaits_frames === 0 || Boolean(looking);
+  part("wait").hidden = state.awaits_frames === 0 || Boolean(shownEvent);
   const blank = state.step === 0;
-  put("wait", state.camera && blank ? "What comes next will be here." : `${frames(state.awaits_frames)} to go`);
+  put("wait", state.camera && blank ? "The prediction will appear here." : `Starts in ${frames(state.awaits_frames)}`);
   part("first-camera").hidden = !(blank && state.camera === "free" && Camera.possible);
   for (const id of ["square-now", "square-expected"]) part(id).hidden = blank;
   part("wrong").classList.toggle("blank", blank);
@@ -160,7 +160,7 @@ function drawFigures() {
     style.left = style.top = `${50 - share / 2}%`;
   }
   if (last) {
-    part("ratio-curve").setAttribute("aria-label", `Error divided by that of copying: ${part("ratio").textContent} now; copying is 1`);
+    part("ratio-curve").setAttribute("aria-label", `Error divided by the error of copying: ${part("ratio").textContent} now`);
     part("surprise-curve").setAttribute("aria-label", `Surprise: ${part("surprise").textContent} times the usual error; ${state.n_events} events so far`);
   }
 }
@@ -169,30 +169,30 @@ function drawControls() {
   put("pause-text", state.paused ? "Play" : "Pause");
   part("pause-icon").setAttribute("d", state.paused ? PLAY : PAUSE);
   const slider = part("horizon");
-  // While somebody moves it, the slider is theirs.
+  // Do not move the slider while the user does.
   if (performance.now() - touched > 600) slider.value = state.horizon;
   const shown = { ...state, horizon: Number(slider.value) };
-  put("horizon-text", aheadOf(shown));
-  slider.setAttribute("aria-valuetext", `${aheadOf(shown)} ahead`);
+  put("horizon-text", horizonText(shown));
+  slider.setAttribute("aria-valuetext", `${horizonText(shown)} ahead`);
   const select = part("extrapolation");
   if (!select.options.length) {
-    for (const name of state.extrapolations) select.add(new Option(RULES[name] || name, name));
+    for (const name of state.extrapolations) select.add(new Option(EXTRAPOLATIONS[name] || name, name));
   }
   if (document.activeElement !== select) select.value = state.extrapolation;
   part("save").disabled = !state.saves;
-  part("save").title = state.saves ? "" : "Start with --save FILE to say where to";
+  part("save").title = state.saves ? "Save the model to the file given by --save" : "To save the model, start psmt live with --save FILE";
   part("record").disabled = state.recorded < 1;
   const button = part("camera");
   button.hidden = !state.camera;
   button.disabled = state.camera === "taken" || !Camera.possible;
-  const other = state.camera === "taken" ? "Another page’s camera is shown" : "No camera at this address: use localhost";
+  const other = state.camera === "taken" ? "The camera of another page is in use" : "No camera at this address: open localhost";
   put("camera", button.disabled ? other : camera.running ? "Stop this camera" : "Use this camera");
 }
 
 function drawPatch() {
   put("machine-text", state.awaits_patches
-    ? `The paper’s own machine starts when its first window is full: ${frames(state.awaits_patches)} to go.`
-    : `The paper’s own machine, at work on the square in the middle of the frame: ${patch ? patch.n_active : 0} of its atoms are active.`);
+    ? `The method of the paper (PSMT) on the patch at the centre of the frame. It starts in ${frames(state.awaits_patches)}.`
+    : `The method of the paper (PSMT) on the patch at the centre of the frame. Active atoms: ${patch ? patch.n_active : 0}.`);
   part("machine").classList.toggle("waiting", !patch);
   if (!patch || !patchIsNew) return;
   patchIsNew = false;
@@ -206,7 +206,7 @@ function drawPatch() {
 
 // Banners
 
-function tell(text, { bad = false, why, button = "Close", act = hideBanner } = {}) {
+function notify(text, { bad = false, why, button = "Close", act = hideBanner } = {}) {
   const banner = part("banner");
   banner.hidden = false;
   banner.className = bad ? "banner bad" : "banner";
@@ -218,24 +218,24 @@ function tell(text, { bad = false, why, button = "Close", act = hideBanner } = {
 
 function hideBanner() { part("banner").hidden = true; }
 
-function lookBack(moment) {
-  looking = moment;
-  moments.mark(moment);
-  strip.show(moment.strip);
-  tell(`You look at a ${moment.what} at ${clock(moment.seconds)}: the frame that came, what is expected after it, and where it was not as expected.`,
-    { why: "moment", button: "Back to live", act: backToLive });
+function showEvent(event) {
+  shownEvent = event;
+  eventList.mark(event);
+  strip.show(event.strip);
+  notify(`${NAMES[event.what]} at ${clock(event.seconds)}: the frame, the prediction made from it, and the error.`,
+    { why: "event", button: "Back to live", act: backToLive });
   part("pictures").scrollIntoView({ block: "nearest" });
 }
 
 function backToLive() {
-  looking = null;
-  moments.mark(null);
+  shownEvent = null;
+  eventList.mark(null);
   hideBanner();
 }
 
-// What people do
+// Actions of the user
 
-function lookAhead(horizon) {
+function setHorizon(horizon) {
   const value = Math.min(10, Math.max(1, horizon));
   touched = performance.now();
   part("horizon").value = value;
@@ -244,7 +244,7 @@ function lookAhead(horizon) {
 
 async function record() {
   part("record").disabled = true;
-  tell("The film of the last minute is being made …", { why: "record" });
+  notify("Making a video of the last minute …", { why: "record" });
   try {
     const answer = await fetch("/record.mp4");
     if (!answer.ok) throw new Error(await answer.text());
@@ -253,9 +253,9 @@ async function record() {
     link.download = "psmt-live.mp4";
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    tell("The last minute is in your downloads, as psmt-live.mp4.", { why: "record" });
+    notify("The last minute was saved to your downloads as psmt-live.mp4.", { why: "record" });
   } catch (error) {
-    tell(`There is no film: ${error.message.trim()}.`, { bad: true, why: "record" });
+    notify(`The video could not be made: ${error.message.trim()}`, { bad: true, why: "record" });
   }
   part("record").disabled = false;
 }
@@ -265,7 +265,7 @@ async function useCamera() {
   try {
     await camera.start(state.size);
   } catch (error) {
-    tell(`The browser gives no camera: ${error.message}.`, { bad: true, why: "camera" });
+    notify(`The camera could not be opened: ${error.message}.`, { bad: true, why: "camera" });
   }
 }
 
@@ -280,14 +280,14 @@ const actions = {
 };
 
 for (const [id, act] of Object.entries(actions)) part(id).addEventListener("click", act);
-part("horizon").addEventListener("input", ({ target }) => lookAhead(Number(target.value)));
+part("horizon").addEventListener("input", ({ target }) => setHorizon(Number(target.value)));
 part("extrapolation").addEventListener("change", ({ target }) => { socket.ask("extrapolation", target.value); target.blur(); });
 
 const keys = {
   " ": actions.pause, ".": actions.step, r: actions.reset, m: record, s: actions.save,
-  "[": () => lookAhead(Number(part("horizon").value) - 1), "]": () => lookAhead(Number(part("horizon").value) + 1),
-  // The focus goes too, so that the space bar pauses again.
-  Escape: () => { document.activeElement.blur(); if (looking) backToLive(); else hideBanner(); },
+  "[": () => setHorizon(Number(part("horizon").value) - 1), "]": () => setHorizon(Number(part("horizon").value) + 1),
+  // Remove the focus too, so that the space bar pauses again.
+  Escape: () => { document.activeElement.blur(); if (shownEvent) backToLive(); else hideBanner(); },
 };
 
 document.addEventListener("keydown", (event) => {

@@ -1,11 +1,11 @@
-// The machine of the paper: active atoms, and the trajectory in the two straightest directions.
+// The patch model: active atoms, and the path in the two straightest directions.
 
 import { colours, dot, fresh } from "./drawing.js";
 import { paintGrey } from "./pictures.js";
 
 const PER_ROW = 8;
 
-// The dictionary as one sheet of tiles.
+// The dictionary, as one picture with all atoms.
 export class Atoms {
   constructor(list) {
     this.list = list;
@@ -65,13 +65,13 @@ export class Trajectory {
     this.box = null;
   }
 
-  forget() { this.box = null; }
+  clear() { this.box = null; }
 
   draw({ trail, ahead }) {
     const { context, width, height } = fresh(this.canvas);
     const ink = colours();
     const box = this.follow([...trail, ...ahead]);
-    // The directions have no unit in common: each fills its side, but a shape is stretched no more than threefold.
+    // The axes have different units: each is scaled to fit, but their scales differ by at most a factor of 3.
     const [across, up] = [(width - 72) / box.width, (height - 72) / box.height];
     const [wide, high] = [Math.min(across, 3 * up), Math.min(up, 3 * across)];
     const x = (point) => width / 2 + 6 + (point[0] - box.x) * wide;
@@ -105,7 +105,7 @@ export class Trajectory {
     context.setLineDash([]);
     const end = ahead[ahead.length - 1];
     dot(context, x(now), y(now), 5, ink.seen);
-    // A ring, so that both are seen where nothing is expected to change.
+    // A ring, so that both markers are visible if they coincide.
     context.strokeStyle = ink.guess;
     context.lineWidth = 2.5;
     context.beginPath();
@@ -114,14 +114,14 @@ export class Trajectory {
     context.textAlign = "left";
     const under = y(end) > y(now);
     this.label(context, "now", x(now), y(now) + (under ? -12 : 22), ink.seen, width);
-    this.label(context, "expected", x(end), y(end) + (under ? 24 : -14), ink.guess, width);
+    this.label(context, "prediction", x(end), y(end) + (under ? 24 : -14), ink.guess, width);
   }
 
   label(context, text, x, y, colour, width) {
     context.fillStyle = colour;
     context.font = "600 12px system-ui, sans-serif";
     const half = context.measureText(text).width / 2;
-    // A rim of the ground keeps the word legible over lines.
+    // An outline in the background colour keeps the text legible over lines.
     context.strokeStyle = colours().card;
     context.lineWidth = 4;
     context.lineJoin = "round";
@@ -131,8 +131,7 @@ export class Trajectory {
     context.font = "12px system-ui, sans-serif";
   }
 
-  // The picture's frame widens at once and narrows slowly, so that motion is seen as motion; but it is never more than
-  // twice as wide as the path.
+  // The visible range grows at once and shrinks slowly, to keep the view steady. It is at most twice as wide as the path.
   follow(points) {
     const ranges = [0, 1].map((k) => {
       const values = points.map((point) => point[k]);

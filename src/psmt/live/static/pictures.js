@@ -1,4 +1,4 @@
-// Frame, expectation and error: one strip of three pictures, drawn when the browser is ready to.
+// Frame, prediction and error: one strip of three pictures, drawn when the browser is ready.
 
 const STOPS = [[0, 6, 10, 24], [70, 58, 20, 92], [140, 190, 55, 80], [205, 249, 142, 8], [255, 252, 245, 190]];
 
@@ -30,7 +30,7 @@ export class Strip {
     this.next = null;
   }
 
-  // Only the newest strip is decoded: what comes meanwhile takes the place of what waits.
+  // Only the newest strip is decoded; older ones that wait are dropped.
   show(jpeg) {
     this.next = jpeg;
     if (!this.busy) this.decode();
@@ -65,7 +65,7 @@ export class Strip {
   }
 }
 
-// A small square picture of grey bytes.
+// Paint a square of grey levels, one byte each.
 export function paintGrey(canvas, levels, side) {
   if (canvas.width !== side) canvas.width = canvas.height = side;
   const context = canvas.getContext("2d");

@@ -1,4 +1,4 @@
-// The socket: messages in, controls out, and a new try when it breaks.
+// The socket: receives messages, sends controls, and reconnects.
 
 const decoder = new TextDecoder();
 
@@ -41,7 +41,7 @@ export class Socket {
     if (this.ready) this.line.send(JSON.stringify(value === undefined ? { do: name } : { do: name, value }));
   }
 
-  // Frames that the line cannot carry are left out: an old frame is worth nothing.
+  // Skip frames that the connection is too slow for: old frames are useless.
   sendFrame(bytes) {
     if (this.ready && this.line.bufferedAmount < 2 * bytes.length) this.line.send(bytes);
   }

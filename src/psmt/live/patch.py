@@ -1,0 +1,226 @@
+"""The paper's method (`PSMT`) on the patch at the centre of the frame, in its own thread: what the page draws of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
+from math import isqrt
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from PIL import Image
+
+from psmt.data.patches import PatchCutter, standardise
+from psmt.embedding.atom_graph import links, similar_columns
+from psmt.engines import engine_for
+from psmt.errors import PSMTError
+from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.live.messages import pack
+from psmt.model import PSMT
+from psmt.types import Array, Levels
+from psmt.utils.threads import one_blas_thread
+
+SIZES = ((32, 48), (64, 128))
+"""(n_atoms, window) at first and later: small, to show something after two seconds and to keep the frame rate."""
+
+VIEW_EVERY = 0.1
+"""Seconds between two views. One view per frame would cost several times more, and look the same."""
+
+MAX_WAITING = 50
+"""Tasks that may wait: about the number of frames that arrive while a dictionary is learned. The rest is dropped."""
+
+
+class PatchModel:
+    """`PSMT` on the patch at the centre of frames of side `size`.
+
+    It starts when the first window is full, and again with more atoms when the second one is. Each time that the number
+    of frames has doubled, it learns a new dictionary from all of them. A given `model` keeps its own dictionary.
+    """
+
+    def __init__(self, size: int, *, device: str = "cpu", model: PSMT | None = None) -> None:
+        self.device = device
+        self.model = model
+        self._keeps_dictionary = model is not None
+        self.extrapolation = "linear" if model is None else model.extrapolation
+        self.cutter = PatchCutter(frame_size=size, patch_size=16 if model is None else _side_of(model))
+        self.version = 0 if model is None else 1  # number of dictionaries so far
+        self._past: deque[Array] = deque(maxlen=2048)
+        self._n_seen = 0
+        self._next_fit = SIZES[0][1]
+        self._axes: Array | None = None
+
+    @property
+    def n_awaited(self) -> int:
+        """Number of frames that are needed before the first window is full."""
+        return 0 if self.model is not None else SIZES[0][1] - self._n_seen
+
+    def set_extrapolation(self, extrapolation: str) -> None:
+        """Use another extrapolation, if `PSMT` has it."""
+        if extrapolation in EXTRAPOLATIONS:
+            self.extrapolation = extrapolation
+            if self.model is not None and not self._keeps_dictionary:
+                self._learn()
+
+    def receive(self, frame: Levels) -> None:
+        """Learn from a frame (size, size)."""
+        patch = standardise(self.cutter.cut(frame)[None]).values[0]
+        self._past.append(patch)
+        self._n_seen += 1
+        if self.model is not None:
+            self.model.update(patch)
+        if not self._keeps_dictionary and self._n_seen >= self._next_fit:
+            self._learn()
+            self._next_fit = max(2 * self._next_fit, SIZES[1][1])
+
+    def _learn(self) -> None:
+        n_atoms, window = next(size for size in reversed(SIZES) if size[1] <= len(self._past))
+        model = PSMT(
+            n_atoms=n_atoms,
+            window=window,
+            n_components=None,
+            lam=0.1,
+            extrapolation=self.extrapolation,
+            random_state=0,
+            device=self.device,
+        )
+        self.model = model.fit(np.stack(self._past))
+        self.version += 1
+        self._axes = None
+
+    def view(self, horizon: int) -> dict[str, Any] | None:
+        """Return what the page draws, as plain numbers; None before the first window is full."""
+        if self.model is None:
+            return None
+        codes, embedding = self.model.codes_, self.model.embedding_
+        predicted = engine_for(self.model.device, self.model.dtype).numpy(self.model.predict_codes(horizon))
+        code = codes[-1]
+        most_active = np.argsort(-code, kind="stable")[:8]
+        most_active = most_active[code[most_active] > 0]
+        # Atoms that are active in few codes of the window have no reliable links.
+        nodes, similarity = similar_columns(embedding, (codes > 0).sum(axis=0) >= 3, engine_for("cpu"))
+        axes = self._straightest(embedding)
+        return {
+            "version": self.version,
+            "side": self.cutter.patch_size,
+            "rule": self.extrapolation,
+            "active": most_active.tolist(),
+            "activity": np.round(code[most_active], 4).tolist(),
+            "n_active": int((code > 0).sum()),
+            "trail": np.round(codes[-48:] @ axes.T, 4).tolist(),
+            "ahead": np.round(predicted @ axes.T, 4).tolist(),
+            "nodes": nodes.tolist(),
+            "links": links(nodes, similarity, 0.6).tolist(),
+            "seen": _grey_bytes(code @ self.model.dictionary_),
+            "expected": _grey_bytes(predicted[-1] @ self.model.dictionary_),
+        }
+
+    def _straightest(self, embedding: Array) -> Array:
+        """Return the first two rows of the embedding (2, n_atoms), with the signs of the previous call."""
+        axes = np.zeros((2, embedding.shape[1]))
+        axes[: len(embedding)] = embedding[:2]
+        if self._axes is not None and self._axes.shape == axes.shape:
+            # The sign of a row is arbitrary; a change of sign would make the trajectory jump.
+            axes *= np.where((axes * self._axes).sum(1, keepdims=True) < 0, -1.0, 1.0)
+        self._axes = axes
+        return axes
+
+    def atoms_png(self) -> bytes:
+        """Return a picture of all atoms, eight in a row."""
+        assert self.model is not None
+        atoms = self.model.dictionary_
+        side = self.cutter.patch_size
+        peak = np.abs(atoms).max(axis=1, keepdims=True)
+        levels = 127.5 + 127.5 * atoms / np.where(peak > 0, peak, 1.0)
+        rows = -(-len(atoms) // 8)
+        tiles = np.full((rows * 8, side, side), 127.5)
+        tiles[: len(atoms)] = levels.reshape(-1, side, side)
+        sheet = tiles.reshape(rows, 8, side, side).transpose(0, 2, 1, 3).reshape(rows * side, 8 * side)
+        file = BytesIO()
+        Image.fromarray(sheet.round().astype(np.uint8)).save(file, "PNG")
+        return file.getvalue()
+
+
+def _side_of(model: PSMT) -> int:
+    side = isqrt(model.n_features_in_)
+    if side**2 != model.n_features_in_:
+        raise PSMTError(
+            f"the model has {model.n_features_in_} features, which is not a square patch; give one that was fitted to "
+            "square patches, or a FramePSMT"
+        )
+    return side
+
+
+def _grey_bytes(values: Array) -> list[int]:
+    """Return standardised grey levels as bytes: the mean is 127.5, and 2.5 standard deviations are black or white."""
+    return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
+
+
+class PatchView(NamedTuple):
+    """What pages show of the patch: the newest view (packed once for all pages), the atoms as PNG, their version."""
+
+    message: bytes = b""
+    atoms: bytes = b""
+    version: int = 0
+
+
+class PatchWorker:
+    """Runs a `PatchModel` in a thread, so that whole frames never wait for it, even while it learns a dictionary."""
+
+    def __init__(self, model: PatchModel) -> None:
+        self.model = model
+        self.shown = PatchView()
+        # One thread: the other cores are for the model of whole frames.
+        self._pool = ThreadPoolExecutor(
+            1, thread_name_prefix="psmt-live-patch", initializer=numba.set_num_threads, initargs=(1,)
+        )
+        self._tasks: deque[Future[None]] = deque()
+        self._viewed = 0.0
+        self._new_extrapolation: str | None = None
+
+    def receive(self, frame: Levels, horizon: int, *, wait: bool = False) -> None:
+        """Learn from a frame (size, size) and predict `horizon` frames ahead; with `wait`, return when it is done."""
+        if len(self._tasks) < MAX_WAITING:
+            self._tasks.append(self._pool.submit(self._process, frame, horizon, wait))
+        if wait:
+            self._tasks[-1].exception()
+
+    def set_extrapolation(self, extrapolation: str) -> None:
+        """Use another extrapolation. Of several requests that wait, the last one counts."""
+        self._new_extrapolation = extrapolation
+        if len(self._tasks) < MAX_WAITING:
+            self._tasks.append(self._pool.submit(self._apply_extrapolation))
+
+    def collect(self) -> bool:
+        """Return whether a task has finished since the last call. Raise the error of one that failed."""
+        finished = False
+        while self._tasks and self._tasks[0].done():
+            self._tasks.popleft().result()
+            finished = True
+        return finished
+
+    def close(self) -> None:
+        """Cancel the waiting tasks. The thread ends after the current one."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _apply_extrapolation(self) -> None:
+        extrapolation, self._new_extrapolation = self._new_extrapolation, None
+        if extrapolation is not None:
+            with one_blas_thread():
+                self.model.set_extrapolation(extrapolation)
+
+    def _process(self, frame: Levels, horizon: int, show_now: bool) -> None:
+        self._apply_extrapolation()
+        with one_blas_thread():
+            self.model.receive(frame)
+            if not show_now and monotonic() - self._viewed < VIEW_EVERY:
+                return
+            self._viewed = monotonic()
+            view = self.model.view(horizon)
+            if view is None:
+                return
+            known = view["version"] == self.shown.version
+            atoms = self.shown.atoms if known else self.model.atoms_png()
+            self.shown = PatchView(pack({"kind": "patch", **view}), atoms, view["version"])
