@@ -3,8 +3,7 @@
 import numpy as np
 
 from psmt.engines.frame_kernels import common_weights
-from psmt.video.blending import PULL, PlaceBlend
-from psmt.video.grid import Grid
+from psmt.video.cells import PULL, CellBlend, Grid
 
 
 def test_the_weights_of_a_whole_film_are_those_of_least_squares():
@@ -17,7 +16,7 @@ def test_the_weights_of_a_whole_film_are_those_of_least_squares():
 def test_places_learn_what_is_true_where():
     """Left the first candidate is right, to the right the second."""
     rng = np.random.default_rng(0)
-    places = PlaceBlend(Grid((32, 64)), 2)
+    places = CellBlend(Grid((32, 64)), 2)
     left = np.arange(64) < 32
     for _ in range(40):
         candidates = rng.standard_normal((2, 32, 64)).astype(np.float32)
@@ -28,7 +27,7 @@ def test_places_learn_what_is_true_where():
 
 
 def test_a_prior_rules_until_places_have_learned():
-    places = PlaceBlend(Grid((16, 16)), 2)
+    places = CellBlend(Grid((16, 16)), 2)
     prior = (64 * np.eye(2, dtype=np.float32), np.array([64.0, 0.0], np.float32))
     assert np.allclose(places.solved(prior), [1, 0], atol=0.01)
     rng = np.random.default_rng(0)
@@ -41,7 +40,7 @@ def test_a_prior_rules_until_places_have_learned():
 def test_halves_of_the_cells_take_turns_once_the_moments_have_settled():
     rng = np.random.default_rng(0)
     grid = Grid((32, 24))
-    places = PlaceBlend(grid, 2)
+    places = CellBlend(grid, 2)
     for _ in range(20):
         candidates = rng.standard_normal((2, 32, 24)).astype(np.float32)
         places.learn(candidates, candidates[0] + 0.1 * candidates[1])

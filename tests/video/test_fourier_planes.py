@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.video.fourier_planes import FourierPlanes
+from psmt.video.candidates import FourierPlanes
 
 
 def wave(shape, frequency, shift):

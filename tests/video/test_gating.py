@@ -4,15 +4,15 @@ import numpy as np
 
 from psmt.data import GlideFilm
 from psmt.engines.numba.flow import flow_between, moved
-from psmt.video.expert_gating import LocalGain, restrained, unexplained
-from psmt.video.grid import Grid
+from psmt.video.cells import CellGain, Grid
+from psmt.video.learner import unexplained_error
 
 GRID = Grid((64, 64))
 
 
 def test_trust_is_earned_and_lost():
     rng = np.random.default_rng(0)
-    trust = LocalGain(Grid((16, 32)))
+    trust = CellGain(Grid((16, 32)))
     assert np.array_equal(trust.gains(), np.zeros((2, 4, 1)))
     for n in range(10):
         predicted = rng.standard_normal((16, 32)).astype(np.float32)
@@ -27,13 +27,13 @@ def test_trust_is_earned_and_lost():
 
 def test_a_change_as_lively_as_the_last_one_is_believed_as_it_is():
     predicted, last = np.random.default_rng(0).standard_normal((2, 64, 64)).astype(np.float32)
-    assert np.array_equal(restrained(GRID, predicted, last), predicted)
+    assert np.array_equal(GRID.with_limited_energy(predicted, last), predicted)
 
 
 def test_a_change_is_weakened_where_the_last_one_was_calm():
     predicted, last = np.random.default_rng(0).standard_normal((2, 64, 64)).astype(np.float32)
     last[:, 32:] *= 0.1
-    believed = restrained(GRID, predicted, last)
+    believed = GRID.with_limited_energy(predicted, last)
     assert np.array_equal(believed[:, :20], predicted[:, :20])
     # A hundred times the energy, where twice is allowed: a fiftieth of the change is left, give or take the noise.
     assert np.allclose(believed[:, 48:], 0.02 * predicted[:, 48:], atol=0.01 * np.abs(predicted).max())
@@ -41,7 +41,7 @@ def test_a_change_is_weakened_where_the_last_one_was_calm():
 
 def test_nothing_is_believed_where_nothing_has_changed():
     predicted = np.ones((64, 64), np.float32)
-    assert not restrained(GRID, predicted, np.zeros_like(predicted)).any()
+    assert not GRID.with_limited_energy(predicted, np.zeros_like(predicted)).any()
 
 
 def test_motion_explains_a_pan_and_not_a_cut():
@@ -50,7 +50,7 @@ def test_motion_explains_a_pan_and_not_a_cut():
     pairs = [(one.frame(t), one.frame(t + 1)) for t in range(0, 20, 5)]
     cuts = [(one.frame(t), other.frame(t)) for t in range(0, 20, 5)]
     pans, cuts = (
-        [unexplained(a, b, moved(a, flow_between(a, b))) / np.mean((a - b) ** 2) for a, b in kind]
+        [unexplained_error(a, b, moved(a, flow_between(a, b))) / np.mean((a - b) ** 2) for a, b in kind]
         for kind in (pairs, cuts)
     )
     assert max(pans) < 0.15
@@ -59,7 +59,7 @@ def test_motion_explains_a_pan_and_not_a_cut():
 
 def test_with_a_head_start_belief_is_lost_not_earned():
     rng = np.random.default_rng(0)
-    trust = LocalGain(Grid((16, 32)), head_start=1.0)
+    trust = CellGain(Grid((16, 32)), head_start=1.0)
     assert np.array_equal(trust.gains(), np.ones((2, 4, 1)))
     for _ in range(3):
         predicted = rng.standard_normal((16, 32)).astype(np.float32)

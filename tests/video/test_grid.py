@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.video.grid import Grid
+from psmt.video.cells import Grid
 
 
 @pytest.mark.parametrize("shape", [(24, 40), (17, 9), (3, 5)])

@@ -326,7 +326,7 @@ def test_nothing_depends_on_the_number_of_threads_nor_on_who_comes_first(glide, 
     def outcome(n_threads):
         monkeypatch.setattr(fan_out, "get_num_threads", lambda: n_threads)
         model = small().fit(glide[:26])
-        assert model._rollout is not None  # one is under way
+        assert model._learner.rollout is not None  # one is under way
         return {"ahead": model.predict(horizon=3), **model.get_state()}
 
     alone = outcome(1)

@@ -1,4 +1,4 @@
-"""A small network that learns while data come in: rectified units, trained by Adam on rows that are given to it."""
+"""A small network of rectified units, trained online by Adam."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import Field, counter
 from psmt.types import Levels
+from psmt.video.state import Stateful
 
 HIDDEN = (24, 24)
 """Units of the hidden layers."""
 
 _RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8
-"""Adam's learning rate, how much it keeps of the mean of gradients and of their squares, and what is no gradient."""
+"""Adam's learning rate, its decay rates of the means of gradients and of their squares, and its smallest divisor."""
 
 _LARGEST = 1e3
-"""No weight is larger. Those of films are of a few units."""
+"""Weights are clipped to this. Weights learned from films are a few units."""
 
 
-class Perceptron:
-    """A network (n_inputs, *HIDDEN, 1) that begins as zero and is trained a few steps at a time.
+class Perceptron(Stateful):
+    """A network (n_inputs, *HIDDEN, 1) whose output is zero at first, trained a few steps at a time.
 
     Parameters
     ----------
@@ -38,30 +39,30 @@ class Perceptron:
         Of all layers, one after the other: each layer's weights (inputs, outputs), then its biases (outputs,).
     """
 
-    def __init__(self, n_inputs: int, kernels: FrameKernels) -> None:
-        self.n_inputs, self._kernels, self._sizes = n_inputs, kernels, (n_inputs, *HIDDEN, 1)
-        self._trained = kernels.capture(self._train)
-        self.weights: Levels = kernels.levels(_first_weights(self._sizes))
-        self._mean, self._square = 0 * self.weights, 0 * self.weights
-        self._steps = 0
-        self._next: tuple[Levels, Levels, Levels, int] | None = None
+    weights: Levels
+    mean: Levels
+    square: Levels
+    """Adam's exponential means of the gradients and of their squares (n_weights,)."""
+    steps: int
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the weights, and of what Adam knows of their gradients; not of what is yet to be adopted."""
-        known = {"weights": self.weights, "mean": self._mean, "square": self._square}
-        return {name: self._kernels.numpy(one).copy() for name, one in known.items()} | {"steps": np.array(self._steps)}
+    def __init__(self, n_inputs: int, kernels: FrameKernels) -> None:
+        super().__init__(kernels, self.schema(n_inputs))
+        self._sizes = (n_inputs, *HIDDEN, 1)
+        self._trained = kernels.capture(self._train)
+        self.weights = kernels.levels(_first_weights(self._sizes))
+        self._next: tuple[Levels, Levels, Levels, int] | None = None
 
     @staticmethod
     def schema(n_inputs: int) -> dict[str, Field]:
-        """What `get_state` gives for so many inputs."""
-        weights = Field((_n_weights((n_inputs, *HIDDEN, 1)),), "float32", -_LARGEST, _LARGEST)
+        """Declare the state."""
+        n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
+        weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
         return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
-        own = self._kernels.levels
-        self.weights, self._mean, self._square = (own(state[name].copy()) for name in ("weights", "mean", "square"))
-        self._steps, self._next = int(state["steps"]), None
+        """Continue from what `get_state` returned."""
+        super().set_state(state)
+        self._next = None
 
     def layers(self, weights: Levels) -> Layers:
         """Weights (inputs, outputs) and biases (outputs,) of each layer."""
@@ -75,17 +76,17 @@ class Perceptron:
     def train(self, inputs: Levels, aims: Levels) -> None:
         """Take a step for each batch of inputs (n_batches, n_rows, n_inputs) towards its aims (n_batches, n_rows, 2).
 
-        An aim is a target and a unit: what counts is the square of the target less the output in this unit. Nothing
-        changes before `adopt` is called: what is predicted meanwhile does not depend on who is first.
+        An aim is a target and a unit; the loss is the mean of (target - unit * output) ** 2. The new weights are used
+        once `adopt` is called, so that training can run beside a prediction.
         """
-        steps = self._kernels.levels(float(self._steps))
-        trained = self._trained(self.weights, self._mean, self._square, steps, inputs, aims)
-        self._next = (*trained, self._steps + len(inputs))
+        steps = self._kernels.levels(float(self.steps))
+        trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
+        self._next = (*trained, self.steps + len(inputs))
 
     def adopt(self) -> None:
-        """Go on with what the last training has found, where there was one."""
+        """Use the weights of the last `train`."""
         if self._next is not None:
-            self.weights, self._mean, self._square, self._steps = self._next
+            self.weights, self.mean, self.square, self.steps = self._next
             self._next = None
 
     def _train(
@@ -93,13 +94,13 @@ class Perceptron:
     ) -> tuple[Levels, Levels, Levels]:
         for batch, aim in zip(inputs, aims, strict=True):
             gradient = self.gradient(weights, batch, aim)
-            # A batch in which all goes wrong is no reason to forget everything.
+            # Clipped: one bad batch must not overwrite everything learned.
             length: Levels = (gradient @ gradient) ** 0.5
             gradient = gradient / length.clip(1.0, None)
             steps = steps + 1.0
             mean = _DECAY * mean + (1 - _DECAY) * gradient
             square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient * gradient
-            # What the two means would be had they not begun at zero.
+            # Bias correction: both means started at zero.
             whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
             step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
             weights = (weights - cast(Levels, _RATE * step)).clip(-_LARGEST, _LARGEST)
@@ -123,12 +124,8 @@ class Perceptron:
         return gradient
 
 
-def _n_weights(sizes: tuple[int, ...]) -> int:
-    return sum(outputs * (inputs + 1) for inputs, outputs in pairwise(sizes))
-
-
 def _first_weights(sizes: tuple[int, ...]) -> Levels:
-    """Weights that no two units share, those of the last layer zero; always the same."""
+    """Fixed pseudo-random weights; those of the last layer are zero."""
     rng = np.random.default_rng(0)
     parts = [
         (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
