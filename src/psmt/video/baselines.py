@@ -21,24 +21,22 @@ from psmt.utils.jit import njit
 from psmt.utils.validation import Constraint, allowing, count, real
 from psmt.video.frames import check_film, check_next_frame
 
-_WINDOW, _STRIDE = 16, 4
-"""Side of a Fourier window, and the distance from one to the next, in pixels."""
+_WINDOW, _STRIDE = 16, 4  # side of a Fourier window, and the distance from one to the next, in pixels
 
 
 class FrameBaseline(LastFramesPredictor):
     """Autoregressive predictor of whole frames: grey levels (time, height, width) in, grey levels out.
 
-    A baseline is a file in this folder with a subclass, and a line in `FRAME_BASELINES`. It says how many of the last
-    frames it looks at (`n_last`), which frame follows them (`next_frame`), and, where `fit` learns something, how
-    (`learn`) and what (`learned`).
+    A baseline is a subclass and a line in `FRAME_BASELINES`. It defines how many of the last frames it uses (`n_last`),
+    which frame follows them (`next_frame`), and, where `fit` learns something, how (`learn`) and what (`learned`).
     """
 
     def check_past(self, X: ArrayLike) -> Levels:
-        """Return the past frames, as numbers that can be computed with."""
+        """Return the past frames as finite grey levels."""
         return check_film(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Levels:
-        """Return a frame, as numbers that can be computed with."""
+        """Return a frame as finite grey levels."""
         return check_next_frame(x, self.shape_)
 
 
@@ -58,7 +56,7 @@ class CopyLastFrame(FrameBaseline):
 
 
 class LinearPixels(FrameBaseline):
-    """Linear extrapolation: every pixel goes on along the straight line through its last two values."""
+    """Linear extrapolation: every pixel continues on the straight line through its last two values."""
 
     n_last = 2
 
@@ -68,10 +66,10 @@ class LinearPixels(FrameBaseline):
 
 
 class FourierPhase(FrameBaseline):
-    """Local Fourier phase advance (a short-space Fourier transform with overlap-add): nothing is learned.
+    """Local Fourier phase advance by a short-space Fourier transform with overlap-add, without learning.
 
-    The frame is seen through overlapping Hann windows. In each, every Fourier coefficient is turned on by the angle
-    that it turned between the last two frames: what moves steadily through a window turns steadily.
+    In each of many overlapping Hann windows, every Fourier coefficient is rotated by the angle between its last two
+    values. This continues steady motion through the window.
     """
 
     n_last = 2
@@ -81,7 +79,7 @@ class FourierPhase(FrameBaseline):
         before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
         turn = now * before.conj()
         size = np.abs(turn)
-        # Where a coefficient was or is zero it has no angle, and stays.
+        # A coefficient that was or is zero has no angle, and is not rotated.
         turn = np.divide(turn, size, out=np.ones_like(turn), where=size > np.finfo(np.float32).tiny)
         return _overlap_add(scipy.fft.irfft2(now * turn, s=(_WINDOW, _WINDOW)), self.shape_)
 
@@ -90,14 +88,14 @@ _FADE = np.outer(*[hann(_WINDOW).astype(np.float32)] * 2)
 
 
 def _windows(frame: Levels) -> Levels:
-    """Windowed patches (rows, columns, _WINDOW, _WINDOW) of a frame; every pixel is in as many of them."""
+    """Windowed patches (rows, columns, _WINDOW, _WINDOW) of a frame; every pixel is in the same number of them."""
     ends = [-size % _STRIDE + _WINDOW - _STRIDE for size in frame.shape]
     padded = np.pad(frame, [(_WINDOW - _STRIDE, end) for end in ends], mode="symmetric")
     return sliding_window_view(padded, (_WINDOW, _WINDOW))[::_STRIDE, ::_STRIDE] * _FADE
 
 
 def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
-    """Frame of `shape` from patches as `_windows` makes them, faded once more so that no seam shows."""
+    """Frame of `shape` from patches of `_windows`, windowed once more to avoid seams."""
     rows, columns = windows.shape[:2]
     steps = _WINDOW // _STRIDE
     parts = (windows * _FADE).reshape(rows, columns, steps, _STRIDE, steps, _STRIDE)
@@ -112,10 +110,10 @@ def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
 
 
 class BlockMotion(FrameBaseline):
-    """Block-matching motion compensation, causal and overlapped: what moved goes on as it moved.
+    """Block-matching motion compensation, causal and overlapped: blocks continue to move as they moved.
 
-    For each block of the last frame the place that it came from in the frame before is searched, to a fraction of a
-    pixel; the prediction takes the block from as far again up the same way. Blocks overlap and fade into each other.
+    The motion of each block from the frame before to the last frame is searched, to a fraction of a pixel. The
+    prediction moves the block once more by the same amount. Overlapping blocks are blended.
 
     Parameters
     ----------
@@ -134,8 +132,8 @@ class BlockMotion(FrameBaseline):
 
     def next_frame(self, last: Levels) -> Levels:
         """Return the frame after the last few."""
-        # Half a block of margin on each side, so that corners are in as many blocks as the middle; the rest is the
-        # reach of the search, and of the motion that goes on, and a pixel to interpolate with.
+        # Half a block of margin on each side, so that corners are in as many blocks as the middle, plus the reach of
+        # the search and of the continued motion, plus a pixel for interpolation.
         half = self.block // 2
         margin = half + self.reach + 1
         before, now = (np.pad(frame, margin, mode="symmetric") for frame in last)
@@ -168,7 +166,7 @@ def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int
 def _search(
     before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
 ) -> tuple[float, float]:
-    """How far down and right the block at (row, column) of `now` came; `errors` is room to work in."""
+    """How far down and right the block at (row, column) of `now` came; `errors` is a work array."""
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
             error = np.float32(0.0)
@@ -177,7 +175,7 @@ def _search(
                     gap = now[row + y, column + x] - before[row + reach - i + y, column + reach - j + x]
                     error += gap * gap
             errors[i, j] = error
-    # Standing still wins a tie, so that flat ground does not wander.
+    # No motion wins a tie, so that flat areas do not move.
     best_i, best_j, best = reach, reach, errors[reach, reach]
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
@@ -189,7 +187,7 @@ def _search(
         for x in range(side):
             gap = now[row + y, column + x] - _between(before, row + y - down, column + x - right)
             error += gap * gap
-    # The parabola is a guess: it counts where it explains more than whole pixels do.
+    # The fraction of a pixel is used only where it reduces the error.
     if error < best:
         return down, right
     return float(best_i - reach), float(best_j - reach)
@@ -197,7 +195,7 @@ def _search(
 
 @njit(cache=True, nogil=True)
 def _vertex(errors: Levels, k: int) -> float:
-    """How far from k the parabola through three errors has its lowest point; 0 at the ends and where it has none."""
+    """Distance from k to the minimum of the parabola through three errors; 0 at the ends and where there is none."""
     if k == 0 or k == len(errors) - 1:
         return 0.0
     bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
@@ -276,7 +274,7 @@ class RidgePixels(FrameBaseline):
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
-        # Only differences matter: brightness is no cause of change.
+        # Only differences matter, not brightness.
         inputs = np.moveaxis(views, 0, 2).reshape(*self.shape_, 2 * side * side) - now[:, :, None]
         return np.delete(inputs, side * side + side * side // 2, axis=2)
 
@@ -286,7 +284,7 @@ class RidgePixels(FrameBaseline):
         n = 2 * (2 * self.radius + 1) ** 2 - 1
         gram, cross, power = np.zeros((len(tiles), n, n)), np.zeros((len(tiles), n)), np.zeros(len(tiles))
         for before, now, after in zip(past, past[1:], past[2:], strict=False):
-            # Small penalties need the digits of double precision.
+            # Small penalties need double precision.
             inputs, change = self._neighbourhoods(before, now).astype(np.float64), (after - now).astype(np.float64)
             for k, tile in enumerate(tiles):
                 own, target = inputs[tile].reshape(-1, n), change[tile].ravel()
@@ -300,7 +298,7 @@ class RidgePixels(FrameBaseline):
         """Weights (tiles, n)."""
         gram, cross, _ = moments
         scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
-        # Below the rounding of the moments a penalty says nothing; and there are tiles where nothing varies.
+        # Penalties below the rounding of the moments have no effect, and in some tiles nothing varies.
         floor = np.maximum(max(penalty, 1e-12) * scale, 1e-12)
         eye = np.eye(gram.shape[1])
         return np.stack(
@@ -312,7 +310,7 @@ class RidgePixels(FrameBaseline):
 
     @staticmethod
     def _error(moments: list[Array], weights: Levels) -> float:
-        """Sum of squared errors of weights (tiles, n) over what the moments were taken of."""
+        """Sum of squared errors of weights (tiles, n) on the frames of the moments."""
         gram, cross, power = moments
         explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
         return float(np.sum(power) + explained)
@@ -327,14 +325,14 @@ class RidgePixels(FrameBaseline):
 
 
 class FrameBaselineEntry(NamedTuple):
-    """A baseline as comparisons know it."""
+    """A baseline in comparisons: its label in tables, its class, and whether it is `slow`.
+
+    Slow baselines take about as much time as the model, and are left out unless requested.
+    """
 
     label: str
-    """Name for people."""
     make: type[FrameBaseline]
-    """Called without arguments, it gives a baseline that is not yet fitted."""
     slow: bool = False
-    """Whether it costs about as much as the model, and is left out unless asked for."""
 
 
 FRAME_BASELINES = {
@@ -344,4 +342,4 @@ FRAME_BASELINES = {
     "blocks": FrameBaselineEntry("block motion", BlockMotion, slow=True),
     "ridge": FrameBaselineEntry("ridge regression", RidgePixels, slow=True),
 }
-"""All baselines, by their name in files. Comparisons, their options and their tables follow this list."""
+"""All baselines, by their name in files. Comparisons, their options and their tables are made from this list."""

@@ -23,81 +23,22 @@ from psmt.types import Levels
 from psmt.video.state import FRAME_FIELD, State, from_array, to_array
 
 Planes = tuple[tuple[int, tuple[float, ...]], ...]
-"""Sizes of tiles, and for each the memories of its cross-spectra."""
+"""Sizes of tiles, and for each the share of its cross-spectra that each estimate keeps per frame, 0 <= memory < 1."""
 
-PLANES: Planes = ((9, (0.5, 0.97)), (36, (0.95,)))
-"""Small tiles follow small objects, large ones fast motion."""
-
-NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
-"""Offsets (down, right) of the pixels whose levels are candidates themselves."""
-
-MEANS = (0.5, 0.8, 0.95)
-"""Share of the past that each running mean keeps per frame. Where nothing moves, means average out noise."""
-
-_TRACKED = 0.7
-"""The same for the running mean that moves along the flow."""
-
-FLOWS = 4
-"""Number of latest flows that are kept: motion that swings is like that of a few frames ago, not like the last.
-
-The mean of each flow moves the whole picture, for a shaken camera."""
-
-_FARTHEST = 1e4
-"""Largest flow in a saved model, in pixels; estimated flows are at most a few dozen."""
-
-BANDS = (0.8, 2.0)
-"""Widths in pixels of the Gaussians that split a candidate into fine, middle and coarse detail."""
-
-_OVERLAP = 3
-"""Tiles over each pixel, down and across."""
+PLANES: Planes = ((9, (0.5, 0.97)), (36, (0.95,)))  # small tiles follow small objects, large ones fast motion
+NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)  # (down, right)
+MEANS = (0.5, 0.8, 0.95)  # share of the past that each running mean keeps per frame; they average out noise
+FLOWS = 4  # number of latest flows that are kept: what swings moves as it did a few frames ago
+BANDS = (0.8, 2.0)  # widths in pixels of the Gaussians that split a candidate into fine, middle and coarse detail
+_TRACKED = 0.7  # share of the past that the running mean along the flow keeps per frame
+_FARTHEST = 1e4  # largest flow in a saved model, in pixels; estimated flows are at most a few dozen
 
 
 class LocalSpectra(NamedTuple):
-    """What `FourierPlanes` keeps of a film."""
+    """Fourier coefficients of the tiles of one size."""
 
-    now: Complex
-    """Coefficients (rows, columns, size, size // 2 + 1) of the latest frame."""
-    cross: tuple[Complex, ...]
-    """For each memory the exponentially weighted cross-spectrum, the sum of ``c_t * conj(c_(t-1))``: its phase is the
-    rotation per frame."""
-
-
-class FourierPlanes:
-    """Short-space Fourier transform whose coefficients are rotated by the phases of the cross-spectra.
-
-    Parameters
-    ----------
-    shape : (height, width)
-        Of the frames.
-    size : int
-        Side of a tile, a multiple of 3: tiles lie a third of it apart. This is the smallest overlap at which squared
-        Hann windows add up to a constant; at half a tile predictions are 3% worse. A quarter gains 0.5%, for 16/9 of
-        the tiles.
-    memories : tuple of float
-        Share of the earlier cross-spectra that each estimate of the rotation keeps per frame, 0 <= memory < 1.
-    kernels : FrameKernels, optional
-        Of the device that the frames are on; by default the CPU's.
-    """
-
-    def __init__(
-        self, shape: tuple[int, int], size: int, memories: tuple[float, ...], kernels: FrameKernels | None = None
-    ) -> None:
-        self.tiles = Tiles(shape, size, size // _OVERLAP)
-        self.memories = memories
-        self._kernels = kernels or engine_for("cpu").frames
-
-    def start(self, frame: Levels) -> LocalSpectra:
-        """Spectra of one frame (height, width), without motion."""
-        now = self._kernels.spectra(frame, self.tiles)
-        return LocalSpectra(now, tuple(0 * now for _ in self.memories))
-
-    def update(self, spectra: LocalSpectra, frame: Levels) -> LocalSpectra:
-        """Spectra after one more frame (height, width); those given are not modified."""
-        return LocalSpectra(*self._kernels.next_spectra(frame, self.tiles, spectra.now, spectra.cross, self.memories))
-
-    def changes(self, spectra: LocalSpectra) -> Levels:
-        """Change to the next frame if every phase advances as before, (n_memories, height, width)."""
-        return self._kernels.advanced(spectra.now, spectra.cross, self.tiles)
+    now: Complex  # of the latest frame (rows, columns, size, size // 2 + 1)
+    cross: tuple[Complex, ...]  # for each memory the exponentially weighted sum of ``c_t * conj(c_(t-1))``
 
 
 class Scene(NamedTuple):
@@ -105,25 +46,18 @@ class Scene(NamedTuple):
 
     previous: Levels
     current: Levels
-    """The last two frames."""
-    age: int
-    """Number of changes seen since the scene began."""
-    spectra: tuple[LocalSpectra, ...]
-    """For each size of tiles."""
-    means: Levels
-    """Running means (n, height, width) of each pixel."""
-    flows: Levels
-    """Where each pixel came from in the last frames (FLOWS, 2, height, width), the latest first."""
-    tracked: Levels
-    """The running mean (height, width) of the past along the flow."""
+    age: int  # number of changes seen since the scene began
+    spectra: tuple[LocalSpectra, ...]  # for each size of tiles
+    means: Levels  # running means (n, height, width) of each pixel
+    flows: Levels  # where each pixel came from in the last frames (FLOWS, 2, height, width), the latest first
+    tracked: Levels  # running mean (height, width) along the flow
 
 
 class CandidateGroup(NamedTuple):
     """Candidates that are computed together."""
 
     names: tuple[str, ...]
-    fill: Callable[[Scene, Levels], None]
-    """Called with a scene and an array (len(names), height, width), it writes the changes into the array."""
+    fill: Callable[[Scene, Levels], None]  # writes the changes of a scene into an array (len(names), height, width)
 
 
 class Candidates:
@@ -134,25 +68,23 @@ class Candidates:
     shape : (height, width)
         Of the frames.
     planes : tuple of (size, memories)
-        As in `FourierPlanes`. Without any, the last change is the only candidate.
+        Sides of tiles, multiples of 3, as tiles lie a third apart: the smallest overlap at which squared Hann windows
+        add up to a constant. At half a tile predictions are 3% worse; a quarter gains 0.5%, for 16/9 of the tiles.
+        Without any planes, the last change is the only candidate.
     kernels : FrameKernels, optional
         Of the device that the frames are on; by default the CPU's.
 
     Attributes
     ----------
-    moving_names : tuple of str
-        Of the changes that are predictions by themselves.
-    names : tuple of str
-        Of all candidates.
+    moving_names, names : tuple of str
+        Of the changes that are predictions by themselves, and of all candidates.
     n_network_inputs : int
         How many of the candidates a network sees, from the first on: all that are in bands, and the running means.
-    flow : callable
-        As `FrameKernels.flow`.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:
         self._kernels = kernels or engine_for("cpu").frames
-        self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
+        self._planes = tuple((_tiles(shape, size), memories) for size, memories in planes)
         self._kept = self._kernels.levels(MEANS)[:, None, None]
         self.flow, self._seen = self._kernels.capture(self._kernels.flow), self._kernels.capture(self._see)
         self.rich = bool(planes)
@@ -167,9 +99,9 @@ class Candidates:
     def _predictions(self) -> Iterator[CandidateGroup]:
         """Yield changes that are predictions by themselves. As candidates they are split into bands of detail."""
         yield CandidateGroup(("last change",), self._last_change)
-        for k, planes in enumerate(self._planes):
-            names = (f"planes {planes.tiles.size}, memory {memory}" for memory in planes.memories)
-            yield CandidateGroup(tuple(names), partial(self._phase_advance, k))
+        for k, (tiles, memories) in enumerate(self._planes):
+            names = tuple(f"planes {tiles.size}, memory {memory}" for memory in memories)
+            yield CandidateGroup(names, partial(self._phase_advance, k))
         if self.rich:
             yield CandidateGroup(("flow",), partial(self._along_flow, 0))
             yield CandidateGroup(("tracked mean",), self._tracked_mean)
@@ -188,7 +120,7 @@ class Candidates:
         out[0] = scene.current - scene.previous
 
     def _phase_advance(self, k: int, scene: Scene, out: Levels) -> None:
-        out[...] = self._planes[k].changes(scene.spectra[k])
+        out[...] = self._kernels.advanced(*scene.spectra[k], self._planes[k][0])
 
     def _along_flow(self, k: int, scene: Scene, out: Levels) -> None:
         out[0] = self._kernels.moved(scene.current, scene.flows[k]) - scene.current
@@ -217,10 +149,13 @@ class Candidates:
 
     def start(self, frame: Levels) -> Scene:
         """Return the scene of one frame (height, width), without motion."""
-        spectra = tuple(planes.start(frame) for planes in self._planes)
+        spectra = []
+        for tiles, memories in self._planes:
+            now = self._kernels.spectra(frame, tiles)
+            spectra.append(LocalSpectra(now, tuple(0 * now for _ in memories)))
         means = array_namespace(frame).stack([frame] * len(MEANS))
         flows = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
-        return Scene(frame, frame, 0, spectra, means, flows, frame)
+        return Scene(frame, frame, 0, tuple(spectra), means, flows, frame)
 
     def see(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> tuple[Scene, Levels, Levels]:
         """Return the scene after one more frame (height, width), and its candidates as in `look_ahead`.
@@ -242,9 +177,13 @@ class Candidates:
         if flow is None:
             flow = self._kernels.flow(scene.current, frame)
         *spectra, (means, tracked) = self._kernels.together(
-            *(partial(planes.update, known, frame) for planes, known in zip(self._planes, scene.spectra, strict=True)),
+            *(
+                partial(self._kernels.next_spectra, frame, tiles, known.now, known.cross, memories)
+                for (tiles, memories), known in zip(self._planes, scene.spectra, strict=True)
+            ),
             partial(self._average, scene, frame, flow),
         )
+        spectra = [LocalSpectra(*one) for one in spectra]
         flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
@@ -281,7 +220,7 @@ class Candidates:
             "age": counter(),
         }
         for k, (size, memories) in enumerate(planes):
-            layout = Tiles(shape, size, size // _OVERLAP).layout
+            layout = _tiles(shape, size).layout
             fields[f"turns{k}"] = Field((len(memories), *layout, size, size // 2 + 1), "complex64")
         return fields
 
@@ -299,6 +238,10 @@ class Candidates:
         levels = self._kernels.levels
         spectra = (one._replace(cross=(*map(levels, state[f"turns{k}"]),)) for k, one in enumerate(start.spectra))
         return start._replace(**own, spectra=tuple(spectra))
+
+
+def _tiles(shape: tuple[int, int], size: int) -> Tiles:
+    return Tiles(shape, size, size // 3)
 
 
 def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Iterator[Callable[[], None]]:

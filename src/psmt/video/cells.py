@@ -11,36 +11,17 @@ from psmt.persistence.schema import MOMENT, Field, counter, flag
 from psmt.types import Levels
 from psmt.video.state import Stateful
 
-CELL = 8
-"""Side of a cell in pixels."""
-
-PULL = 1e-3
-"""Ridge penalty of the frame's common weights towards zero (copying), relative to the energy of the candidates."""
-
-LARGEST_WEIGHT = 1e6
-"""Upper bound of the weights in a saved model. Weights learned from films are a few units."""
-
-_LIVELIER = 2.0
-"""A predicted change with more than this multiple of the energy of the last change is scaled down."""
-
-_TINY = 1e-30
-"""Smallest safe divisor."""
+CELL = 8  # side of a cell in pixels
+PULL = 1e-3  # ridge penalty of the frame's common weights towards zero (copying), relative to the candidates' energy
+LARGEST_WEIGHT = 1e6  # in a saved model; weights learned from films are a few units
+_LIVELIER = 2.0  # a change with more than this multiple of the energy of the last change is scaled down
+_TINY = 1e-30  # smallest safe divisor
 
 
 class Grid:
-    """Square cells that cover frames of a shape (height, width).
+    """Square cells that cover frames of a shape (height, width), in a `layout` of (rows, columns).
 
-    Parameters
-    ----------
-    shape : (height, width)
-        Of the frames.
-    kernels : FrameKernels, optional
-        Of the device that the frames are on; by default the CPU's.
-
-    Attributes
-    ----------
-    layout : (rows, columns)
-        Of cells.
+    The kernels are those of the device that the frames are on; by default the CPU's.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:
@@ -72,13 +53,13 @@ class Grid:
         return self.weighted(predicted[None], gains[..., None])
 
 
-def _smoothed(moments: Levels) -> Levels:
-    """Moments (rows, columns, ..) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes of the grid."""
-    concat = array_namespace(moments).concat
+def _smoothed(energy: Levels) -> Levels:
+    """Energies (rows, columns), smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
+    concat = array_namespace(energy).concat
     for _ in range(2):
-        padded = concat([moments[:1], moments, moments[-1:]])
-        moments = (0.25 * (padded[2:] + padded[:-2]) + 0.5 * moments).swapaxes(0, 1)
-    return moments
+        padded = concat([energy[:1], energy, energy[-1:]])
+        energy = (0.25 * (padded[2:] + padded[:-2]) + 0.5 * energy).swapaxes(0, 1)
+    return energy
 
 
 class CellBlend(Stateful):
@@ -86,42 +67,20 @@ class CellBlend(Stateful):
 
     Recursive least squares with a forgetting factor: moments of candidates and true changes are exponentially weighted
     sums over the frames. `solve` computes the weights from them.
-
-    Parameters
-    ----------
-    grid : Grid
-    n_candidates : int
-
-    Attributes
-    ----------
-    weights : (rows, columns, n_candidates) array
-    frames : float
-        Effective number of frames in the moments.
     """
 
-    _MEMORY = 30.0
-    """Frames after which old ones have faded to 1/e."""
-
-    _RIDGE = 0.01
-    """Ridge penalty of a cell's weights towards those of the whole frame, relative to the candidates' energy."""
-
-    _YOUNG = 0.3
-    """Added to the penalty after one frame, and a part of it after more: a cell that has seen little is uncertain."""
-
-    _PRIOR_FRAMES = 3.0
-    """Number of frames that a prior counts as, in the weights of the whole frame."""
-
-    _SETTLED = 10.0
-    """From this effective number of frames on, each frame updates only half of the rows and cells."""
+    _MEMORY = 30.0  # frames after which old ones have faded to 1/e
+    _RIDGE = 0.01  # penalty of a cell's weights towards those of the frame, relative to the candidates' energy
+    _YOUNG = 0.3  # added to it after one frame, and a part of it after more: a cell that has seen little is uncertain
+    _PRIOR_FRAMES = 3.0  # number of frames that a prior counts as, in the weights of the whole frame
+    _SETTLED = 10.0  # number of frames from which on each frame updates only half of the rows and cells
 
     gram: Levels
     match: Levels
     weights: Levels
-    frames: float
-    lower: int
-    """Whether the lower half of the cells is solved next."""
-    odd: int
-    """Whether the odd rows of pixels are used next."""
+    frames: float  # effective number of frames in the moments
+    lower: int  # whether the lower half of the cells is solved next
+    odd: int  # whether the odd rows of pixels are used next
 
     def __init__(self, grid: Grid, n_candidates: int) -> None:
         super().__init__(grid.kernels, self.schema(grid, n_candidates))
@@ -162,7 +121,7 @@ class CellBlend(Stateful):
         self.frames = kept * self.frames + 1.0
 
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
-        """Update the `weights`, given moments of other films as in `solved`.
+        """Update the `weights` (rows, columns, n_candidates), given moments of other films as in `solved`.
 
         Once the moments have settled, one frame hardly moves the weights: the upper and the lower half of the cells
         take turns.
@@ -190,24 +149,13 @@ class CellGain(Stateful):
 
     The weights of candidates are fitted to the past; the gain is learned from predictions made before the truth was
     known. So a prediction is only used where it has beaten copying. Moments are exponentially weighted, and cells are
-    shrunk to the gain of the whole frame. The gain starts at 0, or at 1 with a head start, and returns there after a
-    cut.
-
-    Parameters
-    ----------
-    grid : Grid
-    head_start : float, default 0
-        Number of perfect predictions that a new record starts with.
+    shrunk to the gain of the whole frame. The gain starts at 0 and returns there after a cut. With a `head_start` of n
+    frames it starts as after n perfect predictions.
     """
 
-    _MEMORY = 15.0
-    """Frames after which old ones have faded to 1/e."""
-
-    _OWN = 0.1
-    """Pull of a cell's gain to that of the whole frame, relative to the energy of the cell."""
-
-    _PROBATION = 5
-    """A record of fewer frames reduces the gain in proportion to its length."""
+    _MEMORY = 15.0  # frames after which old ones have faded to 1/e
+    _OWN = 0.1  # pull of a cell's gain to that of the whole frame, relative to the energy of the cell
+    _PROBATION = 5  # a record of fewer frames reduces the gain in proportion to its length
 
     energy: Levels
     match: Levels

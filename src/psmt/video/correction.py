@@ -2,56 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import Field, counter, under
 from psmt.types import Levels
 from psmt.video.candidates import BANDS, mean_square, room
 from psmt.video.cells import CellGain, Grid
-from psmt.video.perceptron import Perceptron
 from psmt.video.state import FRAME_FIELD, Stateful
 
-_PIXELS, _FRAMES = 1024, 64
-"""Number of pixels remembered of each frame, and of frames whose pixels are remembered."""
+HIDDEN = (24, 24)  # units of the hidden layers
+_RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8  # of Adam
+_LARGEST = 1e3  # weights are clipped to this; weights learned from films are a few units
 
-_BATCHES, _ROWS = 4, 1024
-"""Training steps for each frame, and the batch size of each step."""
-
-_EVERYWHERE = 0.3
-"""Share of the remembered pixels drawn uniformly from the frame; the others are drawn where the error was large."""
-
-_GOLDEN = 0.5 * (5**0.5 - 1)
-"""Fractional parts of its multiples are spread evenly, so that successive frames are sampled at other pixels."""
-
-_CALM, _NONE = 1e-3, 1e-6
-"""Smallest unit of changes, relative to the contrast of the frame, and to the range of all levels seen so far."""
-
-_BEYOND = 8.0
-"""Inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel."""
+_PIXELS, _FRAMES = 1024, 64  # remembered pixels of each frame, and frames whose pixels are remembered
+_BATCHES, _ROWS = 4, 1024  # training steps for each frame, and the batch size of each step
+_EVERYWHERE = 0.3  # share of the remembered pixels drawn uniformly; the others are drawn where the error was large
+_GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples are spread evenly: frames are sampled at other pixels
+_CALM, _NONE = 1e-3, 1e-6  # smallest unit of changes, relative to the contrast, and to the range of all levels so far
+_BEYOND = 8.0  # inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel
 
 _N_OTHERS = 11
 """Number of inputs beside candidates: the prediction around the pixel (3), its last error (2), energies of changes and
 the disagreement of two candidates (3), the levels around the pixel (3)."""
 
 
+class Perceptron(Stateful):
+    """A network (n_inputs, *HIDDEN, 1) of rectified units whose output is zero at first, trained online by Adam."""
+
+    weights: Levels  # (n_weights,): of each layer its weights (inputs, outputs), then its biases (outputs,)
+    mean: Levels  # exponential mean of the gradients (n_weights,)
+    square: Levels  # and of their squares
+    steps: int
+
+    def __init__(self, n_inputs: int, kernels: FrameKernels) -> None:
+        super().__init__(kernels, self.schema(n_inputs))
+        self._sizes = (n_inputs, *HIDDEN, 1)
+        self._trained = kernels.capture(self._train)
+        self.weights = kernels.levels(_first_weights(self._sizes))
+        self._next: tuple[Levels, Levels, Levels, int] | None = None
+
+    @staticmethod
+    def schema(n_inputs: int) -> dict[str, Field]:
+        """Declare the state."""
+        n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
+        weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
+        return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
+
+    def layers(self, weights: Levels) -> Layers:
+        """Weights (inputs, outputs) and biases (outputs,) of each layer."""
+        layers, first = [], 0
+        for inputs, outputs in pairwise(self._sizes):
+            last = first + outputs * inputs
+            layers.append((weights[first:last].reshape(inputs, outputs), weights[last : last + outputs]))
+            first = last + outputs
+        return tuple(layers)
+
+    def train(self, inputs: Levels, aims: Levels) -> None:
+        """Take a step for each batch of inputs (n_batches, n_rows, n_inputs) towards its aims (n_batches, n_rows, 2).
+
+        An aim is a target and a unit; the loss is the mean of (target - unit * output) ** 2. The new weights are used
+        once `adopt` is called, so that training can run beside a prediction.
+        """
+        steps = self._kernels.levels(float(self.steps))
+        trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
+        self._next = (*trained, self.steps + len(inputs))
+
+    def adopt(self) -> None:
+        """Use the weights of the last `train`."""
+        if self._next is not None:
+            self.weights, self.mean, self.square, self.steps = self._next
+            self._next = None
+
+    def _train(
+        self, weights: Levels, mean: Levels, square: Levels, steps: Levels, inputs: Levels, aims: Levels
+    ) -> tuple[Levels, Levels, Levels]:
+        for batch, aim in zip(inputs, aims, strict=True):
+            gradient = self.gradient(weights, batch, aim)
+            # Clipped: one bad batch must not overwrite everything learned.
+            length: Levels = (gradient @ gradient) ** 0.5
+            gradient = gradient / length.clip(1.0, None)
+            steps = steps + 1.0
+            mean = _DECAY * mean + (1 - _DECAY) * gradient
+            square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient * gradient
+            # Bias correction: both means started at zero.
+            whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
+            step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
+            weights = (weights - cast(Levels, _RATE * step)).clip(-_LARGEST, _LARGEST)
+        return weights, mean, square
+
+    def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
+        """Gradient (n_weights,) of the mean squared error of a batch (n_rows, n_inputs), by back-propagation."""
+        layers = self.layers(weights)
+        seen = [inputs]
+        for k, (matrix, biases) in enumerate(layers, 1):
+            values = seen[-1] @ matrix + biases
+            seen.append(values if k == len(layers) else values.clip(0.0, None))
+        target, unit = aims[:, :1], aims[:, 1:]
+        slope = 2.0 / len(inputs) * unit * (unit * seen.pop() - target)
+        parts: list[Levels] = []
+        for k, ((matrix, _), values) in enumerate(zip(layers[::-1], seen[::-1], strict=True), 1):
+            parts = [(values.mT @ slope).reshape(-1), slope.sum(axis=0), *parts]
+            if k < len(layers):
+                slope = (slope @ matrix.mT) * (values > 0)
+        gradient: Levels = array_namespace(inputs).concat(parts)
+        return gradient
+
+
+def _first_weights(sizes: tuple[int, ...]) -> Levels:
+    """Fixed pseudo-random weights; those of the last layer are zero."""
+    rng = np.random.default_rng(0)
+    parts = [
+        (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
+        for inputs, outputs in pairwise(sizes)
+    ]
+    first: Levels = np.concatenate(parts).astype(np.float32)
+    return first
+
+
 class _Pending(NamedTuple):
     """A prediction that has not been scored yet."""
 
-    changes: Levels
-    """Candidate changes (n_changes, height, width), in levels."""
-    inputs: Levels
-    """The other inputs (_N_OTHERS, height, width)."""
-    unit: Levels
-    """Unit () of changes: the root mean square of the last one."""
-    change: Levels
-    """Output of the network (height, width), in levels."""
-    uncorrected: Levels
-    """The predicted frame (height, width) before its correction."""
+    changes: Levels  # candidate changes (n_changes, height, width), in levels
+    inputs: Levels  # the other inputs (_N_OTHERS, height, width)
+    unit: Levels  # unit () of changes: the root mean square of the last one
+    change: Levels  # output of the network (height, width), in levels
+    uncorrected: Levels  # predicted frame (height, width) before its correction
 
 
 class Correction(Stateful):
@@ -62,23 +142,14 @@ class Correction(Stateful):
     last frames. Pixels with large errors are sampled more often and weighted less in turn. Its output is zero at first,
     and is scaled by a gain learned from its own record.
 
-    Parameters
-    ----------
-    grid : Grid
-    n_changes : int
-        Number of candidate changes that the network sees, from the first on.
-    compared : (int, int)
-        Indices of two moving candidates whose disagreement is an input: a Fourier plane and optical flow.
+    The network sees the first `n_changes` candidates. Two moving candidates are `compared`, given by their indices:
+    their disagreement is an input.
     """
 
-    rows: Levels
-    """Inputs of the remembered pixels (_FRAMES, _PIXELS, n_inputs)."""
-    aims: Levels
-    """Targets and units of the remembered pixels (_FRAMES, _PIXELS, 2)."""
-    residual: Levels
-    """Error (height, width) of the last prediction, before its correction."""
-    count: int
-    """Number of frames that pixels were sampled from."""
+    rows: Levels  # inputs of the remembered pixels (_FRAMES, _PIXELS, n_inputs)
+    aims: Levels  # their targets and units (_FRAMES, _PIXELS, 2)
+    residual: Levels  # error (height, width) of the last prediction, before its correction
+    count: int  # number of frames that pixels were sampled from
 
     def __init__(self, grid: Grid, n_changes: int, compared: tuple[int, int]) -> None:
         n_inputs = n_changes + _N_OTHERS
@@ -106,11 +177,6 @@ class Correction(Stateful):
             **under("network.", Perceptron.schema(n_inputs)),
             **under("gain.", CellGain.schema(grid)),
         }
-
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what `get_state` returned."""
-        super().set_state(state)
-        self._pending = None
 
     def clear(self) -> None:
         """Discard the record and what belongs to the scene, after a cut."""

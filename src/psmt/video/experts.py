@@ -25,19 +25,11 @@ class ExpertWeights(Stateful):
     The squared error of an average of predictions is at most the average of their errors. So the average is never much
     worse than the best expert of the last few frames.
 
-    Parameters
-    ----------
-    kernels : FrameKernels
-    shape : tuple of int
-        (.., n_experts): one set of weights for each index of the first axes.
-    memory : float, default 4
-        Frames after which old losses have faded to 1/e.
-    rate : float, default 12
-        How sharply the weight falls with the loss, which is in units of the energy of the change.
+    The `shape` is (.., n_experts): one set of weights for each index of the first axes. Losses fade to 1/e after
+    `memory` frames. The higher the `rate`, the sharper weights fall with the loss.
     """
 
-    _CAP = 6.0
-    """Largest loss of one frame: enough to change the order of the experts, and it fades within a few frames."""
+    _CAP = 6.0  # largest loss of one frame: enough to change the order of the experts, and fades within a few frames
 
     losses: Array
 
@@ -69,56 +61,40 @@ class ExpertWeights(Stateful):
 
 
 class Proposals(NamedTuple):
-    """All predictions of the change to the next frame."""
+    """All predictions of the change to the next frame, maps (n, height, width).
 
-    moving: Levels
-    """Changes (n_moving, height, width), each a prediction by itself."""
-    candidates: Levels
-    """Changes that are weighted by cell (n_candidates, height, width)."""
-    experts: Levels
-    """Changes (n_experts, height, width) that are averaged: the blend, before its gain, copying, optical flow and the
-    prior's blend."""
+    The experts are the blend of candidates, before its gain, copying, optical flow and the prior's blend.
+    """
+
+    moving: Levels  # candidates that are predictions by themselves
+    candidates: Levels  # weighted by cell
+    experts: Levels  # averaged
 
 
 class LearnedWeights(NamedTuple):
-    """Everything learned that a prediction uses. It is never modified in place, so that learning can go on meanwhile."""
+    """Everything learned that a prediction uses. It is never modified in place: learning can continue meanwhile."""
 
-    candidates: Levels
-    """Weights by cell (rows, columns, n_candidates)."""
-    gains: Levels
-    """Of the blend (rows, columns, 1)."""
-    experts: Levels
-    """Weights (n_experts,)."""
-    limits: Levels
-    """Lowest and highest level (2,) seen so far."""
+    candidates: Levels  # weights by cell (rows, columns, n_candidates)
+    gains: Levels  # of the blend (rows, columns, 1)
+    experts: Levels  # weights (n_experts,)
+    limits: Levels  # lowest and highest level (2,) seen so far
 
 
 class RolloutStep(NamedTuple):
     """The latest frame of a rollout, in which frames are predicted from predictions."""
 
     frame: Levels
-    """The predicted frame (height, width)."""
-    scene: Scene
-    """What it was predicted from."""
-    gains: Levels
-    """Product of the blend's gains over all steps so far (rows, columns, 1)."""
+    scene: Scene  # that the frame was predicted from
+    gains: Levels  # product of the blend's gains over all steps so far (rows, columns, 1)
     learned: LearnedWeights
 
 
 class ExpertMixture:
-    """Predicts the frame after a scene as the weighted average of experts.
-
-    Parameters
-    ----------
-    grid : Grid
-    candidates : Candidates
-    prior : Prior, optional
-        Its blend is one of the experts.
-    """
+    """Predicts the frame after a scene as the weighted average of experts, and so on for a rollout."""
 
     def __init__(self, grid: Grid, candidates: Candidates, prior: Prior | None) -> None:
         self._grid, self._candidates, self._prior = grid, candidates, prior
-        self._errors, self._mixed = grid.kernels.capture(self._score), grid.kernels.capture(self._mix)
+        self.errors, self._mixed = grid.kernels.capture(self._errors), grid.kernels.capture(self._mix)
 
     def predict(
         self, scene: Scene, moving: Levels, candidates: Levels, learned: LearnedWeights
@@ -136,12 +112,8 @@ class ExpertMixture:
         _, after = self.predict(*seen, step.learned._replace(gains=gains))
         return after._replace(learned=step.learned)
 
-    def errors(self, proposals: Proposals, gains: Levels, change: Levels) -> Levels:
-        """Mean squared errors (n_moving + n_experts,) of the proposals for the true change (height, width)."""
-        errors: Levels = self._errors(proposals.moving, proposals.experts, gains, change)
-        return errors
-
-    def _score(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
+    def _errors(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
+        """Mean squared errors (n_moving + n_experts,) of proposals for the true change (height, width)."""
         own = self._grid.weighted(experts[:1], gains)
         return array_namespace(change).stack([mean_square(one - change) for one in (*moving, own, *experts[1:])])
 

@@ -17,11 +17,8 @@ from psmt.errors import NotEnoughFramesError
 from psmt.types import Levels
 from psmt.utils.validation import Constraint, allowing, check_levels, check_parameters, count
 
-SMALLEST = 16
-"""Side of the smallest frame that is predicted: one window."""
-
-_FIRST_BYTES = 1 << 28
-"""Memory allocated at once for a source: a file may claim any number of frames."""
+SMALLEST = 16  # side of the smallest frame that is predicted
+_FIRST_BYTES = 1 << 28  # memory allocated at once for a source: a file may claim any number of frames
 
 
 class ColourFrame(NamedTuple):

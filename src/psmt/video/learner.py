@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.namespace import array_namespace
-from psmt.persistence.model_file import part
 from psmt.persistence.schema import Field, Layout, check_layouts, check_state, counter, flag, under
 from psmt.surprise import CutDetector
 from psmt.types import Levels
@@ -23,65 +22,36 @@ from psmt.video.correction import Correction
 from psmt.video.experts import ExpertMixture, ExpertWeights, LearnedWeights, Proposals, RolloutStep
 from psmt.video.prior import Prior
 from psmt.video.rollouts import SELDOM, RolloutRecord
-from psmt.video.state import FRAME_FIELD, HasState, State, joined
+from psmt.video.state import FRAME_FIELD, HasState, State, joined, restore
 
-_KEPT = 0.1
-"""Factor by which a cut discounts the moments of candidates."""
-
-_FLOOR = 1e-6
-"""Smallest energy of a change that others are divided by, relative to the variance over the picture."""
-
-_LEAST = 1e-200
-"""Smallest safe divisor."""
-
-_JOLT = 6.0
-"""Surprise above which a frame that motion explains starts a new record of the experts, if no candidate predicted it."""
-
-_WORSE = 2.0
-"""A prediction failed if its error is larger than this multiple of that of copying: motion has stopped, or jumped."""
-
-_HEAD_START = 1.0
-"""Number of perfect predictions that the gain starts with where there is a prior."""
-
-_FARTHEST = 0.5
-"""Largest pan that is distinguished from a cut, relative to the size of the picture."""
+_KEPT = 0.1  # factor by which a cut discounts the moments of candidates
+_FLOOR = 1e-6  # smallest energy of a change that others are divided by, relative to the variance over the picture
+_LEAST = 1e-200  # smallest safe divisor
+_JOLT = 6.0  # surprise above which motion that no candidate predicted clears the record of the experts
+_WORSE = 2.0  # a prediction failed if its error is larger than this multiple of that of copying: motion has stopped
+_HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
+_FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
 
 
 class Rule(NamedTuple):
     """What an extrapolation uses besides the last change."""
 
     planes: Planes = ()
-    share: float | None = None
-    """Multiple of the last change that is predicted where nothing is learned; None where something is."""
+    share: float | None = None  # multiple of the last change that is predicted; None where it is learned
 
 
 class FrameLearner:
-    """Predicts, receives and learns from frames that have been checked already.
+    """Predicts, receives and learns from frames that have been checked already, from a first frame (height, width) on.
 
-    Parameters
-    ----------
-    rule : Rule
-    prior : Prior or None
-        Of the candidates of the rule.
-    grid : Grid
-        Of the frames, with the kernels of their device.
-    frame : (height, width) array
-        The first frame.
-
-    Attributes
-    ----------
-    candidate_errors : dict of str to float
-        Mean squared error of each moving candidate for the last frame; empty after a cut.
-    rollout : RolloutStep or None
-        The rollout that is being recorded, one frame ahead of the film.
+    The prior is one of the candidates of the rule. The kernels of the grid are those of the device.
     """
 
+    candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
     _scene: Scene
-    _proposals: Proposals | None
-    """None where nothing is learned, and after the first frame of a scene."""
+    _proposals: Proposals | None  # None where nothing is learned, and after the first frame of a scene
 
     def __init__(self, rule: Rule, prior: Prior | None, grid: Grid, frame: Levels) -> None:
-        self._grid, self._share, self.prior = grid, rule.share, prior
+        self.grid, self._share, self.prior = grid, rule.share, prior
         self._low, self._high = float(frame.min()), float(frame.max())
         self._candidates = Candidates(grid.shape, rule.planes, grid.kernels)
         self._blend = CellBlend(grid, len(self._candidates.names))
@@ -95,15 +65,11 @@ class FrameLearner:
         self.record = RolloutRecord(grid, len(MEANS))
         self.cut_detector = CutDetector()
         self._since_rollout = 0
+        # The rollout that is being recorded is one frame ahead of the film.
         self.rollout: RolloutStep | None = None
         self._compared = grid.kernels.capture(_compare)
-        self.candidate_errors: dict[str, float] = {}
+        self.candidate_errors = {}
         self._begin(grid.kernels.levels(frame))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width of the frames."""
-        return self._grid.shape
 
     def _begin(self, frame: Levels) -> None:
         """Start a scene from one frame, on the device."""
@@ -121,7 +87,7 @@ class FrameLearner:
             with one_blas_thread():
                 mixed = self.record.mixed(self._roll_out(n_steps), self._scene.current, self._scene.means)
             frames = [frame.clip(self._low, self._high) for frame in mixed]
-        return [self._grid.kernels.numpy(frame) for frame in frames]
+        return [self.grid.kernels.numpy(frame) for frame in frames]
 
     def snapshot(self) -> Self:
         """Return a copy that predicts the same, whatever is learned meanwhile."""
@@ -155,7 +121,7 @@ class FrameLearner:
 
         `rollouts` and `correct` are parameters of `FramePSMT`.
         """
-        kernels = self._grid.kernels
+        kernels = self.grid.kernels
         now, last = kernels.levels(frame), self._scene.current
         predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
         # All figures in one array: on a GPU each transfer takes longer than the computation.
@@ -209,8 +175,8 @@ class FrameLearner:
         self.record.add_energy(copy_error)
         if proposals is not None and energy:
             change = frame - self._scene.current
-            scores = self._mixture.errors(proposals, self._learned.gains, change)
-            errors = self._grid.kernels.numpy(scores).astype(np.float64)
+            scores = self._mixture.errors(proposals.moving, proposals.experts, self._learned.gains, change)
+            errors = self.grid.kernels.numpy(scores).astype(np.float64)
             moving, experts = np.split(errors, [len(proposals.moving)])
             self.candidate_errors = dict(zip(self._candidates.moving_names, moving.tolist(), strict=True))
             # Relative to the true change: when motion stops, experts that predicted motion lose weight at once.
@@ -226,19 +192,18 @@ class FrameLearner:
 
     def _look_ahead(self, moving: Levels, candidates: Levels, *, correct: bool) -> None:
         """Predict the next frame from the scene and its candidates, as `Candidates.look_ahead` returns them."""
-        levels = self._grid.kernels.levels
+        levels = self.grid.kernels.levels
         shares, limits = levels(self._experts.weights()), levels([self._low, self._high])
         self._learned = LearnedWeights(self._blend.weights, self._gain.gains(), shares, limits)
-        works: list[Callable[[], Any]] = [
-            partial(self._mixture.predict, self._scene, moving, candidates, self._learned)
-        ]
+        predict = partial(self._mixture.predict, self._scene, moving, candidates, self._learned)
+        works: list[Callable[[], Any]] = [predict]
         network = self.correction if correct else None
         if network is not None:
             # Training runs beside the prediction; its result is used for the frame after the next.
             works += [network.train, partial(network.prepare, self._scene.current, moving, limits)]
         elif self.correction is not None:
             self.correction.pause()
-        (self._proposals, step), *_ = self._grid.kernels.together(*works)
+        (self._proposals, step), *_ = self.grid.kernels.together(*works)
         self._predicted = step.frame
         if network is not None:
             self._predicted = network.corrected(self._scene.current, candidates, step.frame, limits)
@@ -316,8 +281,7 @@ class FrameLearner:
             prior = Prior(Candidates((1, 1), rule.planes).names, state["prior.gram"], state["prior.match"])
         height, width = state["current"].shape
         learner = cls(rule, prior, Grid((height, width), kernels), state["current"])
-        for prefix, one in learner._parts.items():
-            one.set_state(part(state, prefix))
+        restore(learner._parts, state)
         learner._low, learner._high = low, high
         learner._since_rollout = int(state["since_rollout"])
         learner._scene = learner._candidates.from_state(state)
@@ -335,7 +299,7 @@ class FrameLearner:
                 given["prior"] = [self.prior.weights_at(self._scene.age)]
                 given["places"] += [self._blend.solved(self.prior.at(self._scene.age))]
         for name, weights in given.items():
-            if not all(float(abs(self._grid.kernels.numpy(one)).max()) < LARGEST_WEIGHT for one in weights):
+            if not all(float(abs(self.grid.kernels.numpy(one)).max()) < LARGEST_WEIGHT for one in weights):
                 raise ValueError(
                     f"{name}.match does not fit {name}.gram: a weight would be larger than {LARGEST_WEIGHT:g}"
                 )
@@ -354,7 +318,7 @@ def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -
 
 
 def unexplained_error(last: Levels, frame: Levels, moved: Levels) -> float:
-    """Mean squared error of explaining a frame (height, width) by motion: as the last one `moved` along a flow, or panned.
+    """Mean squared error of a frame (height, width) explained as the last one `moved` along a flow, or panned.
 
     Motion leaves a small part of the change, however fast it is; a cut leaves most of it. A pan of the whole picture is
     scored where both frames overlap, so that what comes in at the edge does not count.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, ClassVar, Self
@@ -29,12 +28,7 @@ from psmt.video.learner import FrameLearner, Rule
 from psmt.video.prior import Prior, check_prior, read_prior
 from psmt.video.state import State
 
-FRAME_EXTRAPOLATIONS = {
-    "phase": Rule(PLANES),
-    "gain": Rule(),
-    "linear": Rule(share=1.0),
-    "hold": Rule(share=0.0),
-}
+FRAME_EXTRAPOLATIONS = {"phase": Rule(PLANES), "gain": Rule(), "linear": Rule(share=1.0), "hold": Rule(share=0.0)}
 """Extrapolations of `FramePSMT`, by name."""
 
 
@@ -153,16 +147,10 @@ class FramePSMT(Forecaster):
         progress : callable, optional
             Called with the stage, 'frames', the number of frames received, and the number of all frames.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
-        NotEnoughFramesError
-            Where there are fewer than two frames.
-        ValueError
-            Where frames differ in shape, or values are not finite numbers.
+        NotEnoughFramesError, ValueError
+            Where there are fewer than two frames; where they differ in shape or have values that are not finite.
         """
         check_parameters(self, self._parameter_constraints)
         kernels, rule = engine_for(self.device).frames, FRAME_EXTRAPOLATIONS[self.extrapolation]
@@ -180,30 +168,13 @@ class FramePSMT(Forecaster):
             for done, frame in enumerate(past, 2):
                 progress("frames", done - 1, max(n_frames, done))
                 learner.receive(frame.copy(), rollouts=self.rollouts, correct=self.correction)
-        self._learner, self.shape_ = learner, learner.shape
+        self._learner, self.shape_ = learner, learner.grid.shape
         progress("frames", done, done)
         return self
 
     @by_one_thread
     def update(self, frame: ArrayLike) -> Self:
-        """Receive the frame (height, width) that came next.
-
-        Parameters
-        ----------
-        frame : (height, width) array
-            Grey levels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            Where the frame has another shape.
-        """
+        """Receive the frame (height, width) that came next, of the same shape as those of `fit`."""
         check_is_fitted(self)
         received = check_next_frame(frame, self.shape_)
         with one_blas_thread():
@@ -217,46 +188,19 @@ class FramePSMT(Forecaster):
 
         Frames beyond the first are predicted from the predictions before them. Levels stay in the range seen so far,
         except for 'linear'.
-
-        Parameters
-        ----------
-        horizon : int, optional
-            How many frames ahead.
-
-        Returns
-        -------
-        (height, width) or (horizon, height, width) array
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
         """
         check_is_fitted(self)
         frames = self._learner.predict(1 if horizon is None else check_count("horizon", horizon))
         return frames[0] if horizon is None else np.stack(frames)
 
     def predict_later(self, horizon: int) -> Callable[[], Levels]:
-        """Return a function that returns what `predict` would return now, in any thread, whatever is learned meanwhile.
+        """Return a function that returns what ``predict(horizon)`` would return now, whatever is learned meanwhile.
 
-        Parameters
-        ----------
-        horizon : int
-            How many frames ahead.
-
-        Returns
-        -------
-        callable
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
+        The function may be called in any thread.
         """
         check_is_fitted(self)
-        known = copy(self)
-        known._learner = self._learner.snapshot()
-        return partial(known.predict, check_count("horizon", horizon))
+        snapshot, n_steps = self._learner.snapshot(), check_count("horizon", horizon)
+        return lambda: np.stack(snapshot.predict(n_steps))
 
     def expected_mse(self, horizon: int) -> Array:
         """Return the expected mean squared error (horizon,) of `predict`, by frames ahead.
@@ -306,18 +250,7 @@ class FramePSMT(Forecaster):
     # State and files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only.
-
-        Parameters
-        ----------
-        path : path
-            Of the file.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
+        """Write the fitted model to a file, whole or not at all. No pickle: a file holds arrays and JSON only."""
         header, state = {"parameters": {"extrapolation": self.extrapolation}}, self.get_state()
         write_container(path, type(self).__name__, header, state, self.schema(state))
 
@@ -326,17 +259,6 @@ class FramePSMT(Forecaster):
         """Return the model that `save` wrote; it continues as that one does, bit for bit.
 
         Its `prior` is the one in the file. See docs/how-to/model-files.md for the format.
-
-        Parameters
-        ----------
-        path : path
-            Of the file.
-        device : str
-            As in the class.
-
-        Returns
-        -------
-        FramePSMT
 
         Raises
         ------
@@ -378,7 +300,7 @@ class FramePSMT(Forecaster):
         check_parameters(self, self._parameter_constraints)
         rule, kernels = FRAME_EXTRAPOLATIONS[self.extrapolation], engine_for(self.device).frames
         self._learner = FrameLearner.from_state(rule, kernels, state, correct=self.correction)
-        self.shape_ = self._learner.shape
+        self.shape_ = self._learner.grid.shape
         if self._learner.prior is not None:
             self.prior = self._learner.prior
         return self

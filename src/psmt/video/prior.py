@@ -26,14 +26,9 @@ from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import PULL, Grid
 from psmt.video.frames import check_film
 
-STAGES = (1, 2, 3, 5, 8, 13)
-"""Ages of a scene, in changes seen, at which a stage begins. In the last stage a film has a record of its own."""
-
-SNIPPET = 16
-"""Frames of the pieces of film that a prior is learned from. Each is a new scene, so that all ages are equally often."""
-
-_HEAVIEST = 1e3
-"""Largest weight that a prior may give to a candidate. Weights learned from films are around 1."""
+STAGES = (1, 2, 3, 5, 8, 13)  # ages of a scene, in changes seen, at which a stage begins
+SNIPPET = 16  # frames of the pieces of film that a prior is learned from; each is a new scene
+_HEAVIEST = 1e3  # largest weight that a prior may give to a candidate; weights learned from films are around 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +164,8 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
     names = Candidates((1, 1), PLANES).names
     gram = np.zeros((len(STAGES), len(names), len(names)))
     match, n_frames = np.zeros((len(STAGES), len(names))), np.zeros(len(STAGES))
-    n_films = 0
-    for n_films, film in enumerate(films, start=1):
+    film = None
+    for film in films:
         grid = candidates = None
         for snippet in _snippets(film):
             if grid is None or candidates is None:
@@ -187,7 +182,7 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
                 gram[stage] += one.mean(axis=(0, 1))
                 match[stage] += other.mean(axis=(0, 1))
                 n_frames[stage] += 1
-    if not n_films:
+    if film is None:
         raise ValueError("there are no films to learn from; give one at least")
     count = np.maximum(n_frames, 1)[:, None]
     # A product of a matrix with itself is symmetric but for its rounding.

@@ -16,11 +16,8 @@ from psmt.video.cells import CELL, PULL, Grid
 from psmt.video.experts import ExpertWeights
 from psmt.video.state import FRAME_FIELD, Stateful
 
-LEADS = 10
-"""Largest number of frames ahead that is scored."""
-
-EVERY, SELDOM = 20, 80
-"""Frames between the starts of scored rollouts, at first and once there are many."""
+LEADS = 10  # largest number of frames ahead that is scored
+EVERY, SELDOM = 20, 80  # frames between the starts of scored rollouts, at first and once there are many
 
 
 class RolloutRecord(Stateful):
@@ -30,51 +27,23 @@ class RolloutRecord(Stateful):
     those of the frame, and these to copying. Weights from few rollouts may be poor. So the final prediction averages
     experts: the rollout, the rollout without its finer detail, the weighted sum, and copying. Everything is scored
     before it is learned from, so that the expected error is that of predictions whose truth was not known.
-
-    Parameters
-    ----------
-    grid : Grid
-    n_means : int
-        Number of running means of the past.
-
-    Attributes
-    ----------
-    errors : (LEADS, 2) array
-        For each lead the sum of squared errors in units of the usual change, and the effective number of rollouts.
-    pending : (LEADS + 1 + n_means, height, width) array
-        Frames of the rollout that is being scored, the frame it started from, and the running means there.
-    since : int
-        Number of its frames scored so far; LEADS where there is none.
-    unit : float
-        Usual energy of a change when it started.
-    level : (2,) array
-        Sum of the energies of late changes, and their effective number.
     """
 
-    _MEMORY = 8.0
-    """Rollouts after which old ones have faded to 1/e."""
-
-    _RIDGE = 0.3
-    """Ridge penalty of a cell's weights towards those of the whole frame, relative to the candidates' energy."""
-
-    _RATE = 0.5
-    """How sharply the weight of an expert falls with its loss: one rollout says little of the next."""
-
-    _CAUTION = 0.1
-    """Number of rollouts without any change that are added to the record."""
-
-    _FEW = 3.0
-    """Effective number of scored rollouts after which new ones start half as often."""
-
-    _LEVEL = 10.0
-    """Frames after which old ones have faded to 1/e, in the usual energy of a change."""
-
+    _MEMORY = 8.0  # rollouts after which old ones have faded to 1/e
+    _RIDGE = 0.3  # penalty of a cell's weights towards those of the whole frame, relative to the inputs' energy
+    _RATE = 0.5  # of `ExpertWeights`: one rollout says little of the next
+    _CAUTION = 0.1  # number of rollouts without any change that are added to the record
+    _FEW = 3.0  # effective number of scored rollouts after which new ones start half as often
+    _LEVEL = 10.0  # frames after which old ones have faded to 1/e, in the usual energy of a change
     _N_EXPERTS = 3 + len(BANDS)
 
     gram: Levels
     match: Levels
-    pending: Levels
-    errors: Array
+    errors: Array  # for each lead the sum of errors in units of the usual energy, and the effective number of rollouts
+    pending: Levels  # frames of the rollout that is scored (LEADS), the frame it started from, the running means there
+    since: int  # number of its frames scored so far; LEADS where there is none
+    unit: float  # usual energy of a change when it started
+    level: Array  # sum of the energies of late changes, and their effective number
 
     def __init__(self, grid: Grid, n_means: int) -> None:
         self.experts = ExpertWeights(grid.kernels, (LEADS, self._N_EXPERTS), memory=self._MEMORY, rate=self._RATE)
@@ -160,10 +129,8 @@ class RolloutRecord(Stateful):
         # In units of the usual error at this lead: experts differ even where all are far better than copying.
         usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
         self.experts.learn(errors[1:] / (usual or self.unit), lead)
-        changes, weight = self._changes(rolled, current, means), 1 / self.unit
-        kernels.add_moments(
-            self.gram[lead], self.match[lead], float(kept), changes, frame - current, weight, (CELL, CELL)
-        )
+        gram, match, changes = self.gram[lead], self.match[lead], self._changes(rolled, current, means)
+        kernels.add_moments(gram, match, float(kept), changes, frame - current, 1 / self.unit, (CELL, CELL))
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
@@ -183,7 +150,7 @@ class RolloutRecord(Stateful):
         return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Frames (n_experts, height, width): the rollout, less detailed ones, the weighted sum by cells, and copying."""
+        """Frames (n_experts, height, width): the rollout, less detailed ones, the weighted sum, and copying."""
         xp = array_namespace(means)
         fine = room(current, len(BANDS) + 1)
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])

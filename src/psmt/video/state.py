@@ -22,27 +22,16 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LAR
 class HasState(Protocol):
     """An object whose state can be saved and restored."""
 
-    def get_state(self) -> State:
-        """Return copies of all that changes from frame to frame."""
-
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what `get_state` returned."""
+    def get_state(self) -> State: ...  # noqa: D102
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None: ...  # noqa: D102
 
 
 class Stateful:
-    """Base of classes whose state is a set of attributes that start at zero, and of parts with a state of their own.
+    """Base of classes whose state is a set of attributes, which start at zero, and of parts with a state of their own.
 
-    A subclass declares its attributes in a schema and passes it here. Fields of float32 and complex64 are arrays on the
-    device, other arrays stay in NumPy, and fields without axes are Python numbers.
-
-    Parameters
-    ----------
-    kernels : FrameKernels
-        Of the device.
-    schema : mapping of str to Field
-        One field for each attribute, and one for each array of the parts.
-    parts : mapping of str to HasState, optional
-        Parts by the prefix that their arrays have in a file.
+    A subclass declares its attributes in a schema and passes it here, with its parts by the prefix that their arrays
+    have in a file. Fields of float32 and complex64 are arrays on the device of the kernels, other arrays stay in NumPy,
+    and fields without axes are Python numbers.
     """
 
     def __init__(self, kernels: FrameKernels, schema: Schema, parts: Mapping[str, HasState] | None = None) -> None:
@@ -58,16 +47,21 @@ class Stateful:
         return own | joined(self._parts)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what `get_state` returned."""
+        """Continue, in a new object, from what `get_state` returned."""
         for name, field in self._fields.items():
             setattr(self, name, from_array(self._kernels, field, state[name]))
-        for prefix, one in self._parts.items():
-            one.set_state(part(state, prefix))
+        restore(self._parts, state)
 
 
 def joined(parts: Mapping[str, HasState]) -> State:
     """States of several parts in one, each name behind the prefix of its part."""
     return {prefix + name: value for prefix, one in parts.items() for name, value in one.get_state().items()}
+
+
+def restore(parts: Mapping[str, HasState], state: Mapping[str, NDArray[Any]]) -> None:
+    """Let each part continue from its arrays in what `joined` returned."""
+    for prefix, one in parts.items():
+        one.set_state(part(state, prefix))
 
 
 def to_array(kernels: FrameKernels, field: Field, value: Any) -> NDArray[Any]:
