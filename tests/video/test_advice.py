@@ -5,18 +5,21 @@ import weakref
 import numpy as np
 import pytest
 
+from psmt.engines import engine_for
 from psmt.errors import ModelFileError, NotEnoughFramesError
 from psmt.video import Prior, learn_prior
-from psmt.video.advice import Advice
 from psmt.video.candidates import PLANES, Candidates
-from psmt.video.grid import Grid
-from psmt.video.horizons import LEADS, Horizons
+from psmt.video.cells import Grid
+from psmt.video.experts import ExpertWeights
+from psmt.video.rollouts import LEADS, RolloutRecord
+
+KERNELS = engine_for("cpu").frames
 
 
 def test_the_average_follows_the_best_expert_soon_after_it_changes():
     """Regret: the loss of the average is within 2% of that of the best expert in each half."""
     rng = np.random.default_rng(0)
-    advice, losses = Advice((3,)), []
+    advice, losses = ExpertWeights(KERNELS, (3,)), []
     for t in range(200):
         truth = rng.standard_normal(500)
         noise = np.array([0.3, 1.0, 1.5] if t < 100 else [1.0, 0.3, 1.5])[:, None]
@@ -31,7 +34,7 @@ def test_the_average_follows_the_best_expert_soon_after_it_changes():
 
 
 def test_experts_that_know_nothing_of_each_other_start_equal():
-    advice = Advice((4,))
+    advice = ExpertWeights(KERNELS, (4,))
     assert np.allclose(advice.weights(), 0.25)
     advice.learn(np.array([0.0, 1.0, 1.0, 1.0]))
     assert advice.weights()[0] > 0.99
@@ -42,7 +45,7 @@ def test_experts_that_know_nothing_of_each_other_start_equal():
 def put_on_record(horizons, rolled, came):
     """Let it learn from a rollout that began at a black frame, after which `came` so much."""
     still = np.zeros(came[0].shape, np.float32)
-    horizons.watch(1.0)
+    horizons.add_energy(1.0)
     horizons.begin(rolled[0], still, still[None])
     assert [horizons.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
     for frame in came:
@@ -52,13 +55,13 @@ def put_on_record(horizons, rolled, came):
 def rollouts(quality, n=60, seed=0):
     """Horizons after rollouts whose share `quality` of the change k frames ahead is true, the rest noise."""
     rng = np.random.default_rng(seed)
-    horizons, current = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
+    horizons, current = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
     scores = []
     for _ in range(n):
         truth = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
         noise = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
         rolled = list(quality * truth + (1 - quality) * noise)
-        horizons.watch(1.0)
+        horizons.add_energy(1.0)
         expected = horizons.expected(LEADS)
         mixed = horizons.mixed(rolled, current, current[None])
         scores.append((np.mean((np.array(mixed) - truth) ** 2, axis=(1, 2)), expected))
@@ -81,7 +84,7 @@ def test_a_rollout_that_is_right_is_believed_and_its_error_foretold():
 def test_what_is_said_is_no_worse_than_any_of_its_experts():
     """Rollouts that are right or worth nothing by turns: no opinion is best each time."""
     rng = np.random.default_rng(0)
-    horizons, still, scores = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32), []
+    horizons, still, scores = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32), []
     for quality in [0.9, 0.1] * 12:
         came, noise = rng.standard_normal((2, LEADS, 32, 32)).astype(np.float32)
         rolled = list(quality * came + (1 - quality) * noise)
@@ -95,7 +98,7 @@ def test_what_is_said_is_no_worse_than_any_of_its_experts():
 
 def test_detail_that_a_rollout_makes_up_is_left():
     rng = np.random.default_rng(0)
-    horizons, still = Horizons(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
+    horizons, still = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
     scores = []
     for _ in range(12):
         coarse = np.kron(rng.standard_normal((LEADS, 4, 4)), np.ones((8, 8))).astype(np.float32)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from psmt import FramePSMT
+from psmt.video.cells import Grid
 from psmt.video.correction import Correction
-from psmt.video.grid import Grid
 
 
 def hiding(n_frames, seed=0):
@@ -35,7 +35,7 @@ def mean_error(model, film):
 def test_what_is_hidden_and_shown_again_is_foreseen_better():
     film = hiding(150)
     with_it, without = FramePSMT(rollouts=False).fit(film[:2]), FramePSMT(rollouts=False).fit(film[:2])
-    without._correction = None
+    without._learner.correction = None
     for frame in film[2:100]:
         with_it.update(frame)
         without.update(frame)
@@ -47,7 +47,7 @@ def test_noise_teaches_it_nothing():
     film = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((80, 48, 48)).astype(np.float32)
     model, errors = FramePSMT(rollouts=False).fit(film[:40]), []
     for frame in film[40:]:
-        corrected, advised = model.predict(), model._correction._foreseen.advised
+        corrected, advised = model.predict(), model._learner.correction._pending.uncorrected
         errors.append([np.mean((one - frame) ** 2) for one in (corrected, advised)])
         model.update(frame)
     ours, blend = np.mean(errors, axis=0)
@@ -57,14 +57,14 @@ def test_noise_teaches_it_nothing():
 def test_a_cut_and_a_failure_leave_it_no_record():
     film = hiding(80)
     model = FramePSMT(rollouts=False).fit(film[:60])
-    assert model._correction.gain.gains().max() > 0
+    assert model._learner.correction.gain.gains().max() > 0
     model.update(np.random.default_rng(1).random((64, 64)).astype(np.float32))
     assert model.cut_
-    assert not model._correction.gain.gains().any()
+    assert not model._learner.correction.gain.gains().any()
     model = FramePSMT(rollouts=False).fit(film[:60])
     # All stands still at once: copying is right, and the prediction is not.
     model.update(film[59]).update(film[59])
-    assert not model._correction.gain.gains().any()
+    assert not model._learner.correction.gain.gains().any()
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e7])
@@ -95,7 +95,7 @@ def test_it_may_be_switched_off_and_on_while_the_film_runs():
 def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_all(engine, n_frames):
     """The weighted sum of what is drawn is, on average, that of all pixels, whatever the chances of each."""
     own, rng = engine.frames, np.random.default_rng(0)
-    correction = Correction(Grid((40, 50), own), 6)
+    correction = Correction(Grid((40, 50), own), 6, (0, 1))
     residual = (0.01 * rng.standard_normal((40, 50))).astype(np.float32)
     residual[:8, :8] *= 30
     inputs = np.repeat((residual + 0.02)[None], 11, axis=0)

@@ -14,6 +14,8 @@ from psmt import PSMT, FramePSMT, open_frames
 from psmt.data import FrameStream
 from psmt.errors import FrameSourceError, ModelFileError, NotEnoughFramesError
 from psmt.video import FRAME_EXTRAPOLATIONS, Prior
+from psmt.video.candidates import PLANES, CandidateGroup, Candidates
+from psmt.video.prior import read_prior
 
 
 def texture(shape=(48, 56), seed=0, width=1.5):
@@ -229,6 +231,48 @@ def test_a_prior_helps_a_film_that_has_just_begun(glide):
     assert with_prior[:4].mean() < 0.8 * without[:4].mean()
 
 
+def without(prior, *names):
+    """A prior that does not know some of its candidates."""
+    known = [k for k, name in enumerate(prior.names) if name not in names]
+    return Prior(tuple(prior.names[k] for k in known), prior.gram[:, known][:, :, known], prior.match[:, known])
+
+
+def test_a_candidate_that_a_prior_does_not_know_gets_no_weight_from_it(glide):
+    names = Candidates((1, 1), PLANES).names
+    whole = read_prior("default", names)
+    assert whole.names == names
+    short = without(whole, "flow, band 0", "mean 0.8")
+    filled = read_prior(short, names)
+    new = [names.index("flow, band 0"), names.index("mean 0.8")]
+    old = [k for k in range(len(names)) if k not in new]
+    for age in (1, 4, 20):
+        assert not filled.weights_at(age)[new].any()
+        # Up to the floor of energies, which is relative to the mean over all candidates.
+        assert np.allclose(filled.weights_at(age)[old], short.weights_at(age), atol=1e-3)
+    error, _, _ = ratios(small(prior=short).fit(glide[:2]), glide[:12], 2)
+    assert error[:4].mean() < 0.6
+
+
+def test_a_candidate_is_added_in_one_place(tmp_path, glide, monkeypatch):
+    """One more line: the default prior, the blend and files know it."""
+    others = Candidates._others
+
+    def with_one_more(self):
+        yield from others(self)
+        if self.rich:
+            yield CandidateGroup(("half of the last change",), halved)
+
+    def halved(scene, out):
+        out[0] = 0.5 * (scene.current - scene.previous)
+
+    monkeypatch.setattr(Candidates, "_others", with_one_more)
+    model = small().fit(glide[:30])
+    assert model.get_state()["places.weights"][..., -1].any()
+    model.save(tmp_path / "m.psmt")
+    assert np.array_equal(FramePSMT.load(tmp_path / "m.psmt").predict(), model.predict())
+    assert np.mean((model.predict() - glide[30]) ** 2) < 0.05 * np.mean((glide[29] - glide[30]) ** 2)
+
+
 def test_a_prior_of_other_candidates_is_refused(glide):
     other = Prior(("one",), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
     with pytest.raises(ValueError, match="the prior is of 1 candidates"):
@@ -326,7 +370,7 @@ def test_nothing_depends_on_the_number_of_threads_nor_on_who_comes_first(glide, 
     def outcome(n_threads):
         monkeypatch.setattr(fan_out, "get_num_threads", lambda: n_threads)
         model = small().fit(glide[:26])
-        assert model._rollout is not None  # one is under way
+        assert model._learner.rollout is not None  # one is under way
         return {"ahead": model.predict(horizon=3), **model.get_state()}
 
     alone = outcome(1)

@@ -1,4 +1,4 @@
-"""Whole frames: `FramePSMT`, the reader of its films, and what it is compared with."""
+"""Prediction of whole frames: `FramePSMT`, its reader of films, its priors and its baselines."""
 
 from psmt.video.baselines import (
     FRAME_BASELINES,
@@ -10,9 +10,9 @@ from psmt.video.baselines import (
     LinearPixels,
     RidgePixels,
 )
+from psmt.video.frames import ColourFrame, FrameReader
 from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
 from psmt.video.prior import Prior, learn_prior
-from psmt.video.reader import ColourFrame, FrameReader
 
 __all__ = [
     "FRAME_BASELINES",

@@ -1,8 +1,14 @@
-"""Candidates for the change to the next frame: motion that goes on, memory of the past, neighbouring pixels."""
+"""Candidates for the change to the next frame: continued motion, memory of the past, neighbouring pixels.
+
+Local Fourier planes continue motion by the phases of a short-space Fourier transform. A shift of what a tile shows
+rotates each of its Fourier coefficients by an angle. This angle is the phase of the cross-spectrum of the last two
+frames; rotating by it once more continues the motion. One cross-spectrum is noisy, so an exponentially weighted sum of
+several is used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -10,118 +16,154 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines import engine_for
-from psmt.engines.frame_kernels import FrameKernels
+from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import Field, counter
+from psmt.persistence.state import State
 from psmt.types import Levels
-from psmt.video.checks import FRAME_FIELD
-from psmt.video.fourier_planes import FourierPlanes, LocalSpectra
+from psmt.video.state import FRAME_FIELD, from_array, to_array
 
-PLANES = ((9, (0.5, 0.97)), (36, (0.95,)))
-"""Sizes of tiles, and for each the memories of the turn. Small tiles follow small things, large ones fast motion."""
+Planes = tuple[tuple[int, tuple[float, ...]], ...]
+"""Sizes of tiles, and for each the share of its cross-spectra that each estimate keeps per frame, 0 <= memory < 1."""
 
-NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)
-"""Offsets (down, right) of the pixels whose levels are candidates themselves."""
+PLANES: Planes = ((9, (0.5, 0.97)), (36, (0.95,)))  # small tiles follow small objects, large ones fast motion
+NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)  # (down, right)
+MEANS = (0.5, 0.8, 0.95)  # share of the past that each running mean keeps per frame; they average out noise
+FLOWS = 4  # number of latest flows that are kept: what swings moves as it did a few frames ago
+BANDS = (0.8, 2.0)  # widths in pixels of the Gaussians that split a candidate into fine, middle and coarse detail
+_TRACKED = 0.7  # share of the past that the running mean along the flow keeps per frame
+_FARTHEST = 1e4  # largest flow in a saved model, in pixels; estimated flows are at most a few dozen
 
-MEANS = (0.5, 0.8, 0.95)
-"""How much of the past the running means of each pixel keep per frame: where nothing moves, noise averages out."""
 
-_TRACKED = 0.7
-"""The same for the running mean that is carried along by the flow."""
+class LocalSpectra(NamedTuple):
+    """Fourier coefficients of the tiles of one size."""
 
-FLOWS = 4
-"""Frames whose flow is remembered: what walks or swings does not move as it did a frame ago.
-
-The mean of each moves the whole picture: a camera that was shaken swings back."""
-
-_FARTHEST = 1e4
-"""Pixels that nothing moves from one frame to the next; flows that are found go a few dozen."""
-
-BANDS = (0.8, 2.0)
-"""Widths of the Gaussians in pixels that part a candidate into fine, middle and coarse detail."""
+    now: Complex  # of the latest frame (rows, columns, size, size // 2 + 1)
+    cross: tuple[Complex, ...]  # for each memory the exponentially weighted sum of ``c_t * conj(c_(t-1))``
 
 
 class Scene(NamedTuple):
-    """What a prediction starts from. Nothing in it is ever changed in place, so that a rollout leaves no trace."""
+    """The state that a prediction starts from. It is never modified in place, so that rollouts do not disturb it."""
 
     previous: Levels
     current: Levels
-    """The last two frames."""
-    age: int
-    """Changes that were seen since the scene began."""
-    spectra: tuple[LocalSpectra, ...]
-    """For each size of tiles."""
-    means: Levels
-    """Running means (n, height, width) of each pixel."""
-    flows: Levels
-    """Where each pixel came from in the last frames (FLOWS, 2, height, width), as `flow_between` gives it, the latest
-    first."""
-    tracked: Levels
-    """The running mean (height, width) of the past along the flow."""
+    age: int  # number of changes seen since the scene began
+    spectra: tuple[LocalSpectra, ...]  # for each size of tiles
+    means: Levels  # running means (n, height, width) of each pixel
+    flows: Levels  # where each pixel came from in the last frames (FLOWS, 2, height, width), the latest first
+    tracked: Levels  # running mean (height, width) along the flow
+
+
+class CandidateGroup(NamedTuple):
+    """Candidates that are computed together."""
+
+    names: tuple[str, ...]
+    fill: Callable[[Scene, Levels], None]  # writes the changes of a scene into an array (len(names), height, width)
 
 
 class Candidates:
-    """Candidate changes of a scene.
+    """Candidate changes of a scene. To add one, add a line to `_predictions` or `_others`.
 
     Parameters
     ----------
     shape : (height, width)
         Of the frames.
     planes : tuple of (size, memories)
-        As in `FourierPlanes`. Without any, the last change is the only candidate.
+        Sides of tiles, multiples of 3, as tiles lie a third apart: the smallest overlap at which squared Hann windows
+        add up to a constant. At half a tile predictions are 3% worse; a quarter gains 0.5%, for 16/9 of the tiles.
+        Without any planes, the last change is the only candidate.
     kernels : FrameKernels, optional
         Of the device that the frames are on; by default the CPU's.
 
     Attributes
     ----------
-    moving_names : tuple of str
-        The first that `look_ahead` gives.
-    names : tuple of str
-        The second.
-    n_seen : int
-        How many of these come first that a network is to see: all in bands, and the running means.
-    flow : callable
-        As `FrameKernels.flow`.
+    moving_names, names : tuple of str
+        Of the changes that are predictions by themselves, and of all candidates.
+    n_network_inputs : int
+        How many of the candidates a network sees, from the first on: all that are in bands, and the running means.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        planes: tuple[tuple[int, tuple[float, ...]], ...],
-        kernels: FrameKernels | None = None,
-    ) -> None:
+    def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:
         self._kernels = kernels or engine_for("cpu").frames
-        self._planes = tuple(FourierPlanes(shape, size, memories, self._kernels) for size, memories in planes)
+        self._planes = tuple((_tiles(shape, size), memories) for size, memories in planes)
         self._kept = self._kernels.levels(MEANS)[:, None, None]
         self.flow, self._seen = self._kernels.capture(self._kernels.flow), self._kernels.capture(self._see)
         self.rich = bool(planes)
-        moving = ["last change"]
-        for size, memories in planes:
-            moving += [f"planes {size}, memory {memory}" for memory in memories]
-        bands = [f"{name}, band {band}" for band in range(len(BANDS) + 1) for name in moving]
+        self._moving_groups, self._other_groups = tuple(self._predictions()), tuple(self._others())
+        self.moving_names = tuple(name for group in self._moving_groups for name in group.names)
+        in_bands = (f"{name}, band {band}" for band in range(len(BANDS) + 1) for name in self.moving_names)
+        self.names = (*in_bands, *(name for group in self._other_groups for name in group.names))
+        self.n_network_inputs = (len(BANDS) + 1) * len(self.moving_names) + len(MEANS)
+
+    # The candidates
+
+    def _predictions(self) -> Iterator[CandidateGroup]:
+        """Yield changes that are predictions by themselves. As candidates they are split into bands of detail."""
+        yield CandidateGroup(("last change",), self._last_change)
+        for k, (tiles, memories) in enumerate(self._planes):
+            names = tuple(f"planes {tiles.size}, memory {memory}" for memory in memories)
+            yield CandidateGroup(names, partial(self._phase_advance, k))
         if self.rich:
-            moving_more = ["flow", "tracked mean"]
-            bands = [f"{name}, band {band}" for band in range(len(BANDS) + 1) for name in moving + moving_more]
-            moving += moving_more
-            pixels = [f"{when} {by}" for when in ("pixel", "previous pixel") for by in NEIGHBOURS]
-            older = [f"flow {k} ago" for k in range(1, FLOWS)] + [f"sway {k} ago" for k in range(FLOWS)]
-            bands += [*(f"mean {kept}" for kept in MEANS), *older, *pixels]
-        self.moving_names, self.names = tuple(moving), tuple(bands)
-        self.n_seen = (len(BANDS) + 1) * len(moving) + len(MEANS)
+            yield CandidateGroup(("flow",), partial(self._along_flow, 0))
+            yield CandidateGroup(("tracked mean",), self._tracked_mean)
+
+    def _others(self) -> Iterator[CandidateGroup]:
+        """Yield candidates that are not split into bands. The running means come first: a network sees them too."""
+        if self.rich:
+            yield CandidateGroup(tuple(f"mean {kept}" for kept in MEANS), self._running_means)
+            for k in range(1, FLOWS):
+                yield CandidateGroup((f"flow {k} ago",), partial(self._along_flow, k))
+            yield CandidateGroup(tuple(f"sway {k} ago" for k in range(FLOWS)), self._sway)
+            yield CandidateGroup(tuple(f"pixel {by}" for by in NEIGHBOURS), self._neighbours)
+            yield CandidateGroup(tuple(f"previous pixel {by}" for by in NEIGHBOURS), self._previous_neighbours)
+
+    def _last_change(self, scene: Scene, out: Levels) -> None:
+        out[0] = scene.current - scene.previous
+
+    def _phase_advance(self, k: int, scene: Scene, out: Levels) -> None:
+        out[...] = self._kernels.advanced(*scene.spectra[k], self._planes[k][0])
+
+    def _along_flow(self, k: int, scene: Scene, out: Levels) -> None:
+        out[0] = self._kernels.moved(scene.current, scene.flows[k]) - scene.current
+
+    def _tracked_mean(self, scene: Scene, out: Levels) -> None:
+        out[0] = self._kernels.moved(scene.tracked, scene.flows[0]) - scene.current
+
+    def _running_means(self, scene: Scene, out: Levels) -> None:
+        out[...] = scene.means - scene.current
+
+    def _sway(self, scene: Scene, out: Levels) -> None:
+        """The picture shifted by the mean motion of each of the last frames, to first order."""
+        # Each pixel's neighbours below and to the right, less those above and to the left.
+        sides = room(scene.current, 4)
+        self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
+        slopes = (sides[:2] - sides[2:]).reshape(2, -1)
+        out[...] = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(out.shape)
+
+    def _neighbours(self, scene: Scene, out: Levels) -> None:
+        self._kernels.neighbours(scene.current, NEIGHBOURS, scene.current, out)
+
+    def _previous_neighbours(self, scene: Scene, out: Levels) -> None:
+        self._kernels.neighbours(scene.previous, NEIGHBOURS, scene.current, out)
+
+    # The scene
 
     def start(self, frame: Levels) -> Scene:
-        """Return the scene of one frame (height, width): nothing is known of its motion."""
-        spectra = tuple(planes.start(frame) for planes in self._planes)
+        """Return the scene of one frame (height, width), without motion."""
+        spectra = []
+        for tiles, memories in self._planes:
+            now = self._kernels.spectra(frame, tiles)
+            spectra.append(LocalSpectra(now, tuple(0 * now for _ in memories)))
         means = array_namespace(frame).stack([frame] * len(MEANS))
-        still = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
-        return Scene(frame, frame, 0, spectra, means, still, frame)
+        flows = self._kernels.levels(np.zeros((FLOWS, 2, *frame.shape)))
+        return Scene(frame, frame, 0, tuple(spectra), means, flows, frame)
 
     def see(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> tuple[Scene, Levels, Levels]:
-        """Return the scene after one more frame (height, width), and what `look_ahead` finds in it.
+        """Return the scene after one more frame (height, width), and its candidates as in `look_ahead`.
 
-        The `flow` to the frame may be known already.
+        Pass the `flow` to the frame where it has been computed already.
         """
-        # The age is left out of what is captured: it is another one each time.
+        # The age changes each time, so it is left out of what is captured.
         after, moving, candidates = self._seen(scene._replace(age=0), frame, flow)
         return after._replace(age=scene.age + 1), moving, candidates
 
@@ -130,121 +172,94 @@ class Candidates:
         return after, *self.look_ahead(after)
 
     def update(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> Scene:
-        """Return the scene after one more frame (height, width) alone."""
+        """Return the scene after one more frame (height, width), without its candidates."""
         if not self.rich:
             return scene._replace(previous=scene.current, current=frame, age=scene.age + 1)
         if flow is None:
             flow = self._kernels.flow(scene.current, frame)
         *spectra, (means, tracked) = self._kernels.together(
-            *(partial(planes.update, known, frame) for planes, known in zip(self._planes, scene.spectra, strict=True)),
+            *(
+                partial(self._kernels.next_spectra, frame, tiles, known.now, known.cross, memories)
+                for (tiles, memories), known in zip(self._planes, scene.spectra, strict=True)
+            ),
             partial(self._average, scene, frame, flow),
         )
+        spectra = [LocalSpectra(*one) for one in spectra]
         flows = array_namespace(flow).concat([flow[None], scene.flows[:-1]])
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
-        """Running means, standing still and along the flow, after one more frame."""
+        """Running means of each pixel and along the flow, after one more frame."""
         means = frame + self._kept * (scene.means - frame)
         return means, frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
-    def get_state(self, scene: Scene) -> dict[str, NDArray[Any]]:
-        """Return the scene as arrays. What follows from them is left out."""
-        host = self._kernels.numpy
-        frames = {name: host(getattr(scene, name)).copy() for name in _SAVED}
-        cross = {f"turns{k}": np.array([*map(host, spectra.cross)]) for k, spectra in enumerate(scene.spectra)}
-        return {**frames, "age": np.array(scene.age), **cross}
+    def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
+        """Return the changes that are predictions by themselves, and all candidates.
+
+        (len(moving_names), height, width) and (len(names), height, width). The candidates begin with the former, split
+        into bands of detail by differences of Gaussians.
+        """
+        moving, candidates = (room(scene.current, len(names)) for names in (self.moving_names, self.names))
+        n_bands = len(BANDS) + 1
+        bands, others = candidates[: n_bands * len(moving)], candidates[n_bands * len(moving) :]
+        self._kernels.together(*_fills(self._moving_groups, scene, moving), *_fills(self._other_groups, scene, others))
+        self._kernels.bands(moving, BANDS, bands.reshape(n_bands, *moving.shape))
+        return moving, candidates
+
+    # Its state in files
 
     @staticmethod
-    def schema(shape: tuple[int, int], planes: tuple[tuple[int, tuple[float, ...]], ...]) -> dict[str, Field]:
-        """What `get_state` gives for frames of this shape."""
+    def schema(shape: tuple[int, int], planes: Planes) -> dict[str, Field]:
+        """Declare the state of a scene with frames of this shape."""
         frame = FRAME_FIELD._replace(shape=shape)
-        flows = Field((FLOWS, 2, *shape), "float32", -_FARTHEST, _FARTHEST)
         fields = {
             "previous": frame,
             "current": frame,
             "means": frame._replace(shape=(len(MEANS), *shape)),
-            "flows": flows,
+            "flows": Field((FLOWS, 2, *shape), "float32", -_FARTHEST, _FARTHEST),
             "tracked": frame,
             "age": counter(),
         }
         for k, (size, memories) in enumerate(planes):
-            now = FourierPlanes.coefficients_field(shape, size)
-            fields[f"turns{k}"] = now._replace(shape=(len(memories), *now.shape))
+            layout = _tiles(shape, size).layout
+            fields[f"turns{k}"] = Field((len(memories), *layout, size, size // 2 + 1), "complex64")
         return fields
+
+    def get_state(self, scene: Scene) -> State:
+        """Return the scene as arrays, without what can be computed from them."""
+        fields = self.schema((0, 0), ())
+        own = {name: to_array(self._kernels, field, getattr(scene, name)) for name, field in fields.items()}
+        turns = (np.array([*map(self._kernels.numpy, spectra.cross)]) for spectra in scene.spectra)
+        return own | {f"turns{k}": turn for k, turn in enumerate(turns)}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
         """Return the scene that `get_state` was given."""
-        own = self._kernels.levels
-        start = self.start(own(state["current"].copy()))
-        spectra = (now._replace(cross=(*map(own, state[f"turns{k}"]),)) for k, now in enumerate(start.spectra))
-        return start._replace(
-            **{name: own(state[name].copy()) for name in _SAVED},
-            age=int(state["age"]),
-            spectra=tuple(spectra),
-        )
+        own = {name: from_array(self._kernels, field, state[name]) for name, field in self.schema((0, 0), ()).items()}
+        start = self.start(own["current"])
+        levels = self._kernels.levels
+        spectra = (one._replace(cross=(*map(levels, state[f"turns{k}"]),)) for k, one in enumerate(start.spectra))
+        return start._replace(**own, spectra=tuple(spectra))
 
-    def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        """Return changes that are predictions by themselves, and all that is weighed by place.
 
-        (len(moving_names), height, width) and (len(names), height, width). The latter are the former, each in bands of
-        detail (differences of Gaussians), and, beside planes, the memory of each pixel, the picture moved as it was in
-        the last frames, and the neighbouring pixels of the last two frames.
-        """
-        current = scene.current
-        moving, candidates = (room(current, len(names)) for names in (self.moving_names, self.names))
-        moving[0] = current - scene.previous
-        n_bands = len(BANDS) + 1
-        parts: list[Callable[[], None]] = [
-            partial(self._turn_on, k, scene, moving) for k in reversed(range(len(self._planes)))
-        ]
-        if self.rich:
-            carried = ((current, moving[-2]), (scene.tracked, moving[-1]))
-            parts += [partial(self._carry, frame, scene.flows[0], current, change) for frame, change in carried]
-            parts += self._others(scene, candidates[n_bands * len(moving) :])
-        self._kernels.together(*parts)
-        bands = candidates[: n_bands * len(moving)].reshape(n_bands, *moving.shape)
-        self._kernels.bands(moving, BANDS, bands)
-        return moving, candidates
+def _tiles(shape: tuple[int, int], size: int) -> Tiles:
+    return Tiles(shape, size, size // 3)
 
-    def _turn_on(self, k: int, scene: Scene, moving: Levels) -> None:
-        """Fill the changes that the planes of one size of tiles give."""
-        changes = self._planes[k].changes(scene.spectra[k])
-        first = 1 + sum(len(planes.memories) for planes in self._planes[:k])
-        moving[first : first + len(changes)] = changes
 
-    def _carry(self, frame: Levels, flow: Levels, current: Levels, change: Levels) -> None:
-        """Fill the change (height, width) to a frame that is moved along a flow."""
-        change[...] = self._kernels.moved(frame, flow) - current
-
-    def _others(self, scene: Scene, found: Levels) -> list[Callable[[], None]]:
-        """Work that fills all that comes in no bands: running means, motions of the past, neighbouring pixels."""
-        current, flows = scene.current, scene.flows
-        ends = np.cumsum([len(MEANS), FLOWS - 1, FLOWS, len(NEIGHBOURS), len(NEIGHBOURS)]).tolist()
-        means, older, swayed, *near = (found[first:last] for first, last in zip([0, *ends], ends, strict=False))
-        work = [
-            partial(self._carry, current, flow, current, change) for flow, change in zip(flows[1:], older, strict=True)
-        ]
-        work += [
-            partial(self._kernels.neighbours, frame, NEIGHBOURS, current, pixels)
-            for frame, pixels in zip((current, scene.previous), near, strict=True)
-        ]
-        return [*work, partial(self._remember, scene, means, swayed)]
-
-    def _remember(self, scene: Scene, means: Levels, swayed: Levels) -> None:
-        """Fill the changes to the running means, and the picture as the mean motion of the last frames shifts it."""
-        current = scene.current
-        means[...] = scene.means - current
-        # Each pixel's neighbours below and to the right, less those above and to the left.
-        sides = room(current, 4)
-        self._kernels.neighbours(current, ((1, 0), (0, 1), (-1, 0), (0, -1)), current, sides)
-        slopes = (sides[:2] - sides[2:]).reshape(2, -1)
-        swayed[...] = (0.5 * scene.flows.mean(axis=(2, 3)) @ slopes).reshape(swayed.shape)
+def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Iterator[Callable[[], None]]:
+    """Yield work that fills an array (n, height, width) with the candidates of groups, one after the other."""
+    first = 0
+    for group in groups:
+        yield partial(group.fill, scene, out[first : first + len(group.names)])
+        first += len(group.names)
 
 
 def room(frame: Levels, n: int) -> Levels:
-    """An array for n maps as large as a frame: what is written where it is needed is not copied there."""
+    """An uninitialised array for n maps of the size of a frame, on its device."""
     return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 
 
-_SAVED = ("previous", "current", "means", "flows", "tracked")
-"""Fields of a scene that are kept as they are."""
+def mean_square(values: Levels) -> Levels:
+    """Mean () of the squares of a map, on its device."""
+    flat = values.reshape(-1)
+    mean: Levels = flat @ flat * (1.0 / len(flat))
+    return mean

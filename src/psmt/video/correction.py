@@ -1,115 +1,173 @@
-"""What the blend still gets wrong, and a network finds in what it sees at a pixel: learned while the film runs."""
+"""Correction of the next frame by a network, which learns online to predict the error at each pixel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.namespace import array_namespace
 from psmt.persistence.schema import Field, counter, under
 from psmt.types import Levels
-from psmt.video.candidates import BANDS, room
-from psmt.video.checks import FRAME_FIELD
-from psmt.video.expert_gating import LocalGain
-from psmt.video.foresight import mean_square
-from psmt.video.grid import Grid
-from psmt.video.perceptron import Perceptron
+from psmt.video.candidates import BANDS, mean_square, room
+from psmt.video.cells import CellGain, Grid
+from psmt.video.state import FRAME_FIELD, DeclaredState
 
-_PIXELS, _FRAMES = 1024, 64
-"""Pixels that are remembered of each frame, and frames of which some are."""
+HIDDEN = (24, 24)  # units of the hidden layers
+_RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8  # of Adam
+_LARGEST = 1e3  # weights are clipped to this; weights learned from films are a few units
 
-_BATCHES, _ROWS = 4, 1024
-"""Steps of training for each frame, and remembered pixels that each looks at."""
-
-_EVERYWHERE = 0.3
-"""Share of the remembered pixels that is drawn from all over the frame; others are where the prediction failed."""
-
-_GOLDEN = 0.5 * (5**0.5 - 1)
-"""Multiples of it, less their whole parts, are spread evenly: no frame is sampled where the one before was."""
-
-_CALM, _NONE = 1e-3, 1e-6
-"""Parts of the contrast of a frame, and of all levels seen so far, that no unit of change is smaller than."""
-
-_BEYOND = 8.0
-"""No input, aim or output is beyond so many units: a single pixel says only so much."""
+_PIXELS, _FRAMES = 1024, 64  # remembered pixels of each frame, and frames whose pixels are remembered
+_BATCHES, _ROWS = 4, 1024  # training steps for each frame, and the batch size of each step
+_EVERYWHERE = 0.3  # share of the remembered pixels drawn uniformly; the others are drawn where the error was large
+_GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples are spread evenly: frames are sampled at other pixels
+_CALM, _NONE = 1e-3, 1e-6  # smallest unit of changes, relative to the contrast, and to the range of all levels so far
+_BEYOND = 8.0  # inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel
 
 _N_OTHERS = 11
-"""Inputs of the network beside candidates: the prediction, and what is around it; its last error; how lively and how
-doubtful it is there; what is there."""
+"""Number of inputs beside candidates: the prediction around the pixel (3), its last error (2), energies of changes and
+the disagreement of two candidates (3), the levels around the pixel (3)."""
 
 
-class _Foreseen(NamedTuple):
-    """A prediction whose truth has not come yet."""
+class Perceptron(DeclaredState):
+    """A network (n_inputs, *HIDDEN, 1) of rectified units whose output is zero at first, trained online by Adam."""
 
-    changes: Levels
-    """Candidate changes that the network saw (n_changes, height, width), in levels."""
-    inputs: Levels
-    """All else that it saw (n_inputs - n_changes, height, width)."""
-    unit: Levels
-    """Unit () of changes: the root mean square of the last one."""
-    change: Levels
-    """Its output (height, width), as a change of levels."""
-    advised: Levels
-    """The frame (height, width) that it corrects."""
+    weights: Levels  # (n_weights,): of each layer its weights (inputs, outputs), then its biases (outputs,)
+    mean: Levels  # exponential mean of the gradients (n_weights,)
+    square: Levels  # and of their squares
+    steps: int
+
+    def __init__(self, n_inputs: int, kernels: FrameKernels) -> None:
+        super().__init__(kernels, self.schema(n_inputs))
+        self._sizes = (n_inputs, *HIDDEN, 1)
+        self._trained = kernels.capture(self._train)
+        self.weights = kernels.levels(_first_weights(self._sizes))
+        self._next: tuple[Levels, Levels, Levels, int] | None = None
+
+    @staticmethod
+    def schema(n_inputs: int) -> dict[str, Field]:
+        """Declare the state."""
+        n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
+        weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
+        return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
+
+    def layers(self, weights: Levels) -> Layers:
+        """Weights (inputs, outputs) and biases (outputs,) of each layer."""
+        layers, first = [], 0
+        for inputs, outputs in pairwise(self._sizes):
+            last = first + outputs * inputs
+            layers.append((weights[first:last].reshape(inputs, outputs), weights[last : last + outputs]))
+            first = last + outputs
+        return tuple(layers)
+
+    def train(self, inputs: Levels, aims: Levels) -> None:
+        """Take a step for each batch of inputs (n_batches, n_rows, n_inputs) towards its aims (n_batches, n_rows, 2).
+
+        An aim is a target and a unit; the loss is the mean of (target - unit * output) ** 2. The new weights are used
+        once `adopt` is called, so that training can run beside a prediction.
+        """
+        steps = self._kernels.levels(float(self.steps))
+        trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
+        self._next = (*trained, self.steps + len(inputs))
+
+    def adopt(self) -> None:
+        """Use the weights of the last `train`."""
+        if self._next is not None:
+            self.weights, self.mean, self.square, self.steps = self._next
+            self._next = None
+
+    def _train(
+        self, weights: Levels, mean: Levels, square: Levels, steps: Levels, inputs: Levels, aims: Levels
+    ) -> tuple[Levels, Levels, Levels]:
+        for batch, aim in zip(inputs, aims, strict=True):
+            gradient = self.gradient(weights, batch, aim)
+            # Clipped: one bad batch must not overwrite everything learned.
+            length: Levels = (gradient @ gradient) ** 0.5
+            gradient = gradient / length.clip(1.0, None)
+            steps = steps + 1.0
+            mean = _DECAY * mean + (1 - _DECAY) * gradient
+            square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient * gradient
+            # Bias correction: both means started at zero.
+            whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
+            step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
+            weights = (weights - cast(Levels, _RATE * step)).clip(-_LARGEST, _LARGEST)
+        return weights, mean, square
+
+    def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
+        """Gradient (n_weights,) of the mean squared error of a batch (n_rows, n_inputs), by back-propagation."""
+        layers = self.layers(weights)
+        seen = [inputs]
+        for k, (matrix, biases) in enumerate(layers, 1):
+            values = seen[-1] @ matrix + biases
+            seen.append(values if k == len(layers) else values.clip(0.0, None))
+        target, unit = aims[:, :1], aims[:, 1:]
+        slope = 2.0 / len(inputs) * unit * (unit * seen.pop() - target)
+        parts: list[Levels] = []
+        for k, ((matrix, _), values) in enumerate(zip(layers[::-1], seen[::-1], strict=True), 1):
+            parts = [(values.mT @ slope).reshape(-1), slope.sum(axis=0), *parts]
+            if k < len(layers):
+                slope = (slope @ matrix.mT) * (values > 0)
+        gradient: Levels = array_namespace(inputs).concat(parts)
+        return gradient
 
 
-class Correction:
-    """A network per pixel, which sees all predictions at the pixel and around it, and learns what they leave.
+def _first_weights(sizes: tuple[int, ...]) -> Levels:
+    """Fixed pseudo-random weights; those of the last layer are zero."""
+    rng = np.random.default_rng(0)
+    parts = [
+        (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
+        for inputs, outputs in pairwise(sizes)
+    ]
+    first: Levels = np.concatenate(parts).astype(np.float32)
+    return first
 
-    The blend is linear, with weights that change from cell to cell; whether a pixel belongs to what moves or to what
-    it will cover is decided pixel by pixel. The network is the same all over the frame. It is trained on pixels of the
-    last frames, of which those where the prediction failed are remembered more often, and count the less for it. It
-    begins as zero, and a gain from its own record holds it to what it has shown to be worth.
 
-    Parameters
-    ----------
-    grid : Grid
-    n_changes : int
-        Candidate changes that it sees, which come first.
+class _Pending(NamedTuple):
+    """A prediction that has not been scored yet."""
+
+    changes: Levels  # candidate changes (n_changes, height, width), in levels
+    inputs: Levels  # the other inputs (_N_OTHERS, height, width)
+    unit: Levels  # unit () of changes: the root mean square of the last one
+    change: Levels  # output of the network (height, width), in levels
+    uncorrected: Levels  # predicted frame (height, width) before its correction
+
+
+class Correction(DeclaredState):
+    """Predicts the error of the next frame at each pixel, by a network that sees the candidates at and around it.
+
+    The blend of candidates is linear with weights by cell. It cannot decide pixel by pixel whether something moving
+    covers the background; the network can. It has the same weights all over the frame. It is trained on pixels of the
+    last frames. Pixels with large errors are sampled more often and weighted less in turn. Its output is zero at first,
+    and is scaled by a gain learned from its own record.
+
+    The network sees the first `n_changes` candidates. Two moving candidates are `compared`, given by their indices:
+    their disagreement is an input.
     """
 
-    def __init__(self, grid: Grid, n_changes: int) -> None:
-        self._grid, self._n_changes, n_inputs = grid, n_changes, n_changes + _N_OTHERS
-        own = grid.kernels.levels
-        self.network, self.gain = Perceptron(n_inputs, grid.kernels), LocalGain(grid)
+    rows: Levels  # inputs of the remembered pixels (_FRAMES, _PIXELS, n_inputs)
+    aims: Levels  # their targets and units (_FRAMES, _PIXELS, 2)
+    residual: Levels  # error (height, width) of the last prediction, before its correction
+    count: int  # number of frames that pixels were sampled from
+
+    def __init__(self, grid: Grid, n_changes: int, compared: tuple[int, int]) -> None:
+        n_inputs = n_changes + _N_OTHERS
+        self.network, self.gain = Perceptron(n_inputs, grid.kernels), CellGain(grid)
+        parts = {"network.": self.network, "gain.": self.gain}
+        super().__init__(grid.kernels, self.schema(grid, n_changes), parts)
+        self._grid, self._n_changes, self._compared = grid, n_changes, compared
         capture = grid.kernels.capture
-        self._looked, self._foreseen_by = capture(self._look), capture(self._foresee)
+        self._described, self._applied = capture(self._describe), capture(self._apply)
         self._sampled = capture(self._sample)
-        self._rows: Levels = own(np.zeros((_FRAMES, _PIXELS, n_inputs)))
-        self._aims: Levels = own(np.zeros((_FRAMES, _PIXELS, 2)))
-        # All remembered pixels in an order that has nothing to do with time or place.
+        # All remembered pixels in random order.
         order = np.random.default_rng(0).permutation(_FRAMES * _PIXELS)
-        self._order = array_namespace(self._rows).asarray(order, device=self._rows.device)
-        self._count = 0
-        self.clear()
-
-    def clear(self) -> None:
-        """Leave the scene: what came has nothing to do with it."""
-        self.gain.clear()
-        self._residual: Levels = self._grid.kernels.levels(np.zeros(self._grid.shape))
-        self._foreseen: _Foreseen | None = None
-
-    def rest(self) -> None:
-        """Say nothing for a while: what was said is not held against what comes, and the record begins anew."""
-        if self._foreseen is not None:
-            self.clear()
-
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the network, what it is trained on, and its record."""
-        known = {"rows": self._rows, "aims": self._aims, "residual": self._residual}
-        return {
-            **{name: self._grid.kernels.numpy(one).copy() for name, one in known.items()},
-            "count": np.array(self._count),
-            **{f"network.{name}": value for name, value in self.network.get_state().items()},
-            **{f"gain.{name}": value for name, value in self.gain.get_state().items()},
-        }
+        self._order = array_namespace(self.rows).asarray(order, device=self.rows.device)
+        self._pending: _Pending | None = None
 
     @staticmethod
     def schema(grid: Grid, n_changes: int) -> dict[str, Field]:
-        """What `get_state` gives."""
+        """Declare the state."""
         n_inputs = n_changes + _N_OTHERS
         return {
             "rows": Field((_FRAMES, _PIXELS, n_inputs), "float32", -_BEYOND, _BEYOND),
@@ -117,122 +175,125 @@ class Correction:
             "residual": FRAME_FIELD._replace(shape=grid.shape),
             "count": counter(),
             **under("network.", Perceptron.schema(n_inputs)),
-            **under("gain.", LocalGain.schema(grid)),
+            **under("gain.", CellGain.schema(grid)),
         }
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
-        own = self._grid.kernels.levels
-        self._rows, self._aims, self._residual = (own(state[name].copy()) for name in ("rows", "aims", "residual"))
-        self._count, self._foreseen = int(state["count"]), None
-        for name, part in (("network", self.network), ("gain", self.gain)):
-            part.set_state({key: state[f"{name}.{key}"] for key in part.get_state()})
+    def clear(self) -> None:
+        """Discard the record and what belongs to the scene, after a cut."""
+        self.gain.clear()
+        self.residual = self._kernels.levels(np.zeros(self._grid.shape))
+        self._pending = None
 
-    def look(self, current: Levels, moving: Levels, limits: Levels) -> None:
-        """See all but the prediction itself, in the current frame (height, width) and in changes (n, height, width)."""
-        self._sight = self._looked(current, moving, self._residual, limits)
+    def pause(self) -> None:
+        """Discard the pending prediction and the record: they are not scored while the correction is off."""
+        if self._pending is not None:
+            self.clear()
 
-    def corrected(self, current: Levels, candidates: Levels, advised: Levels, limits: Levels) -> Levels:
-        """Return the `advised` frame (height, width) after the current one with what the network adds to it."""
-        inputs, unit = self._sight
+    def prepare(self, current: Levels, moving: Levels, limits: Levels) -> None:
+        """Compute the inputs that do not need the prediction, from the current frame and changes (n, height, width)."""
+        self._prepared = self._described(current, moving, self.residual, limits)
+
+    def corrected(self, current: Levels, candidates: Levels, uncorrected: Levels, limits: Levels) -> Levels:
+        """Correct the frame (height, width) predicted after the current one; `prepare` comes first."""
+        inputs, unit = self._prepared
         changes = candidates[: self._n_changes]
-        inputs, change, frame = self._foreseen_by(
-            changes, inputs, unit, current, advised, self.network.weights, self.gain.gains(), limits
+        inputs, change, frame = self._applied(
+            changes, inputs, unit, current, uncorrected, self.network.weights, self.gain.gains(), limits
         )
-        self._foreseen = _Foreseen(changes, inputs, unit, change, advised)
+        self._pending = _Pending(changes, inputs, unit, change, uncorrected)
         corrected: Levels = frame
         return corrected
 
     def learn(self, frame: Levels, energy: float, failed: bool) -> None:
-        """Take in the frame (height, width) that came; its change counts in units of the `energy` that is usual.
+        """Learn from the true frame (height, width), in units of the usual `energy` of a change.
 
-        Where the prediction has `failed`, the film is not what it was: the network has to prove itself again.
+        Where the prediction has `failed`, the gain starts a new record.
         """
-        if self._foreseen is None or energy == 0:
+        if self._pending is None or energy == 0:
             return
         self.network.adopt()
-        changes, inputs, unit, change, advised = self._foreseen
+        changes, inputs, unit, change, uncorrected = self._pending
         weight = energy**-0.5
-        self._residual = frame - advised
-        self.gain.learn(weight * change, weight * self._residual)
+        self.residual = frame - uncorrected
+        self.gain.learn(weight * change, weight * self.residual)
         if failed:
             self.gain.clear()
-        slot = self._count % _FRAMES
-        figures = self._grid.kernels.levels([self._count * _GOLDEN % 1.0, weight])
-        self._rows[slot], self._aims[slot] = self._sampled(changes, inputs, unit, self._residual, figures)
-        self._count += 1
+        slot = self.count % _FRAMES
+        figures = self._kernels.levels([self.count * _GOLDEN % 1.0, weight])
+        self.rows[slot], self.aims[slot] = self._sampled(changes, inputs, unit, self.residual, figures)
+        self.count += 1
 
     def train(self) -> None:
-        """Train the network on pixels of the last frames, for the frame after the next: that can wait for it."""
-        if not self._count:
+        """Train the network on remembered pixels; the result is used from the next call of `learn` on."""
+        if not self.count:
             return
-        n_known, n_looked_at = min(self._count, _FRAMES) * _PIXELS, _BATCHES * _ROWS
-        first = self._count * n_looked_at % len(self._order)
-        chosen = self._order[first : first + n_looked_at] % n_known
-        rows, aims = (known.reshape(-1, known.shape[-1])[chosen] for known in (self._rows, self._aims))
+        n_known, n_drawn = min(self.count, _FRAMES) * _PIXELS, _BATCHES * _ROWS
+        first = self.count * n_drawn % len(self._order)
+        chosen = self._order[first : first + n_drawn] % n_known
+        rows, aims = (known.reshape(-1, known.shape[-1])[chosen] for known in (self.rows, self.aims))
         self.network.train(rows.reshape(_BATCHES, _ROWS, -1), aims.reshape(_BATCHES, _ROWS, 2))
 
-    def _look(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Inputs (_N_OTHERS, height, width), of which the first three are still to come, and the unit () of changes."""
+    def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
+        """Inputs (_N_OTHERS, height, width), of which the first three are filled later, and the unit () of changes."""
         last, level = moving[0], current.mean()
         contrast = mean_square(current - level) ** 0.5 + _NONE * (limits[1] - limits[0]) + 1e-30
         unit = mean_square(last) ** 0.5 + _CALM * contrast
         maps = room(current, 3)
         maps[0], maps[1], maps[2] = residual, last * last, current
-        fine, middle, rest = self._parted(maps)
+        fine, middle, rest = self._in_bands(maps)
         inputs = room(current, _N_OTHERS)
         inputs[3], inputs[4] = residual / unit, (middle[0] + rest[0]) / unit
-        # How lively it is there, and how far optical flow and Fourier planes disagree: from none to any, -1 to 1.
-        energies = inputs[5:8]
-        energies[0], energies[1], energies[2] = middle[1] + rest[1], rest[1], (moving[1] - moving[-2]) ** 2
+        # Energy of the changes around, and disagreement of two candidates, scaled to -1 to 1.
+        energies, (one, other) = inputs[5:8], self._compared
+        energies[0], energies[1], energies[2] = middle[1] + rest[1], rest[1], (moving[one] - moving[other]) ** 2
         root = energies.clip(0.0, None) ** 0.5
         energies[...] = (root - unit) / (root + unit)
         content, scale = inputs[8:], 2 / contrast
         content[0], content[1], content[2] = scale * fine[2], scale * middle[2], scale * (rest[2] - level)
         return inputs, unit
 
-    def _foresee(
+    def _apply(
         self,
         changes: Levels,
         inputs: Levels,
         unit: Levels,
         current: Levels,
-        advised: Levels,
+        uncorrected: Levels,
         weights: Levels,
         gains: Levels,
         limits: Levels,
     ) -> tuple[Levels, Levels, Levels]:
-        """All inputs but candidates, what the network says, and the frame that this amounts to."""
-        change = advised - current
-        _, middle, rest = self._parted(change[None])
+        """All inputs but candidates, the output of the network in levels, and the corrected frame."""
+        change = uncorrected - current
+        _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit
         (first, biases), *others = self.network.layers(weights)
-        # Candidates are in levels, and many: their weights are taken in the unit instead.
+        # Candidates are many and in levels: instead of them, their weights are divided by the unit.
         first = array_namespace(weights).concat([first[: len(changes)] / unit, first[len(changes) :]])
-        said = self._grid.kernels.perceptron((changes, inputs), ((first, biases), *others))
-        said = unit * said.clip(-_BEYOND, _BEYOND)
-        frame = advised + self._grid.weighted(said[None], gains)
-        return inputs, said, frame.clip(limits[0], limits[1])
+        output = self._kernels.perceptron((changes, inputs), ((first, biases), *others))
+        output = unit * output.clip(-_BEYOND, _BEYOND)
+        frame = uncorrected + self._grid.weighted(output[None], gains)
+        return inputs, output, frame.clip(limits[0], limits[1])
 
-    def _parted(self, maps: Levels) -> Levels:
-        """Maps (n, height, width) in bands of detail (n_bands, n, height, width), fine first."""
+    def _in_bands(self, maps: Levels) -> Levels:
+        """Split maps (n, height, width) into bands of detail (n_bands, n, height, width), fine first."""
         parts = room(maps[0], (len(BANDS) + 1) * len(maps)).reshape(len(BANDS) + 1, *maps.shape)
-        self._grid.kernels.bands(maps, BANDS, parts)
+        self._kernels.bands(maps, BANDS, parts)
         return parts
 
     def _sample(
         self, changes: Levels, inputs: Levels, unit: Levels, residual: Levels, figures: Levels
     ) -> tuple[Levels, Levels]:
-        """Inputs (_PIXELS, n_inputs) and aims (_PIXELS, 2) of a systematic sample, denser where predictions failed."""
+        """Inputs (_PIXELS, n_inputs) and aims (_PIXELS, 2) of a systematic sample, denser where the error is large."""
         xp, shift, weight = array_namespace(inputs), figures[0], figures[1]
-        failed = abs(residual).reshape(-1)
-        usual = failed.mean() + 1e-30
-        chances = _EVERYWHERE + (1 - _EVERYWHERE) * failed / usual
-        upto = xp.cumulative_sum(chances)
-        marks = (xp.arange(_PIXELS, device=inputs.device) + shift) * (upto[-1] / _PIXELS)
-        chosen = xp.searchsorted(upto, marks).clip(0, len(failed) - 1)
-        # What is drawn more often than others counts the less.
-        share = weight * chances[chosen] ** -0.5
+        errors = abs(residual).reshape(-1)
+        usual = errors.mean() + 1e-30
+        density = _EVERYWHERE + (1 - _EVERYWHERE) * errors / usual
+        cumulative = xp.cumulative_sum(density)
+        marks = (xp.arange(_PIXELS, device=inputs.device) + shift) * (cumulative[-1] / _PIXELS)
+        chosen = xp.searchsorted(cumulative, marks).clip(0, len(errors) - 1)
+        # Importance weights: pixels that are drawn more often weigh less.
+        share = weight * density[chosen] ** -0.5
         aims = xp.stack([share * residual.reshape(-1)[chosen], share * unit]).mT
         seen = (part.reshape(len(part), -1)[:, chosen] for part in (changes, inputs))
         rows = xp.concat([next(seen) / unit, next(seen)]).mT

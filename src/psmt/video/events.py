@@ -1,4 +1,4 @@
-"""Events of a film as it runs: cuts, flashes, and frames that surprise more than a stated rate explains."""
+"""Events of a film: cuts, flashes, and surprises that exceed a stated rate of false alarms."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Kind = Literal["cut", "flash", "surprise"]
 
 
 class EventDetector:
-    """Tells which frames of a film are events.
+    """Classifies the frames of a film as events.
 
-    A cut is what the model takes for one. It was a flash if the picture is back within a few frames. Other surprises
-    count only beyond `SurpriseAlarm`'s threshold, and not in the first frames of a new scene, in which nothing is usual
-    yet. Alarms in a row are one event.
+    A cut is a frame that the model classifies as one. It turns out to be a flash if the earlier picture returns within
+    a few frames. Other surprises count if they exceed the threshold of `SurpriseAlarm`, except in the first frames of a
+    scene. Successive alarms are one event.
 
     Parameters
     ----------
@@ -28,14 +28,9 @@ class EventDetector:
         Of false alarms per frame.
     """
 
-    _FLASH = 4
-    """Frames within which the picture is back after a flash."""
-
-    _ALIKE = 0.2
-    """Difference to the picture before, relative to its variance, up to which it is back."""
-
-    _SETTLING = 10
-    """First frames of a scene, whose surprises say nothing."""
+    _FLASH = 4  # frames within which the picture returns after a flash
+    _ALIKE = 0.2  # largest difference to the earlier picture, relative to its variance, at which it has returned
+    _SETTLING = 10  # first frames of a scene, in which surprises do not count
 
     def __init__(self, rate: float = 1e-3) -> None:
         self._alarm = SurpriseAlarm(rate)
@@ -44,9 +39,9 @@ class EventDetector:
         self._before: Levels = np.zeros((0, 0), np.float32)
 
     def observe(self, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Return what a frame is an event of, with the one before it (height, width); None where it is none.
+        """Return the kind of event that a frame (height, width) is, given the one before it; None if it is none.
 
-        'flash' is told when the picture is back: the last 'cut' was one.
+        'flash' is returned for the frame in which the picture returns; the last 'cut' began the flash.
         """
         self._since_cut += 1
         if self._since_cut <= self._FLASH and len(self._before) and self._is_back(frame):
@@ -54,7 +49,7 @@ class EventDetector:
             self._since_cut = 0
             return "flash"
         if cut:
-            # Frames within a flash are no cuts of their own.
+            # Frames within a flash are not further cuts.
             if self._since_cut > self._FLASH or not len(self._before):
                 self._before = np.array(last)
                 self._since_cut = 0
@@ -67,16 +62,16 @@ class EventDetector:
         return None
 
     def _is_back(self, frame: Levels) -> bool:
-        """Whether a frame (height, width) shows what was there before the last cut."""
+        """Whether a frame (height, width) shows the picture before the last cut."""
         return float(mse(frame, self._before, axes=2)) < self._ALIKE * float(np.var(self._before))
 
     def get_state(self) -> Result:
-        """All that goes on from frame to frame, as arrays."""
+        """Return all that changes from frame to frame, as arrays."""
         since_cut = np.array([self._since_cut, self._alarmed])
         return {**self._alarm.get_state(), "since_cut": since_cut, "before": self._before}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` gave."""
+        """Continue from what `get_state` returned."""
         self._alarm.set_state(state)
         self._since_cut, self._alarmed = int(state["since_cut"][0]), bool(state["since_cut"][1])
         self._before = state["before"]

@@ -1,7 +1,7 @@
-"""What other films teach: moments of candidates and true changes, by how long a scene has been seen.
+"""Priors: moments of candidates and true changes, learned on other films, by the age of a scene.
 
-A film or a scene that has just begun has no record of its own. What the candidates are worth then is much the same in
-all films, and is not what it is later: the phases of one step are noisy, and running means hold one frame.
+In a scene that has just begun the model has no record. Which candidates are useful then is similar in all films, and
+differs from later on: phases of one step are noisy, and running means hold a single frame.
 """
 
 from __future__ import annotations
@@ -17,29 +17,24 @@ from typing import Self
 import numpy as np
 
 from psmt.engines.frame_kernels import common_weights
+from psmt.errors import ModelFileError
 from psmt.persistence.model_file import Header, SavedModel, load_model
 from psmt.persistence.schema import MOMENT, Field, Layout, check_state
 from psmt.persistence.state import State
 from psmt.types import Levels
 from psmt.utils.validation import each, mapping
-from psmt.video.blending import PULL
 from psmt.video.candidates import PLANES, Candidates
-from psmt.video.checks import check_film
-from psmt.video.grid import Grid
+from psmt.video.cells import PULL, Grid
+from psmt.video.frames import check_film
 
-STAGES = (1, 2, 3, 5, 8, 13)
-"""Ages of a scene, in changes seen, at which a stage begins. From the last one on a film has a record of its own."""
-
-SNIPPET = 16
-"""Frames of a piece of film that a prior is learned from: each begins anew, so that every age is seen as often."""
-
-_HEAVIEST = 1e3
-"""What films teach are weights around 1; a candidate that counts more than this has moments that no film has."""
+STAGES = (1, 2, 3, 5, 8, 13)  # ages of a scene, in changes seen, at which a stage begins
+SNIPPET = 16  # frames of the pieces of film that a prior is learned from; each is a new scene
+_HEAVIEST = 1e3  # largest weight that a prior may give to a candidate; weights learned from films are around 1
 
 
 @dataclass(frozen=True, eq=False)
 class Prior(SavedModel):
-    """Moments of candidates and changes, of films in which every frame counts the same.
+    """Moments of candidates and changes, of films in which every frame has the same weight.
 
     Attributes
     ----------
@@ -57,7 +52,7 @@ class Prior(SavedModel):
 
     @staticmethod
     def schema(n_candidates: int) -> dict[str, Field]:
-        """What the moments of so many candidates are."""
+        """Declare the moments of this number of candidates."""
         match = Field((len(STAGES), n_candidates), "float32")
         return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
 
@@ -77,6 +72,28 @@ class Prior(SavedModel):
         moments = zip(self.gram.astype(np.float64), self.match.astype(np.float64), strict=True)
         return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
+    def for_candidates(self, names: tuple[str, ...]) -> Prior:
+        """Return the prior of these candidates: those that it does not know have zero moments, and so no weight.
+
+        Raises
+        ------
+        ModelFileError
+            Where the prior knows other candidates, or none.
+        """
+        if self.names == names:
+            return self
+        other = next((name for name in self.names if name not in names), "")
+        if other or not self.names or len(set(self.names)) < len(self.names):
+            raise ModelFileError(
+                f"the prior is of {len(self.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
+                f"this psmt has {len(names)} of its own; make it again with psmt learn, or use prior='default'"
+            )
+        known = [names.index(name) for name in self.names]
+        gram, match = (np.zeros((len(STAGES), *shape), np.float32) for shape in ((len(names),) * 2, (len(names),)))
+        gram[:, np.array(known)[:, None], known] = self.gram
+        match[:, known] = self.match
+        return Prior(names, gram, match)
+
     def get_header(self) -> Header:
         """Return the names of the candidates and the stages."""
         return {"names": list(self.names), "stages": list(STAGES)}
@@ -88,12 +105,12 @@ class Prior(SavedModel):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the prior that `save` wrote, or `psmt learn`."""
+        """Return the prior that `save` or `psmt learn` wrote."""
         return load_model(path, cls)
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the schema of a file's arrays, or raise where its header is wrong."""
+        """Check the header of a file, and declare its arrays: half of the symmetric moments."""
         mapping({"names": each(_check_name), "stages": _check_stages})("header", header)
         n = len(header["names"])
         return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
@@ -114,9 +131,9 @@ class Prior(SavedModel):
 
 
 def check_prior(name: str, value: object) -> None:
-    """Constraint: a prior, where one is kept, or none."""
+    """Constraint: a prior, a file of one, 'default' or None."""
     if value is not None and not isinstance(value, str | PathLike | Prior):
-        raise TypeError(f"{name}={value!r} is no prior; give 'default', None, a Prior or the file of one")
+        raise TypeError(f"{name}={value!r} is not a prior; give 'default', None, a Prior or the file of one")
 
 
 def _check_name(name: str, value: object) -> None:
@@ -129,30 +146,35 @@ def _check_stages(name: str, value: object) -> None:
         raise ValueError(f"{name}={value!r} is not {list(STAGES)}, which this psmt knows; make the prior again")
 
 
+def read_prior(prior: str | PathLike[str] | Prior, names: tuple[str, ...]) -> Prior:
+    """Return the prior of candidates of these names, read from its file where it is a path."""
+    if not isinstance(prior, Prior):
+        prior = _default_prior() if prior == "default" else Prior.load(prior)
+    return prior.for_candidates(names)
+
+
 @lru_cache(maxsize=1)
-def default_prior() -> Prior:
-    """Return the prior that comes with the package, as ``psmt learn`` made it from built-in films."""
+def _default_prior() -> Prior:
+    """The prior that comes with the package, as ``psmt learn`` made it from built-in films."""
     with as_file(files("psmt.video") / "default.prior") as path:
         return Prior.load(path)
 
 
 def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
-    """Return what films, as few or as many as there are, have in common: arrays, or frames (height, width) in a row.
+    """Return the prior of one or more films, each given as an array or as an iterable of frames (height, width).
 
-    Each is cut into snippets of 16 frames, and every frame of every film counts the same, however lively it is. No more
-    than two snippets are held at a time.
+    Each film is cut into snippets of 16 frames. Every frame has the same weight, whatever the energy of its change. At
+    most two snippets are in memory at a time.
     """
-    gram, match, n_frames = None, None, np.zeros(len(STAGES))
-    names: tuple[str, ...] = ()
+    names = Candidates((1, 1), PLANES).names
+    gram = np.zeros((len(STAGES), len(names), len(names)))
+    match, n_frames = np.zeros((len(STAGES), len(names))), np.zeros(len(STAGES))
+    film = None
     for film in films:
         grid = candidates = None
         for snippet in _snippets(film):
             if grid is None or candidates is None:
                 grid, candidates = Grid(snippet.shape[1:]), Candidates(snippet.shape[1:], PLANES)
-                names = candidates.names
-            if gram is None or match is None:
-                gram = np.zeros((len(STAGES), len(names), len(names)))
-                match = np.zeros((len(STAGES), len(names)))
             scene = candidates.start(snippet[0])
             for now, after in pairwise(snippet[1:]):
                 scene, _, seen = candidates.see(scene, now)
@@ -165,7 +187,7 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
                 gram[stage] += one.mean(axis=(0, 1))
                 match[stage] += other.mean(axis=(0, 1))
                 n_frames[stage] += 1
-    if gram is None or match is None:
+    if film is None:
         raise ValueError("there are no films to learn from; give one at least")
     count = np.maximum(n_frames, 1)[:, None]
     # A product of a matrix with itself is symmetric but for its rounding.
@@ -176,12 +198,12 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
 def _snippets(film: Iterable[Levels]) -> Iterator[Levels]:
     """Yield pieces (3 to 17, height, width) of a film: 16 frames, and the one that comes after them."""
     frames = iter(film)
-    begun = list(islice(frames, SNIPPET + 1))
-    yield check_film(begun, minimum=3)
-    while len(begun) > SNIPPET:
-        begun = [begun[-1], *islice(frames, SNIPPET)]
-        if len(begun) > 2:
-            yield check_film(begun, minimum=3)
+    piece = list(islice(frames, SNIPPET + 1))
+    yield check_film(piece, minimum=3)
+    while len(piece) > SNIPPET:
+        piece = [piece[-1], *islice(frames, SNIPPET)]
+        if len(piece) > 2:
+            yield check_film(piece, minimum=3)
 
 
 def _stage(age: int) -> int:

@@ -10,7 +10,7 @@ from psmt.experiments.predict_video.result import summarise_frames
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
 from psmt.video.baselines import CopyLastFrame, LinearPixels
-from psmt.video.reader import FrameReader
+from psmt.video.frames import FrameReader
 
 SMALL = {"window": 30}
 

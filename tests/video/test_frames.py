@@ -5,7 +5,7 @@ import pytest
 
 from psmt import open_frames
 from psmt.data.patches import PatchCutter
-from psmt.video.reader import FrameReader
+from psmt.video.frames import FrameReader
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.video.perceptron import Perceptron
+from psmt.video.correction import Perceptron
 
 
 @pytest.fixture

@@ -1,0 +1,345 @@
+"""Baselines for whole frames, with the interface of `FramePSMT`: `fit`, `update`, `predict`.
+
+All take and return grey levels. Each sees only the frames it was given, and none is tuned on what it predicts.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy.fft
+import scipy.linalg
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike
+
+from psmt.engines.frame_kernels import hann
+from psmt.errors import NotEnoughFramesError
+from psmt.model.baselines import LastFramesPredictor
+from psmt.types import Array, Levels
+from psmt.utils.jit import njit
+from psmt.utils.validation import Constraint, allowing, count, real
+from psmt.video.frames import check_film, check_next_frame
+
+_WINDOW, _STRIDE = 16, 4  # side of a Fourier window, and the distance from one to the next, in pixels
+
+
+class FrameBaseline(LastFramesPredictor):
+    """Autoregressive predictor of whole frames: grey levels (time, height, width) in, grey levels out.
+
+    A baseline is a subclass and a line in `FRAME_BASELINES`. It defines how many of the last frames it uses (`n_last`),
+    which frame follows them (`next_frame`), and, where `fit` learns something, how (`learn`) and what (`learned`).
+    """
+
+    def check_past(self, X: ArrayLike) -> Levels:
+        """Return the past frames as finite grey levels."""
+        return check_film(X, minimum=self.n_last)
+
+    def check_next(self, x: ArrayLike) -> Levels:
+        """Return a frame as finite grey levels."""
+        return check_next_frame(x, self.shape_)
+
+
+class CopyLastFrame(FrameBaseline):
+    """Persistence: the next frame is the last one, which every predictor has to beat.
+
+    >>> import numpy as np
+    >>> CopyLastFrame().fit(np.zeros((2, 3, 3))).update(np.ones((3, 3))).predict()[0]
+    array([1., 1., 1.], dtype=float32)
+    """
+
+    n_last = 1
+
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
+        return np.array(last[-1])
+
+
+class LinearPixels(FrameBaseline):
+    """Linear extrapolation: every pixel continues on the straight line through its last two values."""
+
+    n_last = 2
+
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
+        return np.asarray(2 * last[-1] - last[-2])
+
+
+class FourierPhase(FrameBaseline):
+    """Local Fourier phase advance by a short-space Fourier transform with overlap-add, without learning.
+
+    In each of many overlapping Hann windows, every Fourier coefficient is rotated by the angle between its last two
+    values. This continues steady motion through the window.
+    """
+
+    n_last = 2
+
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
+        before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
+        turn = now * before.conj()
+        size = np.abs(turn)
+        # A coefficient that was or is zero has no angle, and is not rotated.
+        turn = np.divide(turn, size, out=np.ones_like(turn), where=size > np.finfo(np.float32).tiny)
+        return _overlap_add(scipy.fft.irfft2(now * turn, s=(_WINDOW, _WINDOW)), self.shape_)
+
+
+_FADE = np.outer(*[hann(_WINDOW).astype(np.float32)] * 2)
+
+
+def _windows(frame: Levels) -> Levels:
+    """Windowed patches (rows, columns, _WINDOW, _WINDOW) of a frame; every pixel is in the same number of them."""
+    ends = [-size % _STRIDE + _WINDOW - _STRIDE for size in frame.shape]
+    padded = np.pad(frame, [(_WINDOW - _STRIDE, end) for end in ends], mode="symmetric")
+    return sliding_window_view(padded, (_WINDOW, _WINDOW))[::_STRIDE, ::_STRIDE] * _FADE
+
+
+def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
+    """Frame of `shape` from patches of `_windows`, windowed once more to avoid seams."""
+    rows, columns = windows.shape[:2]
+    steps = _WINDOW // _STRIDE
+    parts = (windows * _FADE).reshape(rows, columns, steps, _STRIDE, steps, _STRIDE)
+    weights = (_FADE**2).reshape(steps, _STRIDE, steps, _STRIDE).sum(axis=(0, 2))
+    total = np.zeros((rows + steps - 1, columns + steps - 1, _STRIDE, _STRIDE), dtype=np.float32)
+    for i in range(steps):
+        for j in range(steps):
+            total[i : i + rows, j : j + columns] += parts[:, :, i, :, j]
+    frame = (total / weights).transpose(0, 2, 1, 3).reshape(len(total) * _STRIDE, -1)
+    first = _WINDOW - _STRIDE
+    return np.ascontiguousarray(frame[first : first + shape[0], first : first + shape[1]], dtype=np.float32)
+
+
+class BlockMotion(FrameBaseline):
+    """Block-matching motion compensation, causal and overlapped: blocks continue to move as they moved.
+
+    The motion of each block from the frame before to the last frame is searched, to a fraction of a pixel. The
+    prediction moves the block once more by the same amount. Overlapping blocks are blended.
+
+    Parameters
+    ----------
+    block : int, default 16
+        Side of a block in pixels; neighbours are half a block apart.
+    reach : int, default 8
+        Largest motion in pixels per frame, along each axis.
+    """
+
+    n_last = 2
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"block": count(2), "reach": count()}
+
+    def __init__(self, *, block: int = 16, reach: int = 8) -> None:
+        self.block = block
+        self.reach = reach
+
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
+        # Half a block of margin on each side, so that corners are in as many blocks as the middle, plus the reach of
+        # the search and of the continued motion, plus a pixel for interpolation.
+        half = self.block // 2
+        margin = half + self.reach + 1
+        before, now = (np.pad(frame, margin, mode="symmetric") for frame in last)
+        height, width = self.shape_
+        fade = hann(2 * half).astype(np.float32)
+        return _move_blocks(before, now, height, width, half, self.reach, np.outer(fade, fade))
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
+    """Frame (height, width) after `now`; both frames have a margin of half + reach + 1 pixels."""
+    margin = half + reach + 1
+    side = 2 * half
+    total = np.zeros((height, width), dtype=np.float32)
+    weight = np.zeros((height, width), dtype=np.float32)
+    errors = np.empty((2 * reach + 1, 2 * reach + 1), dtype=np.float32)
+    for top in range(-half, height, half):
+        for left in range(-half, width, half):
+            row, column = min(top + margin, height + reach + 1), min(left + margin, width + reach + 1)
+            down, right = _search(before, now, row, column, side, reach, errors)
+            for y in range(max(margin - row, 0), min(height + margin - row, side)):
+                for x in range(max(margin - column, 0), min(width + margin - column, side)):
+                    value = _between(now, row + y - down, column + x - right)
+                    total[row - margin + y, column - margin + x] += fade[y, x] * value
+                    weight[row - margin + y, column - margin + x] += fade[y, x]
+    return total / weight
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _search(
+    before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
+) -> tuple[float, float]:
+    """How far down and right the block at (row, column) of `now` came; `errors` is a work array."""
+    for i in range(2 * reach + 1):
+        for j in range(2 * reach + 1):
+            error = np.float32(0.0)
+            for y in range(side):
+                for x in range(side):
+                    gap = now[row + y, column + x] - before[row + reach - i + y, column + reach - j + x]
+                    error += gap * gap
+            errors[i, j] = error
+    # No motion wins a tie, so that flat areas do not move.
+    best_i, best_j, best = reach, reach, errors[reach, reach]
+    for i in range(2 * reach + 1):
+        for j in range(2 * reach + 1):
+            if errors[i, j] < np.float32(0.999) * best:
+                best_i, best_j, best = i, j, errors[i, j]
+    down, right = best_i - reach + _vertex(errors[:, best_j], best_i), best_j - reach + _vertex(errors[best_i], best_j)
+    error = np.float32(0.0)
+    for y in range(side):
+        for x in range(side):
+            gap = now[row + y, column + x] - _between(before, row + y - down, column + x - right)
+            error += gap * gap
+    # The fraction of a pixel is used only where it reduces the error.
+    if error < best:
+        return down, right
+    return float(best_i - reach), float(best_j - reach)
+
+
+@njit(cache=True, nogil=True)
+def _vertex(errors: Levels, k: int) -> float:
+    """Distance from k to the minimum of the parabola through three errors; 0 at the ends and where there is none."""
+    if k == 0 or k == len(errors) - 1:
+        return 0.0
+    bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
+    if bend <= 0:
+        return 0.0
+    offset: float = min(max(0.5 * (errors[k - 1] - errors[k + 1]) / bend, -0.5), 0.5)
+    return offset
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _between(frame: Levels, y: float, x: float) -> float:
+    """Grey level between four pixels, by bilinear interpolation."""
+    i, j = int(np.floor(y)), int(np.floor(x))
+    a, b = np.float32(y - i), np.float32(x - j)
+    upper = frame[i, j] + b * (frame[i, j + 1] - frame[i, j])
+    lower = frame[i + 1, j] + b * (frame[i + 1, j + 1] - frame[i + 1, j])
+    level: float = upper + a * (lower - upper)
+    return level
+
+
+class RidgePixels(FrameBaseline):
+    """Ridge autoregression: the change of a pixel is a linear map of its neighbourhood in the last two frames.
+
+    Each tile of the frame has weights of its own, learned from all its pixels in all past frames.
+
+    Parameters
+    ----------
+    radius : int, default 2
+        Pixels that the neighbourhood reaches in each direction.
+    tile : int, default 25
+        Side of a tile in pixels.
+    penalty : float or 'auto', default 'auto'
+        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' takes the best of six on
+        the last eighth of the past, learning from what lies before it, then learns from all of it.
+    """
+
+    n_last = 2
+    _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
+        "radius": count(0),
+        "tile": count(),
+        "penalty": allowing("auto", real(open_bound=True)),
+    }
+    learned = ("penalty_", "weights_")
+
+    def __init__(self, *, radius: int = 2, tile: int = 25, penalty: float | str = "auto") -> None:
+        self.radius = radius
+        self.tile = tile
+        self.penalty = penalty
+
+    def learn(self, past: Levels) -> None:
+        """Learn from the checked past."""
+        if len(past) < 4:
+            raise NotEnoughFramesError(f"frames has {len(past)} frames; ridge autoregression needs at least 4")
+        n_steps = len(past) - 2
+        split = n_steps - max(n_steps // 8, 1)
+        early, late = self._moments(past[: split + 2]), self._moments(past[split:])
+        if self.penalty == "auto":
+            errors = [self._error(late, self._solve(early, penalty)) for penalty in self._PENALTIES]
+            self.penalty_ = self._PENALTIES[int(np.argmin(errors))]
+        else:
+            self.penalty_ = float(self.penalty)
+        self.weights_ = self._solve([a + b for a, b in zip(early, late, strict=True)], self.penalty_)
+
+    def _tiles(self) -> list[tuple[slice, slice]]:
+        """Rows and columns of each tile of the frame."""
+        height, width = self.shape_
+        return [
+            (slice(top, min(top + self.tile, height)), slice(left, min(left + self.tile, width)))
+            for top in range(0, height, self.tile)
+            for left in range(0, width, self.tile)
+        ]
+
+    def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
+        """Return inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
+        side = 2 * self.radius + 1
+        padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
+        views = sliding_window_view(padded, (side, side), axis=(1, 2))
+        # Only differences matter, not brightness.
+        inputs = np.moveaxis(views, 0, 2).reshape(*self.shape_, 2 * side * side) - now[:, :, None]
+        return np.delete(inputs, side * side + side * side // 2, axis=2)
+
+    def _moments(self, past: Levels) -> list[Array]:
+        """Second moments of inputs (tiles, n, n), of inputs with the change (tiles, n), and of the change (tiles,)."""
+        tiles = self._tiles()
+        n = 2 * (2 * self.radius + 1) ** 2 - 1
+        gram, cross, power = np.zeros((len(tiles), n, n)), np.zeros((len(tiles), n)), np.zeros(len(tiles))
+        for before, now, after in zip(past, past[1:], past[2:], strict=False):
+            # Small penalties need double precision.
+            inputs, change = self._neighbourhoods(before, now).astype(np.float64), (after - now).astype(np.float64)
+            for k, tile in enumerate(tiles):
+                own, target = inputs[tile].reshape(-1, n), change[tile].ravel()
+                gram[k] += own.T @ own
+                cross[k] += own.T @ target
+                power[k] += target @ target
+        return [gram, cross, power]
+
+    @staticmethod
+    def _solve(moments: list[Array], penalty: float) -> Levels:
+        """Weights (tiles, n)."""
+        gram, cross, _ = moments
+        scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
+        # Penalties below the rounding of the moments have no effect, and in some tiles nothing varies.
+        floor = np.maximum(max(penalty, 1e-12) * scale, 1e-12)
+        eye = np.eye(gram.shape[1])
+        return np.stack(
+            [
+                scipy.linalg.solve(one + low * eye, other, assume_a="pos")
+                for one, other, low in zip(gram, cross, floor, strict=True)
+            ]
+        ).astype(np.float32)
+
+    @staticmethod
+    def _error(moments: list[Array], weights: Levels) -> float:
+        """Sum of squared errors of weights (tiles, n) on the frames of the moments."""
+        gram, cross, power = moments
+        explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
+        return float(np.sum(power) + explained)
+
+    def next_frame(self, last: Levels) -> Levels:
+        """Return the frame after the last few."""
+        inputs = self._neighbourhoods(last[0], last[1])
+        predicted: Levels = last[-1].copy()
+        for weights, tile in zip(self.weights_, self._tiles(), strict=True):
+            predicted[tile] += inputs[tile] @ weights
+        return predicted
+
+
+class FrameBaselineEntry(NamedTuple):
+    """A baseline in comparisons: its label in tables, its class, and whether it is `slow`.
+
+    Slow baselines take about as much time as the model, and are left out unless requested.
+    """
+
+    label: str
+    make: type[FrameBaseline]
+    slow: bool = False
+
+
+FRAME_BASELINES = {
+    "copy": FrameBaselineEntry("copy last frame", CopyLastFrame),
+    "linear": FrameBaselineEntry("linear in pixels", LinearPixels),
+    "fourier": FrameBaselineEntry("Fourier phase advance", FourierPhase),
+    "blocks": FrameBaselineEntry("block motion", BlockMotion, slow=True),
+    "ridge": FrameBaselineEntry("ridge regression", RidgePixels, slow=True),
+}
+"""All baselines, by their name in files. Comparisons, their options and their tables are made from this list."""

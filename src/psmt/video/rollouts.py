@@ -1,0 +1,196 @@
+"""Record of rollouts: how far predictions are reliable, and how large their errors are, by frames ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmt.numerics.namespace import array_namespace
+from psmt.persistence.schema import LARGEST_SINGLE, MOMENT, Field, faded
+from psmt.types import Array, Levels
+from psmt.video.candidates import BANDS, room
+from psmt.video.cells import CELL, PULL, Grid
+from psmt.video.experts import ExpertWeights
+from psmt.video.state import FRAME_FIELD, DeclaredState
+
+LEADS = 10  # largest number of frames ahead that is scored
+EVERY, SELDOM = 20, 80  # frames between the starts of scored rollouts, at first and once there are many
+
+
+class RolloutRecord(DeclaredState):
+    """Regression of the true frame k steps ahead on the rollout and the running means, and the errors of both.
+
+    Far ahead, the mean of the past is often better than the rollout. Each cell has weights for every lead k, shrunk to
+    those of the frame, and these to copying. Weights from few rollouts may be poor. So the final prediction averages
+    experts: the rollout, the rollout without its finer detail, the weighted sum, and copying. Everything is scored
+    before it is learned from, so that the expected error is that of predictions whose truth was not known.
+    """
+
+    _MEMORY = 8.0  # rollouts after which old ones have faded to 1/e
+    _RIDGE = 0.3  # penalty of a cell's weights towards those of the whole frame, relative to the inputs' energy
+    _RATE = 0.5  # of `ExpertWeights`: one rollout says little of the next
+    _CAUTION = 0.1  # number of rollouts without any change that are added to the record
+    _FEW = 3.0  # effective number of scored rollouts after which new ones start half as often
+    _LEVEL = 10.0  # frames after which old ones have faded to 1/e, in the usual energy of a change
+    _N_EXPERTS = 3 + len(BANDS)
+
+    gram: Levels
+    match: Levels
+    errors: Array  # for each lead the sum of errors in units of the usual energy, and the effective number of rollouts
+    pending: Levels  # frames of the rollout that is scored (LEADS), the frame it started from, the running means there
+    since: int  # number of its frames scored so far; LEADS where there is none
+    unit: float  # usual energy of a change when it started
+    level: Array  # sum of the energies of late changes, and their effective number
+
+    def __init__(self, grid: Grid, n_means: int) -> None:
+        self.experts = ExpertWeights(grid.kernels, (LEADS, self._N_EXPERTS), memory=self._MEMORY, rate=self._RATE)
+        super().__init__(grid.kernels, self.schema(grid, n_means), {"": self.experts})
+        self.grid = grid
+        self.since = self._added = LEADS
+
+    @classmethod
+    def schema(cls, grid: Grid, n_means: int) -> dict[str, Field]:
+        """Declare the state."""
+        n = 1 + n_means
+        match = Field((LEADS, *grid.layout, n), "float32")
+        most = (LEADS, LARGEST_SINGLE, LARGEST_SINGLE, faded(cls._LEVEL))
+        return {
+            "gram": match._replace(shape=(*match.shape, n), check=MOMENT),
+            "match": match,
+            "pending": FRAME_FIELD._replace(shape=(LEADS + n, *grid.shape)),
+            "errors": Field((LEADS, 2), low=0.0, high=(LARGEST_SINGLE, faded(cls._MEMORY)), check=_COUNTED),
+            **ExpertWeights.schema((LEADS, cls._N_EXPERTS), memory=cls._MEMORY),
+            "figures": Field((4,), low=0.0, high=most, check=_COUNTED),
+        }
+
+    @property
+    def figures(self) -> Array:
+        """The scalars of the state, as files keep them."""
+        return np.array([self.since, self.unit, *self.level])
+
+    @figures.setter
+    def figures(self, figures: Array) -> None:
+        since, self.unit, *level = figures.tolist()
+        self.since, self.level = int(since), np.array(level)
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from what `get_state` returned."""
+        super().set_state(state)
+        change = self.pending - self.pending[LEADS]
+        if self.since < LEADS and self.unit and not float((change * change).mean()) < LARGEST_SINGLE * self.unit:
+            raise ValueError("horizons.pending is a rollout too large for the energy in horizons.figures")
+
+    @property
+    def usual(self) -> float:
+        """Mean energy of the late changes from frame to frame."""
+        return float(self.level[0] / self.level[1]) if self.level[1] else 0.0
+
+    def add_energy(self, energy: float) -> None:
+        """Add the energy of a change to the usual energy."""
+        self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
+
+    @property
+    def every(self) -> int:
+        """Frames from the start of one scored rollout to the next."""
+        often = int(self.errors[-1, 1] / self._FEW)
+        return min(EVERY << often, SELDOM)
+
+    def begin(self, first: Levels, current: Levels, means: Levels) -> None:
+        """Start to score a rollout, given its first frame, the frame it started from, and the running means (n, ..)."""
+        self.pending = array_namespace(current).stack([*[first] * LEADS, current, *means])
+        self.since, self.unit, self._added = 0, self.usual, 1
+
+    def add(self, frame: Levels) -> bool:
+        """Add the next frame of the rollout; return whether it is the last."""
+        self.pending[self._added] = frame
+        self._added += 1
+        return self._added == LEADS
+
+    def drop(self) -> None:
+        """Stop scoring the present rollout, after a cut."""
+        self.since = LEADS
+
+    def learn(self, frame: Levels) -> None:
+        """Score the pending rollout, if there is one, with the true frame (height, width), and learn from it."""
+        if self.since >= LEADS or self.unit == 0:
+            return
+        lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
+        xp, kernels = array_namespace(means), self.grid.kernels
+        rolled = self.pending[lead]
+        experts = self._experts(lead, rolled, current, means)
+        averaged = self._averaged(lead, experts) if self._has_record(lead) else rolled
+        scored = xp.concat([averaged[None], experts])
+        errors = kernels.numpy(((scored - frame) ** 2).mean(axis=(1, 2))).astype(np.float64)
+        kept = np.exp(-1.0 / self._MEMORY)
+        self.errors[lead] = kept * self.errors[lead] + [errors[0] / self.unit, 1.0]
+        # In units of the usual error at this lead: experts differ even where all are far better than copying.
+        usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
+        self.experts.learn(errors[1:] / (usual or self.unit), lead)
+        gram, match, changes = self.gram[lead], self.match[lead], self._changes(rolled, current, means)
+        kernels.add_moments(gram, match, float(kept), changes, frame - current, 1 / self.unit, (CELL, CELL))
+        self.since += 1
+
+    def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
+        """Average each frame of a rollout with the other experts; the first frame is returned as it is."""
+        leads = (min(k, LEADS - 1) for k in range(len(rollout)))
+        return [
+            self._averaged(lead, self._experts(lead, rolled, current, means)) if self._has_record(lead) else rolled
+            for lead, rolled in zip(leads, rollout, strict=True)
+        ]
+
+    def weights(self) -> list[Levels]:
+        """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
+        return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
+
+    def _has_record(self, lead: int) -> bool:
+        """Whether frames at this lead are averaged; the next frame is left to `CellGain` and `ExpertMixture`."""
+        return bool(lead and self.errors[lead, 1])
+
+    def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
+        """Frames (n_experts, height, width): the rollout, less detailed ones, the weighted sum, and copying."""
+        xp = array_namespace(means)
+        fine = room(current, len(BANDS) + 1)
+        self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
+        mixed = rolled
+        if self._has_record(lead):
+            mixed = current + self.grid.weighted(self._changes(rolled, current, means), self._weights(lead))
+        return xp.stack([rolled, *(fine[k:].sum(axis=0) for k in range(1, len(fine))), mixed, current])
+
+    @staticmethod
+    def _changes(rolled: Levels, current: Levels, means: Levels) -> Levels:
+        """Changes (1 + n_means, height, width) from the current frame to the rollout and to the running means."""
+        changes: Levels = array_namespace(means).concat([rolled[None], means]) - current
+        return changes
+
+    def _averaged(self, lead: int, experts: Levels) -> Levels:
+        weights = self.grid.kernels.levels(self.experts.weights()[lead])
+        averaged: Levels = (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:])
+        return averaged
+
+    def _weights(self, lead: int) -> Levels:
+        # A fraction of a rollout without any change is added, so that few rollouts give cautious weights.
+        usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
+        caution = (self._CAUTION / self.errors[lead, 1] * usual).astype(np.float32), np.zeros(len(usual), np.float32)
+        ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
+        return self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
+
+    def expected(self, n_steps: int) -> Array:
+        """Expected mean squared error (n_steps,) by frames ahead; NaN before the first rollout has been scored.
+
+        Beyond the last lead it is that of the last lead.
+        """
+        sums, counts = self.errors.T
+        known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
+        expected: Array = self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
+        return expected
+
+
+def _is_counted(record: Array) -> bool:
+    """Whether sums are followed by a count of 0 or, as after each frame, at least 1."""
+    return bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all())
+
+
+_COUNTED = (_is_counted, "has a count between 0 and 1, which no record has")
