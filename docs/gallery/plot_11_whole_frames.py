@@ -2,8 +2,8 @@
 Can whole frames be predicted?
 ==============================
 
-`FramePSMT` predicts all pixels of a film: the last frame plus a weighted sum of changes, whose weights are learned while
-the film runs. The film here shows shapes with known straight motion.
+`FramePSMT` predicts all pixels of a film: the last frame plus a weighted sum of changes, whose weights are learned
+while the film runs. The film here shows shapes with known straight motion.
 """
 
 import numpy as np

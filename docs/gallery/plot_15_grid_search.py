@@ -15,8 +15,8 @@ X = datasets.load_bold(300, n_regions=20, noise=0.5).X
 past, future = X[:240], X[240:]
 
 # %%
-# A fold is scored as in the paper: predict the next frame, then receive it. The score is minus the error divided by that
-# of copying: above -1 is better than copying.
+# A fold is scored as in the paper: predict the next frame, then receive it. The score is minus the error divided by
+# that of copying: above -1 is better than copying.
 
 model = PSMT.for_series(n_atoms=24, random_state=0)
 grid = {"extrapolation": ["dynamics", "hold"], "window": [60, 120]}
