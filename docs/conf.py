@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: pages are Markdown, the reference is docstrings, the gallery is scripts."""
+"""Configuration of `make docs`: pages in Markdown, a reference from docstrings, a gallery from scripts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_extensions", "gallery", "pictures"]
 templates_path = ["_templates"]
-# A page about a module that this tree does not have is left out; the list of modules is a glob and does not miss it.
+# Leave out pages of modules that this tree does not have; the list of modules is a glob.
 exclude_patterns += [f"api/modules/{name}.rst" for name in ("plot", "datasets") if not find_spec(f"psmt.{name}")]
 
-# In docstrings single backticks name objects of Python. What is no object is shown as code.
+# Single backticks in docstrings name Python objects. Other text in them is shown as code.
 default_role = "py:obj"
 autosummary_generate = True
 autosummary_ignore_module_all = False
-autodoc_typehints = "none"  # numpydoc sections have the types
+autodoc_typehints = "none"  # the types are in the numpydoc sections
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
@@ -78,12 +78,12 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
-# These stand in the root of the repository, where people look for them, and are pages of the site as well.
+# Files in the root of the repository that are also pages of the site.
 _ROOT_PAGES = {"benchmarks/README.md": "explanation/benchmarks", "CONTRIBUTING.md": "explanation/contributing"}
 
 
 def _link_to_pages(path: Path, docname: str, text: list[str]) -> None:
-    """Let links to files of the root lead to their pages, and links in these files to where they are seen from."""
+    """Rewrite links to the root files so that they lead to their pages, and the links inside these files."""
     up = "../" * docname.count("/")
     for file, page in _ROOT_PAGES.items():
         text[0] = text[0].replace(f"]({up}../{file}", f"]({up}{page}.md")
@@ -95,7 +95,7 @@ _PLUMBING = {"get_header", "get_state", "set_state", "schema", "stored_schema", 
 
 
 def _skip(_app: object, _what: str, name: str, member: object, skip: bool, _options: object) -> bool:
-    """Whether the reference leaves a member out: what scikit-learn adds to estimators, and how models are stored."""
+    """Skip members that scikit-learn adds to estimators, and those that store models."""
     made_elsewhere = str(getattr(member, "__module__", "")).startswith("sklearn") or name.endswith("_request")
     return skip or made_elsewhere or name in _PLUMBING
 
@@ -113,9 +113,9 @@ def _write_options(_app: object) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the page of options, the repair of links, in pages and what they include, and the choice of members."""
+    """Register the page of options, the rewriting of links in pages and included files, and the choice of members."""
     app.connect("builder-inited", _write_options)
     app.connect("source-read", lambda app, page, text: _link_to_pages(Path(app.env.doc2path(page)), page, text))
-    # MyST gives the last part of the page's name only, so the environment is asked for it.
+    # MyST passes only the last part of the page's name, so take it from the environment.
     app.connect("include-read", lambda app, path, _, text: _link_to_pages(HERE / path, app.env.docname, text))
     app.connect("autodoc-skip-member", _skip)

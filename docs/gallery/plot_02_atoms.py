@@ -2,8 +2,8 @@
 What do the atoms look like?
 ============================
 
-Layer 1 writes each frame as a sum of few atoms, which it learns from the film. Those of films are edges and blobs at
-many places, as in the first stage of the visual cortex.
+Layer 1 represents each frame as a sum of few atoms, which it learns from the film. For films the atoms are edges and
+blobs at many positions, similar to receptive fields in the first stage of the visual cortex.
 """
 
 from psmt import PSMT, datasets, plot
@@ -12,6 +12,6 @@ data = datasets.load_glide(1_500, patch_size=12)
 model = PSMT(n_atoms=100, window=600, n_components=32, lam=0.1, random_state=0).fit(data.X)
 
 # %%
-# The atoms that the window uses most come first. Each has a grey scale of its own, with zero in the middle.
+# The atoms with the largest activity in the window come first. Each has its own grey scale, with zero in the middle.
 
 plot.atoms(model, n=64, shape=data.picture_shape)

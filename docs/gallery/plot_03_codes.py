@@ -2,8 +2,8 @@
 How sparse are the codes?
 =========================
 
-A code says how active each atom is in a frame. Most are silent, and an atom that begins to be active stays so for a
-while: this is what makes codes something to predict.
+A code gives the activity of each atom in a frame. Most atoms are inactive, and an atom that becomes active stays
+active for some frames. This makes codes predictable.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ data = datasets.load_glide(900, speed=0.4, patch_size=12)
 model = PSMT(n_atoms=64, window=400, n_components=16, lam=0.1, random_state=0).fit(data.X)
 
 # %%
-# How much of a frame the code does not hold is the other side: a larger ``alpha`` leaves fewer atoms active, and more
-# out.
+# The code represents only a part of the frame. With a larger ``alpha`` fewer atoms are active, and more of the frame is
+# lost.
 
 rest = np.mean((model.codes_ @ model.dictionary_ - data.X[-400:]) ** 2)
-print(f"{(model.codes_ > 0).sum(axis=1).mean():.1f} of 64 atoms are active in a frame; {rest:.0%} of it is left out")
+print(f"{(model.codes_ > 0).sum(axis=1).mean():.1f} of 64 atoms are active in a frame; {rest:.0%} of the frame is lost")
 
 # %%
 plot.codes(model)

@@ -2,9 +2,9 @@
 When does the straight line win?
 ================================
 
-The paper continues the film by a straight line in the embedding. How well that does depends on how fast the film is:
-on a slow film there is hardly anything to predict, and on a fast one nothing of the last frames is left. We measure
-it, and set it against copying the last frame and against the mean of the past.
+The paper continues the film by a straight line in the embedding. Its error depends on the speed of the film: in a slow
+film there is hardly anything to predict, and in a fast one nothing of the last frames is left. We measure the error
+and compare it with copying the last frame and with the mean of the past.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ methods = {
 }
 
 # %%
-# Each method is fitted to the first 500 frames and then predicts 40 more, one step ahead. Nothing is tuned on those.
+# Each method is fitted to the first 500 frames and then predicts 40 more, one step ahead. Nothing is tuned on them.
 
 errors = {name: [] for name in methods}
 for speed in speeds:
@@ -32,8 +32,8 @@ for speed in speeds:
         errors[name].append(score.vs_frame.mean())
 
 # %%
-# Where the line is above that of copying, the straight line loses. ``psmt regimes`` makes this map with many films,
-# and ``psmt predict`` says where on it a film of yours lies.
+# PSMT loses where its curve is above that of copying. The study ``python -m studies.regimes`` measures this for many
+# speeds and noises, and ``psmt predict`` reports what to expect at the speed and noise of your film.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, values in errors.items():

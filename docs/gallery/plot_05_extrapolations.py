@@ -2,9 +2,9 @@
 Straight line, learned gain, or holding?
 ========================================
 
-Step 6 of the algorithm says where the next point lies. The paper goes straight on. ``'gain'`` learns how far to go
-on, and ``'hold'`` stays, which is copying the code. On a noisy film the last step is noise for a good part, and a
-straight line doubles it.
+Step 6 of the algorithm predicts the next point. The paper uses a straight line. ``'gain'`` learns how far to go, and
+``'hold'`` repeats the last point, which copies the code. In a noisy film a large part of the last step is noise, and
+the straight line doubles it.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ names = ("linear", "gain", "hold", "phase")
 size = {"n_atoms": 48, "window": 240, "n_components": 24, "lam": 0.1, "random_state": 0}
 
 # %%
-# The model learns from the noisy film and is scored against it: what is shown is what somebody would see.
+# The model learns from the noisy film and is scored on the noisy film, as in practice.
 
 table = {}
 for noise in noises:
@@ -37,5 +37,5 @@ for i, name in enumerate(shown):
     colour = {"copying": "black", "mean": "0.7"}.get(name)
     ax.bar(at, [table[name, noise] for noise in noises], width=0.12, label=name, color=colour)
 ax.set_xticks(range(len(noises)), [f"noise {noise:g}" for noise in noises])
-ax.set(ylabel="MSE one step ahead", title="What step 6 is worth, by the noise of the film")
+ax.set(ylabel="MSE one step ahead", title="Error of each extrapolation, by the noise of the film")
 ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

@@ -2,8 +2,8 @@
 Can it continue a rotation that we know?
 ========================================
 
-A series need not be a film. Thirty-one sensors see three oscillations, each mixed into all of them; what comes next
-is known exactly. ``PSMT.for_series`` is the model for series as they come: any units, no pictures.
+A series need not be a film. Thirty-one sensors record mixtures of three oscillations, so the future is known exactly.
+``PSMT.for_series`` is the model for series in any units.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ sources = np.hstack([np.cos(2 * np.pi * t / periods), np.sin(2 * np.pi * t / per
 X = sources @ rng.standard_normal((6, 31)) + 0.05 * rng.standard_normal((640, 31))
 
 # %%
-# Forty steps ahead, of which it is told none, against copying, the mean, and a straight line through the last two
-# frames.
+# We predict forty steps without receiving any of them, and compare with copying, the mean, and a straight line through
+# the last two frames.
 
 past, future = X[:600], X[600:]
 model = PSMT.for_series(random_state=0).fit(past)
@@ -33,6 +33,6 @@ for name, guess in guesses.items():
     print(f"{name}: MSE {np.mean((guess - future) ** 2):.3f}")
 
 # %%
-# Full lines came, dashed ones were predicted.
+# Solid lines are the true series, dashed lines the prediction.
 
 plot.prediction(model, future, shape=None)

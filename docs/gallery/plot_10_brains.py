@@ -2,8 +2,8 @@
 Does it predict brains better than ridge regression?
 ====================================================
 
-Simulated scans of resting brains: networks that a hidden Markov chain switches on and off, seen through the blood's
-slow response, with noise and drifts. Each volume is predicted from those before it.
+The data are simulated scans of resting brains: a hidden Markov chain switches networks on and off, the slow blood
+response blurs the activity, and noise and drifts are added. Each volume is predicted from those before it.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ methods = {
 }
 
 # %%
-# Six people; 300 volumes of each are the past, 60 are predicted one step ahead. Regions have different units, so that
-# errors are in units of each region's own variance in the past. All methods see the same standardised numbers.
+# For each of six people, 300 volumes are the past and 60 are predicted one step ahead. Regions have different units, so
+# each region is divided by its standard deviation in the past. All methods get the same standardised numbers.
 
 errors = {name: [] for name in methods}
 for person in range(6):
@@ -32,8 +32,8 @@ for person in range(6):
         errors[name].append(teacher_forced(make().fit(X[:300]), X[300:], X[300:]).vs_frame.mean())
 
 # %%
-# A line is a person, lower is better. Volumes follow each other so slowly that copying is nearly as good as anything
-# learned from 300 of them; ``psmt brain`` has the comparison with intervals, over many people.
+# Each line is a person; lower is better. Volumes change so slowly that copying is nearly as good as any method that
+# learns from 300 of them. ``psmt brain`` makes this comparison with intervals, for many people.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 values = np.array(list(errors.values()))

@@ -2,8 +2,8 @@
 Can whole frames be predicted?
 ==============================
 
-`FramePSMT` predicts all pixels of a film: the last frame plus a blend of changes, whose weights are learned while the
-film runs. Shapes that move straight on, whose motion is known, show what it can do.
+`FramePSMT` predicts all pixels of a film: the last frame plus a weighted sum of changes, whose weights are learned
+while the film runs. The film here shows shapes with known straight motion.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ film = MovingShapes(n_frames=130, speed=1.2, size=48, seed=2)
 frames = np.stack(list(film))
 
 # %%
-# It predicts each frame before it receives it. Copying is what it must beat, from the first frames on.
+# The model predicts each frame before it receives it. It must beat copying.
 
 model = FramePSMT().fit(frames[:60])
 errors, copying = [], []
@@ -27,6 +27,6 @@ for t in range(60, 120):
 print(f"MSE / copying over {len(errors)} frames: {np.mean(errors) / np.mean(copying):.2f}")
 
 # %%
-# Left to itself it goes on from its own predictions.
+# To predict several frames, the model continues from its own predictions.
 
 prediction(model, frames[120:126])

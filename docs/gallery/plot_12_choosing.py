@@ -1,9 +1,9 @@
 """
-How many components, and what price on activity?
+How many components, and which sparsity penalty?
 ================================================
 
-With ``'auto'``, a model chooses the dimension f of its embedding and the price lambda of step 7 by predicting the end
-of its past, with a dictionary that has not seen it. The table behind the choice stays in ``choice_``.
+With ``'auto'``, a model chooses the dimension f of its embedding and the sparsity (L1) penalty lambda of step 7 by
+predicting the end of its past, with a dictionary that has not seen it. The scores are kept in ``choice_``.
 """
 
 from psmt import PSMT, datasets, plot
@@ -13,7 +13,7 @@ model = PSMT(n_atoms=128, window=600, random_state=0).fit(data.X)
 print(f"chosen: f = {model.n_components_}, lambda = {model.lam_:g}, from {len(model.choice_.scores)} pairs")
 
 # %%
-# Where the lines are flat the choice matters little; where they rise, a price was too high for the next code to be
-# paid.
+# Where the curves are flat the choice matters little. Where they rise, the penalty is too large and suppresses the next
+# code.
 
 plot.sweep(model)

@@ -1,10 +1,10 @@
 """
-What does the paper say to the letter, and what changes?
-========================================================
+How does the literal algorithm differ from the default?
+=======================================================
 
-Where the paper leaves a window's answer to chance, psmt departs from it, each time by a parameter. `PSMT.literal` has
-none of these departures. The windows of this film are short, where it shows: directions in which nothing moves are
-taken for straight ones, and predictions may be of any size.
+psmt departs from the paper where its result is not determined by the window. Each departure is a parameter, and
+`PSMT.literal` has none of them. The windows of this film are short, where the difference is large: in the literal
+version directions without motion count as straight ones, and predictions have no bound.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ methods = {
     "mean": MeanFrame(window=96),
 }
 scores = {name: teacher_forced(method.fit(X[:500]), X[500:], X[500:]).vs_frame for name, method in methods.items()}
-# Half a pixel per frame with noise is no film for a straight line: copying beats both.
+# At half a pixel per frame with noise a straight line is a poor prediction: copying beats both.
 print({name: round(float(score.mean()), 3) for name, score in scores.items()})
 
 # %%

@@ -1,9 +1,9 @@
 """
-How is a model kept, and does it go on alike?
-=============================================
+How do I save a model and continue later?
+=========================================
 
-``save`` writes arrays and JSON, never a pickle. What is loaded predicts the same to the last bit, and goes on
-learning from there, on another machine or next year.
+``save`` writes arrays and JSON, never a pickle. The loaded model makes identical predictions, to the last bit, and
+continues to learn, also on another machine.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ with TemporaryDirectory() as folder:
     print([file.name for file in sorted(Path(folder).iterdir())])
 
 # %%
-# Both receive the same frames, and say the same.
+# Both models receive the same frames and make the same predictions.
 
 for x in data.X[400:410]:
     model.update(x)

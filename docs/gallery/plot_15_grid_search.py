@@ -2,8 +2,8 @@
 How do I search parameters with scikit-learn?
 =============================================
 
-`PSMT` is an estimator with a ``score`` of its own, so that ``GridSearchCV`` takes it as it is. Time must not be
-shuffled: folds are those of ``TimeSeriesSplit``, in which what is scored comes after what was learned from.
+`PSMT` is an estimator with its own ``score``, so ``GridSearchCV`` accepts it. Time must not be shuffled: use
+``TimeSeriesSplit``, whose scored frames come after the training frames.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ X = datasets.load_bold(300, n_regions=20, noise=0.5).X
 past, future = X[:240], X[240:]
 
 # %%
-# A fold is scored by the loop of the paper: predict the next frame, then receive it. The score is minus the error
-# divided by that of copying: above -1 is better than copying.
+# A fold is scored as in the paper: predict the next frame, then receive it. The score is minus the error divided by
+# that of copying: above -1 is better than copying.
 
 model = PSMT.for_series(n_atoms=24, random_state=0)
 grid = {"extrapolation": ["dynamics", "hold"], "window": [60, 120]}
@@ -25,10 +25,10 @@ search = GridSearchCV(model, grid, cv=folds).fit(past)
 print("best:", search.best_params_)
 
 # %%
-# What was chosen has not seen the last 60 volumes. Only these say how good it is.
+# The chosen model has not seen the last 60 volumes. Only these give an unbiased score.
 
 left = -search.best_estimator_.score(future)
-print(f"MSE / copying of the chosen model on frames that nothing was chosen by: {left:.2f}")
+print(f"MSE / copying of the chosen model on frames not used for the choice: {left:.2f}")
 
 # %%
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")

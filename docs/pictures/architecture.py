@@ -1,9 +1,9 @@
-"""Draws architecture.png: the layers of the package and who imports whom, read off the source, not drawn by hand.
+"""Draw architecture.png, the layers of the package and their imports, from the source.
 
     python docs/pictures/architecture.py
 
-Every arc is an import between two rooms, from the importing room down to the one that it needs. The order of the rooms
-is that of the import-linter contract in pyproject.toml; an arc that went up would break `make lint`.
+Every arc is an import, from the importing subpackage down to the imported one. The order is that of the import-linter
+contract in pyproject.toml; `make lint` fails on an import that goes up.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SOURCE = ROOT / "src" / "psmt"
 INK, QUIET, LINE, ACCENT = "#1b1f24", "#6a737d", "#d5dae0", "#0072b2"
 
 
-def rooms() -> list[str]:
-    """Names of the rooms, top layer first, as the contract has them."""
+def subpackages() -> list[str]:
+    """Return the names of the subpackages and modules of the contract, top layer first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [name.strip() for layer in layers for name in layer.split("|")]
 
 
-def job(room: str) -> tuple[str, int]:
-    """First sentence of a room's docstring, and its lines of Python."""
-    path = SOURCE / room
+def job(name: str) -> tuple[str, int]:
+    """Return the first sentence of a docstring and the number of lines of Python."""
+    path = SOURCE / name
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     first = path / "__init__.py" if path.is_dir() else files[0]
     text = (ast.get_docstring(ast.parse(first.read_text())) or "").splitlines()[0]
@@ -43,7 +43,7 @@ def job(room: str) -> tuple[str, int]:
 
 
 def imports(names: list[str]) -> Counter[tuple[str, str]]:
-    """How many modules of one room import from another, by (importer, imported)."""
+    """Count the modules of one subpackage that import from another, by (importer, imported)."""
     graph, found = grimp.build_graph("psmt", exclude_type_checking_imports=True), Counter[tuple[str, str]]()
     for module in graph.modules:
         for needed in graph.find_modules_directly_imported_by(module):
@@ -54,16 +54,16 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
 
 
 def main() -> None:
-    names = rooms()
+    names = subpackages()
     place = {name: -i for i, name in enumerate(names)}
     figure = Figure(figsize=(9.0, 0.3 * len(names) + 0.5))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(-5.2, 17.0)
     axes.set_ylim(-len(names) + 0.3, 1.4)
     axes.set_axis_off()
-    axes.text(0.15, 0.85, "room, lines of Python", fontsize=8.5, color=QUIET)
-    axes.text(4.3, 0.85, "what it is for", fontsize=8.5, color=QUIET)
-    axes.text(-0.35, 0.85, "imports, all of them downwards", fontsize=8.5, color=QUIET, ha="right")
+    axes.text(0.15, 0.85, "package, lines of Python", fontsize=8.5, color=QUIET)
+    axes.text(4.3, 0.85, "purpose", fontsize=8.5, color=QUIET)
+    axes.text(-0.35, 0.85, "imports (downwards only)", fontsize=8.5, color=QUIET, ha="right")
     for name in names:
         text, lines = job(name)
         axes.plot([0.05, 16.8], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)

@@ -1,7 +1,7 @@
-"""When does predicting whole frames help, and when not?  Makes frames.png:  python docs/pictures/frames.py
+"""Draw frames.png, when predicting whole frames helps and when it does not: python docs/pictures/frames.py
 
-A film in five acts, from the built-in one: steady motion, a shaking camera, a scene in which nothing moves but the
-noise of the sensor, a cut, and steady motion again elsewhere. The model has learned from 400 frames of steady motion.
+A film in four acts, made from the built-in one: steady motion, a shaking camera, a still scene with sensor noise, and a
+cut to steady motion elsewhere. The model has learned from 400 frames of steady motion.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def film() -> NDArray[np.float32]:
 
 
 def main() -> None:
-    """Predict the film, and draw what came of it."""
+    """Predict the film and draw the results."""
     middles = {LEARN + 1 + k * LENGTH + (0 if k == 3 else LENGTH // 2): k for k in range(4)}
     stills: dict[int, Step] = {}
 

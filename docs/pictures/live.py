@@ -1,10 +1,10 @@
-"""Makes docs/pictures/live.png: the page of `psmt live` on the built-in film, in a browser.
+"""Make docs/pictures/live.png: the page of `psmt live` on the built-in film, in a browser.
 
     python docs/pictures/live.py [--size 200] [--horizon 3] [--anyway]
 
-The model first compiles and then begins anew, so that nothing on the picture is of that time. The film is short and
-begins again while it is watched: that is the cut. Where frames are dropped the picture would show the load of the
-machine and not the model: it is not kept then, unless --anyway says so.
+The model is reset after its kernels are compiled, so that the picture does not show that time. The film is short and
+starts again during the recording, which gives the cut. If frames are dropped, the picture shows the load of the machine
+instead of the model, so it is not kept unless --anyway is given.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from psmt.live.session import Session
 PICTURE = Path(__file__).with_name("live.png")
 SOURCE = "builtin:glide?seed=3&frames=300"
 N_COMPILING, N_WATCHED = 60, 420
-"""Frames before all is forgotten, and after."""
+"""Frames before the model is reset, and after."""
 
 MOST_DROPPED = 0.02
 PATIENCE = 300.0
-"""Seconds until a machine is taken for too slow."""
+"""Seconds after which the machine counts as too slow."""
 
 
 def wait_until(session: Session, step: int) -> None:
-    """Wait until the model has seen so many frames."""
+    """Wait until the model has seen this many frames."""
     deadline = time.monotonic() + PATIENCE
     while session.snapshot.state.get("step", 0) < step:
         if time.monotonic() > deadline:
@@ -41,11 +41,11 @@ def wait_until(session: Session, step: int) -> None:
 
 
 def main() -> None:
-    """Serve, wait, and take the picture."""
-    parser = argparse.ArgumentParser(description="Makes docs/pictures/live.png.")
+    """Serve the page, wait, and take the picture."""
+    parser = argparse.ArgumentParser(description="Make docs/pictures/live.png.")
     parser.add_argument("--size", type=int, default=200)
     parser.add_argument("--horizon", type=int, default=3)
-    parser.add_argument("--anyway", action="store_true", help="keep it also where frames were dropped")
+    parser.add_argument("--anyway", action="store_true", help="keep the picture even if frames were dropped")
     options = parser.parse_args()
     session = open_session(SOURCE, size=options.size, horizon=options.horizon)
     server = LiveServer(session)
@@ -68,7 +68,7 @@ def main() -> None:
     share = state["dropped"] / (state["dropped"] + state["step"])
     print(f"{state['pace']:.1f} frames a second, {state['latency']:.0f} ms, {100 * share:.1f} % of the frames dropped")
     if share > MOST_DROPPED and not options.anyway:
-        sys.exit(f"{PICTURE} is as it was: on an idle machine fewer are dropped; so they are with a smaller --size")
+        sys.exit(f"{PICTURE} was not changed: too many frames were dropped; use an idle machine or a smaller --size")
     PICTURE.write_bytes(picture)
     Image.open(PICTURE).convert("RGB").quantize(256, kmeans=3, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
 

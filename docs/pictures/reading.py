@@ -1,8 +1,8 @@
-"""Which readings of the paper give what it has?  Makes the tables of docs/explanation/reading.md.
+"""Make the tables of docs/notes/reading.md: Table 1 and Fig. 4 of the paper under each reading.
 
     python docs/pictures/reading.py CSV
 
-CSV is the readings.csv that `psmt readings` wrote.
+CSV is the readings.csv that `python -m studies.readings FILM` wrote.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "explanation" / "reading.md"
-WORDS = {"holds": "**yes**", "does not hold": "no", "cannot be told": "?", "True": "**yes**", "False": "no"}
+PAGE = Path(__file__).parents[1] / "notes" / "reading.md"
+WORDS = {"holds": "**yes**", "does not hold": "no", "inconclusive": "?", "True": "**yes**", "False": "no"}
 METHODS = ("psmt", "baseline2", "baseline1", "copy", "mean")
 
 
