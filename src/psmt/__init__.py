@@ -45,7 +45,7 @@ __all__ = [
     "read_patches",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "FramePSMT": "psmt.video.model",
