@@ -15,8 +15,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.coding.atoms import BATCH, Atoms, SparseRows
-from psmt.coding.dictionary import DictionaryStatistics, alpha_for_sparsity, first_atoms, start_alpha
+from psmt.coding.dictionary import (
+    BATCH,
+    Atoms,
+    DictionaryStatistics,
+    SparseRows,
+    alpha_for_sparsity,
+    first_atoms,
+    start_alpha,
+)
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns

@@ -177,11 +177,10 @@ class FollowedEmbedding:
         if self._engine is not moments.engine:
             self._engine = moments.engine
             self._noise = moments.engine.capture(window_noise)
-        squares = array_namespace(moments.products).linalg.diagonal(moments.products)
-        constant, noise = self._noise(
-            squares, moments.total, n=len(moments), centred=self.centred, rank_tol=self.rank_tol
-        )
-        return View(moments.sums(half_stencils=self.half_stencils), constant, noise, self.centred)
+        sums = moments.window.sums(half_stencils=self.half_stencils)
+        squares = array_namespace(sums.products).linalg.diagonal(sums.products)
+        constant, noise = self._noise(squares, sums.total, n=sums.n, centred=self.centred, rank_tol=self.rank_tol)
+        return View(sums, constant, noise, self.centred)
 
 
 class View(NamedTuple):

@@ -206,7 +206,7 @@ def _active_set(
     `work` has the support and its values. It holds n columns to start from, and then the solution. `corr` are the
     products of all columns with the target.
     """
-    support, values, inverse, chol, lead, violation, relative, inside, rhs, goal, cross, residual, candidates = work
+    support, values, inverse, chol, lead, violation, relative, inside, rhs, goal, cross, _, candidates = work
     n_columns = violation.size
     limit = chol.shape[0] - 1
     square = _dot(target, target)
