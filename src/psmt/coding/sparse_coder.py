@@ -185,7 +185,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._check_parameters()
         samples = self._samples(X, reset=True)
         rng = check_random_state(self.random_state)
-        self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
         self._start(samples, rng)
         total = self.max_epochs * len(samples)
         for epoch in range(self.max_epochs):
@@ -207,7 +206,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)
         if first:
-            self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
@@ -367,6 +365,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return alpha_for_sparsity(atoms_used, counted)
 
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
+        self._chosen = self._choose_alpha(X) if isinstance(self.alpha, str) else None
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
