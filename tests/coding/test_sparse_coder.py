@@ -15,8 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from in_numpy import InNumpy
 from oracles.solvers import lars_codes, nonnegative_least_squares
 from psmt import SparseCoder, read_patches
-from psmt.coding.atoms import BATCH, SparseRows
-from psmt.coding.dictionary import DictionaryStatistics, first_atoms
+from psmt.coding.dictionary import BATCH, DictionaryStatistics, SparseRows, first_atoms
 from psmt.engines.numba.lasso import _CHUNK
 
 
@@ -212,7 +211,7 @@ def test_black_samples_have_no_code(engine, coder):
 
 @pytest.mark.parametrize("n_samples", [1, 64, 65, 130])
 def test_sparse_codes_have_the_values_of_dense_ones(coder, glide, monkeypatch, n_samples):
-    monkeypatch.setattr("psmt.coding.atoms.BATCH", 64)
+    monkeypatch.setattr("psmt.coding.dictionary.BATCH", 64)
     monkeypatch.setattr("psmt.coding.sparse_coder.BATCH", 64)
     samples = glide[:n_samples].copy()
     samples[n_samples // 2] = 0.0
@@ -230,7 +229,7 @@ def test_batches_leave_the_codes_of_the_cpu_as_they_are(glide, monkeypatch):
     coder = SparseCoder.from_dictionary(glide[::9], alpha=0.3)
     whole = coder.transform(glide)
     for size in (64, 192):
-        monkeypatch.setattr("psmt.coding.atoms.BATCH", size)
+        monkeypatch.setattr("psmt.coding.dictionary.BATCH", size)
         assert np.array_equal(coder.transform(glide, sparse_output=True).toarray(), whole)
     assert BATCH % _CHUNK == 0
 
@@ -242,7 +241,7 @@ def test_black_samples_alone_have_sparse_codes_too(coder):
 
 
 def test_sparse_codes_are_dense_one_batch_at_a_time(engine, coder, glide, monkeypatch):
-    monkeypatch.setattr("psmt.coding.atoms.BATCH", 64)
+    monkeypatch.setattr("psmt.coding.dictionary.BATCH", 64)
     sizes, make_sparse = [], type(engine).sparse
 
     def watched(self, values):

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from conftest import wave
 from in_numpy import InNumpy
 from psmt import SparseCoder, TemporalEmbedding
-from psmt.coding.atoms import Atoms
+from psmt.coding.dictionary import Atoms
 from psmt.numerics.namespace import Linalg, Namespace, UncheckedLinalg, array_namespace
 
 

@@ -15,8 +15,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.coding.atoms import BATCH, Atoms, SparseRows
-from psmt.coding.dictionary import DictionaryStatistics, alpha_for_sparsity, first_atoms, start_alpha
+from psmt.coding.dictionary import (
+    BATCH,
+    Atoms,
+    DictionaryStatistics,
+    SparseRows,
+    alpha_for_sparsity,
+    first_atoms,
+    start_alpha,
+)
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
@@ -178,7 +185,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._check_parameters()
         samples = self._samples(X, reset=True)
         rng = check_random_state(self.random_state)
-        self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
         self._start(samples, rng)
         total = self.max_epochs * len(samples)
         for epoch in range(self.max_epochs):
@@ -200,7 +206,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)
         if first:
-            self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
@@ -360,6 +365,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return alpha_for_sparsity(atoms_used, counted)
 
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
+        self._chosen = self._choose_alpha(X) if isinstance(self.alpha, str) else None
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
         self.objective_ = []
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)

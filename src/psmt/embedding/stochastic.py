@@ -248,7 +248,7 @@ class WhiteProblem:
         shown = whitening.noise_share < ALL_NOISE
         white, noise = whitening.matrix[:, shown], NOISE_ROUGHNESS * whitening.noise_share[shown]
         codes = moments.codes
-        bends = second_difference(codes[:-2], codes[1:-1], codes[2:])[moments.bends_kept()]
+        bends = second_difference(codes[:-2], codes[1:-1], codes[2:])[moments.window.bends_kept()]
         if half_stencils:
             bends = np.vstack([bends, half_stencil(codes[0], codes[1]), half_stencil(codes[-1], codes[-2])])
         differences = csr_array(bends) @ white
