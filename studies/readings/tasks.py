@@ -13,10 +13,12 @@ import numpy as np
 from psmt.coding import SparseCoder
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
+from psmt.engines import engine_for
 from psmt.evaluation import mse, teacher_forced
-from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.embedding_tasks import RoundTrip
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Result
 
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
@@ -59,6 +61,28 @@ def reconstruct_frames(
     )
     errors = mse(frames, patches)
     return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
+
+
+def through_embedding(
+    codes: Any,
+    dictionary: Array,
+    *,
+    lam: float | Sequence[float],
+    n_window: int | None = None,
+    device: str = "cpu",
+    **given: Any,
+) -> Array:
+    """Frames (.., time, n_features) of codes (time, n_atoms) after the embedding of a window and recovery.
+
+    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
+    did not move in the window keeps the activity that it had there. Each of several `lam` gives its own frames, through
+    one embedding. The codes may be an array of the engine. Other parameters are as in `PSMT`.
+    """
+    own = engine_for(device).array(codes)
+    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
+    back = RoundTrip(own[:n_window], dictionary, lam=lam, device=device, **given)
+    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
+    return back(own, xp.concat([own[:n_window], later]))
 
 
 def predict_start(

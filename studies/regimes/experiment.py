@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psmt.experiments.contract import Experiment
 from psmt.experiments.expectation import FILE
-from psmt.experiments.expectation_figure import methods_figure
 from psmt.figures import png
 from psmt.report import to_csv
-from studies.regimes.run import RegimesResult, Row, regimes
+from studies.regimes.figure import methods_figure
+from studies.regimes.run import RegimesResult, Row, map_to_json, regimes
 from studies.regimes.section import regime_tables, regimes_page
 from studies.regimes.settings import RegimesSettings
 
@@ -17,7 +17,7 @@ EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
     files={
         "regimes.csv": lambda result: to_csv(Row._fields, result.rows()),
         "regimes.png": lambda result: png(methods_figure(result.map())),
-        FILE: lambda result: result.map().to_json(),
+        FILE: lambda result: map_to_json(result.map()),
     },
     shown=regime_tables,
     page=lambda result, files: regimes_page(result, files["regimes.png"]),

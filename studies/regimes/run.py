@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -13,8 +14,8 @@ import numpy as np
 from psmt.data import GlideFilm
 from psmt.data.patches import read_patches
 from psmt.data.speed_and_noise import measure_regime
-from psmt.evaluation import teacher_forced
-from psmt.experiments.expectation import METHODS, RegimeMap, measured_map
+from psmt.evaluation import log_mse, mean_interval, teacher_forced
+from psmt.experiments.expectation import COPIES, FORMAT, METHODS, Against, Ratio, RegimeMap
 from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, MeanFrame, RidgeAutoregression
@@ -152,3 +153,31 @@ def _errors(
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
     scores = [teacher_forced(deepcopy(methods[name]), delayed, estimates) for name in METHODS]
     return np.array([[score.vs_code.mean(), score.vs_frame.mean()] for score in scores])
+
+
+def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
+    """The map of MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
+    ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
+        against: {method: {} for method in METHODS} for against in COPIES
+    }
+    for cell, values in errors.items():
+        logs = log_mse(values)
+        for column, (against, copying) in enumerate(COPIES.items()):
+            gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
+            for method, gap in zip(METHODS, gaps.T, strict=True):
+                # Each start is in its own film, so starts are independent.
+                ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
+    speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
+    return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
+
+
+def map_to_json(known: RegimeMap) -> bytes:
+    """The file that `RegimeMap.from_json` reads: three digits of each number, a line per method."""
+    lines = [
+        f'  "{against} {method}": {json.dumps([[float(f"{x:.3g}") for x in cells[cell]] for cell in known.cells])}'
+        for against, methods in known.ratios.items()
+        for method, cells in methods.items()
+    ]
+    head = {"format": FORMAT, "made_by": "psmt regimes", "speeds": known.speeds, "noises": known.noises}
+    named = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
+    return ("{\n" + ",\n".join(named + lines) + "\n}\n").encode()

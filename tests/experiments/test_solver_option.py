@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from studies.readings.tasks import through_embedding
 
 from conftest import wave
 from psmt.embedding.stochastic import check_solver
 from psmt.experiments.coding_tasks import pack_codes
-from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.phases import Phase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.reproduce.command import ReproduceOptions

@@ -15,7 +15,6 @@ from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.model.paper_options import OURS, Departures
-from psmt.numerics.namespace import array_namespace
 from psmt.pipeline.tasks import Task, on_device
 from psmt.recovery import Recovery, activity_limit
 from psmt.types import Array, Result
@@ -58,7 +57,7 @@ def reconstruct_window(
     departures are those of `PSMT`.
     """
     codes = unpack_codes(values, columns, offsets, len(dictionary))
-    back = _WayBack(codes, dictionary, n_components=n_components, lam=lam, solver=solver, device=device, **departures)
+    back = RoundTrip(codes, dictionary, n_components=n_components, lam=lam, solver=solver, device=device, **departures)
     dense = engine_for(device).dense
     errors = []
     # Codes are dense, and frames there, a batch at a time: a window may be a whole film.
@@ -68,31 +67,8 @@ def reconstruct_window(
     return {"mse": np.concatenate(errors, axis=-1)}
 
 
-def through_embedding(
-    codes: Any,
-    dictionary: Array,
-    *,
-    lam: float | Sequence[float],
-    n_window: int | None = None,
-    device: str = "cpu",
-    **given: Any,
-) -> Array:
-    """What the codes (time, n_atoms) stand for after the embedding of a window and recovery.
-
-    The window is the first `n_window` codes, or all of them. What comes after it is recovered as in a prediction: an
-    atom that did not move in the window keeps the activity that it had there, whatever it does later. Of several `lam`
-    each gives frames of its own, through one embedding. The codes may be an array of the engine; the frames
-    (.., time, n_features) are those of the dictionary's atoms. What is not named here is as in `PSMT`.
-    """
-    own = engine_for(device).array(codes)
-    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
-    back = _WayBack(own[:n_window], dictionary, lam=lam, device=device, **given)
-    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
-    return back(own, xp.concat([own[:n_window], later]))
-
-
-class _WayBack:
-    """The embedding of a window's codes (window, n_atoms), which may be sparse, and the way through it and back."""
+class RoundTrip:
+    """The embedding of a window's codes (window, n_atoms), which may be sparse, and recovery from it."""
 
     def __init__(
         self,

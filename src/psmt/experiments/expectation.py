@@ -1,28 +1,33 @@
-"""The map of regimes: who predicts better than copying, by speed and noise; and where a film lies on it.
+"""The map of regimes: which methods predict better than copying, by speed and noise; and where a film lies on it.
 
-The map that ships was measured on the built-in film: ``psmt regimes --out psmt-regimes`` makes it again, as
-``psmt-regimes/expectation_map.json``; copied over the file beside this module it is what reports use from then on.
+The map that ships was measured on the built-in film. ``python -m studies.regimes --out psmt-regimes`` makes it again as
+``psmt-regimes/expectation_map.json``; copied over the file beside this module, it is the map that reports use.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
 from psmt.data.speed_and_noise import Regime
-from psmt.evaluation import Interval, log_mse, mean_interval
-from psmt.report import Verdict, judged
+from psmt.evaluation import Interval
+from psmt.figures.layouts import panel_figure
+from psmt.figures.panels import heading
+from psmt.figures.style import COLOURS, INK, SMALL, style_axes
+from psmt.report import Verdict, error_ratio_evidence
 from psmt.report.numbers import ratio
-from psmt.types import Array
 
 FORMAT = 1
-"""A change of what the file says needs a new number."""
+"""Version of the file's format."""
 
 FILE = "expectation_map.json"
 
@@ -42,15 +47,19 @@ METHODS = {
     "ridge": "ridge regression",
     "trend": "linear in pixels",
 }
-"""All that is compared, by its name in files, with the name for people."""
+"""Methods that are compared, by their name in files, with the name for people."""
 
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
-"""What methods are held against: copying the last code, vs code; copying the last patch, vs frame."""
+"""Methods are compared with copying the last code, vs code; and with copying the last patch, vs frame."""
+
+_COLOURS = LinearSegmentedColormap.from_list("copying", [COLOURS[0], "#ffffff", COLOURS[1]])
+_FULL = np.log(30.0)
+"""A ratio of 30, or 1 / 30, has the full colour."""
 
 
 class Ratio(NamedTuple):
-    """An MSE divided by that of copying, with the bounds of its geometric mean over starts."""
+    """An MSE divided by that of copying: geometric mean over starts, and its interval."""
 
     mean: float
     low: float
@@ -59,22 +68,22 @@ class Ratio(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """Whether it is below copying."""
-        return judged(Interval(*np.log(self).tolist()), margin=MARGIN)
+        return error_ratio_evidence(name="", statistic=Interval(*np.log(self).tolist()), margin=MARGIN).verdict
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeMap:
-    """Each method against copying, by speed and noise."""
+    """Errors of each method divided by those of copying, by speed and noise."""
 
     speeds: tuple[float, ...]
-    """Pixels per frame, rising."""
+    """Pixels per frame, in increasing order."""
     noises: tuple[float, ...]
-    """Fractions of the contrast, rising."""
+    """Fractions of the contrast, in increasing order."""
     ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
-    """By what they are held against, method, and (speed, noise)."""
+    """By what errors are measured against, method, and (speed, noise)."""
 
     def nearest(self, regime: Regime) -> tuple[float, float]:
-        """Speed and noise of the film on the map that is most like one of this regime."""
+        """Speed and noise of the cell of the map that is nearest to this regime."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
@@ -82,60 +91,25 @@ class RegimeMap:
         """The method of least error in a cell."""
         return min(self.ratios[against], key=lambda method: self.ratios[against][method][cell].mean)
 
-    def to_json(self) -> bytes:
-        """The file that `from_json` reads: three digits of each number, a line per method."""
-        lines = [
-            f'  "{against} {method}": {json.dumps([[_digits(x) for x in cells[cell]] for cell in self.cells])}'
-            for against, methods in self.ratios.items()
-            for method, cells in methods.items()
-        ]
-        head = {"format": FORMAT, "made_by": "psmt regimes", "speeds": self.speeds, "noises": self.noises}
-        named = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
-        return ("{\n" + ",\n".join(named + lines) + "\n}\n").encode()
-
     @classmethod
     def from_json(cls, text: str | bytes) -> RegimeMap:
-        """The map in a file.
-
-        Raises
-        ------
-        ValueError
-            When the file is of another format.
-        """
+        """The map in a file. Raises ValueError if the file has another format."""
         content = json.loads(text)
         if content.get("format") != FORMAT:
             raise ValueError(f"format={content.get('format')!r} is not {FORMAT}; make the map again: psmt regimes")
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
-        ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
-            against: {
-                method: {cell: Ratio(*three) for cell, three in zip(cells, content[f"{against} {method}"], strict=True)}
-                for method in METHODS
-            }
-            for against in COPIES
-        }
+
+        def read(name: str) -> dict[tuple[float, float], Ratio]:
+            return {cell: Ratio(*three) for cell, three in zip(cells, content[name], strict=True)}
+
+        ratios = {against: {method: read(f"{against} {method}") for method in METHODS} for against in COPIES}
         return cls(speeds=speeds, noises=noises, ratios=ratios)
 
     @property
     def cells(self) -> list[tuple[float, float]]:
-        """Speed and noise of each film."""
+        """Speed and noise of each cell."""
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
-
-
-def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
-    """The map of MSEs (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
-    ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
-        against: {method: {} for method in METHODS} for against in COPIES
-    }
-    for cell, values in errors.items():
-        logs = log_mse(values)
-        for column, (against, copying) in enumerate(COPIES.items()):
-            gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
-            for method, gap in zip(METHODS, gaps.T, strict=True):
-                # Each start is in a film of its own: they do not depend on each other.
-                ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
-    speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
-    return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
 
 
 @cache
@@ -145,7 +119,7 @@ def shipped_map() -> RegimeMap:
 
 
 def scale(value: float, marks: tuple[float, ...]) -> float:
-    """Place of a value between the marks 0, 1, .. of an axis: by its logarithm, or evenly below the first above zero.
+    """Place of a value on an axis with marks at 0, 1, ..: by its logarithm, or linear below the first positive mark.
 
     >>> [round(scale(value, (0.0, 0.1, 1.0)), 2) for value in (0.05, 0.1, 10**-0.5, 7.0)]
     [0.5, 1.0, 1.5, 2.0]
@@ -157,22 +131,101 @@ def scale(value: float, marks: tuple[float, ...]) -> float:
 
 
 def expectation(regime: Regime) -> str:
-    """What a reader may expect of a film of this regime, in two sentences: what the map says of the nearest one."""
+    """Two sentences on what to expect of a film of this regime: what the map says of the nearest cell."""
     known = shipped_map()
     cell = known.nearest(regime)
     code, frame = (known.ratios[against]["linear"][cell] for against in ("code", "frame"))
     best = known.best(cell, "frame")
+    words: dict[Verdict, str] = {"holds": "it wins", "does not hold": "it loses", "inconclusive": "a tie"}
     return (
         f"The patch moves by {regime.speed:.2g} pixels per frame, with noise of {regime.noise:.1%} of its contrast. "
         f"On the built-in film at {cell[0]:g} pixels per frame and noise of {cell[1]:.0%}, PSMT's straight line has "
-        f"{ratio(code.mean)} times the error of copying the code ({_WORDS[code.verdict]}) and {ratio(frame.mean)} "
-        f"times that of copying the patch ({_WORDS[frame.verdict]}); nearest to the patch itself comes "
-        f"{METHODS[best]}, with {ratio(known.ratios['frame'][best][cell].mean)} times the error of copying it."
+        f"{ratio(code.mean)} times the error of copying the code ({words[code.verdict]}) and {ratio(frame.mean)} "
+        f"times that of copying the patch ({words[frame.verdict]}). The lowest error vs the patch itself is that of "
+        f"{METHODS[best]}: {ratio(known.ratios['frame'][best][cell].mean)} times the error of copying it."
     )
 
 
-_WORDS: dict[Verdict, str] = {"holds": "it wins", "does not hold": "it loses", "inconclusive": "a tie"}
+def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
+    """Figure of the straight line against copying the code and the patch, and the best method; with a film's place."""
+    note = REGIME_NOTE
+    if regime is not None:
+        note += "\nDiamond: this film’s median speed and its noise; bar: the middle half of its speeds."
+    figure, panels = panel_figure(
+        [["a", "b", "c"]],
+        height=1.85 + 0.36 * len(known.noises),
+        title="Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film"),
+        note=note,
+    )
+    draw_regimes(panels, known)
+    if regime is not None:
+        slow, middle, fast = (scale(speed, known.speeds) for speed in (regime.slow, regime.speed, regime.fast))
+        noise = scale(regime.noise, known.noises)
+        for axes in panels.values():
+            axes.plot([slow, fast], [noise, noise], color=INK, linewidth=2.2, zorder=5, solid_capstyle="round")
+            axes.plot(middle, noise, marker="D", markersize=7.5, color="#f0e442", markeredgecolor=INK, zorder=6)
+    return figure
 
 
-def _digits(value: float) -> float:
-    return float(f"{value:.3g}")
+REGIME_NOTE = (
+    "MSE divided by that of copying: blue wins, orange loses; in brackets, inconclusive (95% interval over films, 5% "
+    "margin)."
+)
+
+
+def draw_regimes(panels: Mapping[str, Axes], known: RegimeMap) -> None:
+    """Draw the straight line against copying code (a) and patch (b), and the method of least error vs frame (c)."""
+    linear = dict.fromkeys(known.cells, "linear")
+    draw_ratios(panels["a"], known, "code", linear, _write_ratio)
+    draw_ratios(panels["b"], known, "frame", linear, _write_ratio)
+    best = {cell: known.best(cell, "frame") for cell in known.cells}
+    draw_ratios(panels["c"], known, "frame", best, lambda method, _: {"s": _SHORT[method], "fontsize": 6.6})
+    titles = ("straight line ÷ copying code", "straight line ÷ copying patch", "least error vs frame")
+    for (letter, axes), title in zip(panels.items(), titles, strict=False):
+        heading(axes, letter, title)
+        axes.set_xticks(range(len(known.speeds)), [f"{speed:g}" for speed in known.speeds])
+        axes.set_yticks(range(len(known.noises)), [f"{noise:g}" for noise in known.noises])
+        axes.tick_params(labelleft=letter == "a")
+        axes.set_xlabel("speed (pixels per frame)", fontsize=SMALL, color=INK)
+    panels["a"].set_ylabel("noise ÷ contrast", fontsize=SMALL, color=INK)
+
+
+def draw_ratios(
+    axes: Axes,
+    known: RegimeMap,
+    against: Against,
+    methods: Mapping[tuple[float, float], str],
+    write: Callable[[str, Ratio], dict[str, Any]] | None = None,
+) -> None:
+    """Draw the ratio to copying of the method chosen for each cell as a colour, with the text that `write` gives."""
+    shown = [[known.ratios[against][methods[v, n]][v, n] for v in known.speeds] for n in known.noises]
+    logs = np.log([[own.mean for own in row] for row in shown])
+    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
+    style_axes(axes, grid=False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
+    for (i, j), value in np.ndenumerate(logs) if write is not None else ():
+        text = write(methods[known.speeds[j], known.noises[i]], shown[i][j])
+        colour = "white" if abs(value) > 0.72 * _FULL else INK
+        axes.text(j, i, **text, ha="center", va="center", color=colour, linespacing=0.9)
+
+
+def _write_ratio(_method: str, value: Ratio) -> dict[str, Any]:
+    text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
+    weight = "bold" if value.verdict == "holds" else "normal"
+    return {"s": f"({text})" if value.verdict == "inconclusive" else text, "fontsize": 7.0, "fontweight": weight}
+
+
+_SHORT = {
+    "linear": "straight\nline",
+    "hold": "hold",
+    "gain": "gain",
+    "phase": "phase",
+    "baseline1": "Base-\nline 1",
+    "baseline2": "Base-\nline 2",
+    "copy_code": "copy\ncode",
+    "copy": "copy",
+    "mean": "mean",
+    "ridge": "ridge",
+    "trend": "linear\npixels",
+}

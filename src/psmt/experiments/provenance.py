@@ -13,8 +13,7 @@ import numpy as np
 
 import psmt
 from psmt.data.speed_and_noise import Regime
-from psmt.experiments.expectation import expectation, shipped_map
-from psmt.experiments.expectation_figure import place_figure
+from psmt.experiments.expectation import expectation, place_figure, shipped_map
 from psmt.experiments.still_image import Still
 from psmt.figures import png
 from psmt.report import Fact, Picture, Section

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 from psmt.errors import PSMTError
 from psmt.evaluation import METHODS, log_mse, trimmed
-from psmt.figures.methods import METHOD_STYLES
 from psmt.figures.panels import show_tiles, tiled
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
+from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, SMALL, LineStyle, style_axes
 from psmt.figures.sweep_chart import draw_sweep
 from psmt.plot.shared import BESIDE, Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
 from psmt.types import Array

@@ -11,7 +11,7 @@ from psmt.evaluation import METHODS
 from psmt.experiments.prediction.command import PredictOptions
 from psmt.experiments.prediction.figure import effects_figure, prediction_figure, shown_steps
 from psmt.figures import png
-from psmt.figures.methods import METHOD_STYLES
+from psmt.figures.style import METHOD_STYLES
 
 
 def panels(figure):

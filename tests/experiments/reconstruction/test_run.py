@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from studies.readings.tasks import through_embedding
 
 from oracles import literal
 from oracles.solvers import descent_codes, recover_code
 from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.phases import Phase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
 from psmt.experiments.reconstruction.report import reconstruction_section
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from studies.readings.tasks import through_embedding
 
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.embedding_tasks import through_embedding
 from psmt.experiments.options import workers_for
 from psmt.experiments.phases import Phase, least_error
 from psmt.experiments.prediction.phase import predict_phase

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from studies.regimes.experiment import EXPERIMENT
-from studies.regimes.run import Row, noisy_patches, regimes
+from studies.regimes.figure import methods_figure
+from studies.regimes.run import Row, map_to_json, measured_map, noisy_patches, regimes
 from studies.regimes.settings import RegimesSettings
 
 from psmt.cli import main
@@ -19,11 +20,10 @@ from psmt.experiments.expectation import (
     Ratio,
     RegimeMap,
     expectation,
-    measured_map,
+    place_figure,
     scale,
     shipped_map,
 )
-from psmt.experiments.expectation_figure import methods_figure, place_figure
 from psmt.figures import png
 from psmt.pipeline.run import Run
 
@@ -124,8 +124,8 @@ def test_the_map_that_ships_is_of_the_present_grid():
         assert list(known.ratios[against]) == list(METHODS)
         for cells in known.ratios[against].values():
             assert all(0 < value.low <= value.mean <= value.high for value in cells.values())
-    assert len(known.to_json()) < 20_000
-    assert json.loads(known.to_json())["format"] == FORMAT
+    assert len(map_to_json(known)) < 20_000
+    assert json.loads(map_to_json(known))["format"] == FORMAT
 
 
 def test_the_map_that_ships_says_where_the_line_wins():

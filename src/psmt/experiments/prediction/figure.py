@@ -15,9 +15,8 @@ from psmt.evaluation import METHODS, log_mse
 from psmt.experiments.prediction.phase import PhaseResult
 from psmt.experiments.prediction.result import MARGIN, PredictionResult
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
-from psmt.figures.methods import METHOD_STYLES
 from psmt.figures.panels import as_picture, panel
-from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
+from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
 from psmt.report.numbers import signed
 
 # Inches: patches are square, and stand below their steps on the axis of the curves, which no automatic layout gives.
