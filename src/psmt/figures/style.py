@@ -62,7 +62,6 @@ METHOD_STYLES = {
     "linear": LineStyle("#cc79a7", 1.4, layer=9),
     "ridge": LineStyle("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
 }
-
 """Styles by method, in the order of display."""
 
 
