@@ -5,9 +5,8 @@ import pytest
 
 from psmt.evaluation.null_models import draw_noise, shuffle_frames
 from psmt.experiments.phases import Phase
-from psmt.experiments.prediction.claims import prediction_claims
-from psmt.experiments.prediction.result import MARGIN
-from psmt.experiments.prediction.run import choose_null_starts, choose_starts, predict
+from psmt.experiments.prediction.report import prediction_claims
+from psmt.experiments.prediction.run import MARGIN, choose_null_starts, choose_starts, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.pipeline.run import Run
 

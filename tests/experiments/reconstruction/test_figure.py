@@ -5,7 +5,7 @@ import pytest
 
 from drawn_texts import assert_texts_apart
 from psmt.experiments.phases import Phase
-from psmt.experiments.reconstruction.figure import reconstruction_figure
+from psmt.experiments.reconstruction.report import reconstruction_figure
 
 ERRORS = np.abs(np.sin(np.arange(1_000) / 50)) + 0.1
 

@@ -23,7 +23,7 @@ from psmt.experiments.brain.reproducibility import STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
 from psmt.figures.dark import ON_PAPER
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
-from psmt.figures.panels import heading
+from psmt.figures.panels import heading, label_axes
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, LineStyle, literal, style_axes
 from psmt.types import Array
 
@@ -53,11 +53,6 @@ def _colours(n: int) -> list[str]:
     return [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n)]
 
 
-def _label(axes: Axes, x: str, y: str = "") -> None:
-    axes.set_xlabel(x, fontsize=TEXT, color=INK)
-    axes.set_ylabel(y, fontsize=TEXT, color=INK)
-
-
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
     """Draw values of both signs with a colour bar."""
     limit = max(float(np.abs(values).max()), 1e-9)
@@ -85,7 +80,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     _heatmap(figure, chart, result.dictionary[order].T, "weight of the region")
     heading(chart, "a", f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}")
     chart.set_xticks(range(len(order)), [f"{k + 1}" for k in order], fontsize=SMALL - 1)
-    _label(chart, "atom (pattern of co-activation)")
+    label_axes(chart, "atom (pattern of co-activation)")
     ticks = range(0, len(study.regions), max(1, len(study.regions) // 20))
     chart.set_yticks(ticks, [literal(study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
     for k, picture in enumerate(pictures):
@@ -228,7 +223,7 @@ def states_figure(result: BrainResult) -> Figure:
         )
     axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
     axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
-    _label(axes, f"time, {result.unit}")
+    label_axes(axes, f"time, {result.unit}")
     style_axes(axes, grid=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -250,7 +245,7 @@ def states_figure(result: BrainResult) -> Figure:
         for person in result.person_dynamics.values():
             axes.plot(places, scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
         axes.set_xticks(places, [str(k + 1) for k in places])
-        _label(axes, "state; dots are people", text)
+        label_axes(axes, "state; dots are people", text)
         style_axes(axes)
         heading(axes, letter, title)
     return figure
@@ -266,7 +261,7 @@ def _draw_transitions(axes: Axes, transitions: Array) -> None:
     labels = [str(k + 1) for k in range(n)]
     axes.set_xticks(range(n), labels)
     axes.set_yticks(range(n), labels)
-    _label(axes, "to state", "from state")
+    label_axes(axes, "to state", "from state")
     style_axes(axes, grid=False)
     heading(axes, "c", "Transitions")
 
@@ -285,7 +280,7 @@ def trust_figure(result: BrainResult) -> Figure:
         axes.plot(ahead, own, label=PREDICTORS[name], **_STYLES[name].kwargs())
     axes.set_xticks(ahead)
     axes.set_ylim(0, 1.42 * max(own.max() for own in errors.values()))  # room for the legend
-    _label(axes, "volumes ahead", "MSE / variance")
+    label_axes(axes, "volumes ahead", "MSE / variance")
     axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper left")
     style_axes(axes)
     heading(axes, "a", f"Prediction, mean of {len(result.errors)} people")
@@ -300,7 +295,7 @@ def trust_figure(result: BrainResult) -> Figure:
         rows[f"PSMT on {SURROGATES[kind]}"] = [_null_estimate(tests[measure]) for measure in COMPARED]
     draw_estimates(axes, {name: dict(zip(colours, own, strict=True)) for name, own in rows.items()}, colours)
     draw_key(figure, colours)
-    _label(axes, "matched correlation")
+    label_axes(axes, "matched correlation")
     heading(axes, "b", "States found again in other people")
     return figure
 

@@ -14,8 +14,20 @@ from psmt.evaluation import Interval, mean_interval
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
 from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
-from psmt.report import TIE, Claim, Column, Evidence, Fact, Page, Picture, Section, Table, write_interval
-from psmt.report.numbers import percent, plus, ratio, signed
+from psmt.report import (
+    TIE,
+    Claim,
+    Column,
+    Evidence,
+    Fact,
+    Page,
+    Picture,
+    Section,
+    Table,
+    error_ratio_evidence,
+    write_interval,
+)
+from psmt.report.numbers import percent, plus, signed
 from psmt.types import Array
 
 COMPARED = MEASURES[:2]
@@ -68,12 +80,10 @@ def brain_claims(result: BrainResult) -> list[Claim]:
 def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[str]) -> Claim:
     logs = dict(zip(PREDICTORS, np.log(result.errors).swapaxes(0, 1), strict=True))
     evidence = [
-        Evidence(
+        error_ratio_evidence(
             name=f"{h} ahead",
             statistic=mean_interval(change),
             margin=TIE,
-            lower_is_better=True,
-            write=lambda change: ratio(float(np.exp(change))),
             unit=f" × the error of {_NAMES[rival]}",
             too_few=_too_few(result.errors, "people"),
         )

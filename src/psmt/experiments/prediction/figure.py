@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from psmt.evaluation import METHODS, log_mse
 from psmt.experiments.prediction.phase import PhaseResult
-from psmt.experiments.prediction.result import MARGIN, PredictionResult
+from psmt.experiments.prediction.run import MARGIN, PredictionResult
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
 from psmt.figures.panels import as_picture
 from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, TEXT, TITLE, style_axes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from psmt.experiments.contract import Chapter, Experiment
-from psmt.experiments.reconstruction.figure import reconstruction_figure
 from psmt.experiments.reconstruction.report import (
     reconstruction_facts,
+    reconstruction_figure,
     reconstruction_lines,
     reconstruction_section,
 )
