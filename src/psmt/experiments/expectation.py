@@ -204,7 +204,9 @@ def draw_ratios(
     style_axes(axes, grid=False)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(length=0)
-    for (i, j), value in np.ndenumerate(logs) if write is not None else ():
+    if write is None:
+        return
+    for (i, j), value in np.ndenumerate(logs):
         text = write(methods[known.speeds[j], known.noises[i]], shown[i][j])
         colour = "white" if abs(value) > 0.72 * _FULL else INK
         axes.text(j, i, **text, ha="center", va="center", color=colour, linespacing=0.9)

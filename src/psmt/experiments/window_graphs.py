@@ -61,10 +61,7 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Graph of one window from its packed codes, in the form of `similarity_graph`. One task.
-
-    `how` are options of `solve_window`.
-    """
+    """Graph of one window from its packed codes, see `similarity_graph` and `embed`. One task."""
     codes = unpack_codes(values, columns, offsets, n_atoms)
     embedding = embed(codes, n_components, engine_for(device), **how)
     return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
@@ -86,11 +83,8 @@ def link_sets(
 ) -> Result:
     """Links of sets of frames (n_sets, n_frames) of the packed codes, each set made of runs of `run` frames. One task.
 
-    Returns
-    -------
-    dict
-        ``edges`` (n_edges, 2): linked atoms of all sets, one set after the other; ``counts`` (n_sets,): links of each;
-        ``used`` (n_sets, n_atoms): whether the atom may have links in the set.
+    Returns ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,), the
+    links of each; and ``used`` (n_sets, n_atoms), whether the atom may have links in the set.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
@@ -115,13 +109,10 @@ def similarity_graph(
 ) -> Result:
     """Graph of the columns of P (n_components, n_atoms), of all atoms or of those that `may_link` (n_atoms,).
 
-    Returns
-    -------
-    dict
-        ``used`` (n_atoms,): whether the atom may have links and has a column in P; ``edges`` (n_edges, 2): linked
-        atoms, sorted, the lower number first; ``component`` (n_atoms,): label of the connected component;
-        ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, padded with -1,
-        and ``nearest_similarity``.
+    Returns ``used`` (n_atoms,), whether the atom may have links and has a column in P; ``edges`` (n_edges, 2), linked
+    atoms, sorted, the lower number first; ``component`` (n_atoms,), label of the connected component;
+    ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8), most similar atoms, padded with -1, and
+    ``nearest_similarity``.
     """
     engine = engine_for(device)
     n_atoms = embedding.shape[1]

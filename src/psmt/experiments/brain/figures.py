@@ -15,7 +15,6 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
-from psmt.evaluation.null_test import NullTest
 from psmt.experiments.brain.components import ComponentStep
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.report import COMPARED
@@ -46,11 +45,6 @@ _STYLES = {
     "mean": LineStyle(QUIET, 1.2, ":"),
 }
 """By predictor. Errors are often equal: thin dashes on a broad line leave all of them visible."""
-
-
-def _colours(n: int) -> list[str]:
-    """Colours of states or components, in turn."""
-    return [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n)]
 
 
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
@@ -210,17 +204,11 @@ def states_figure(result: BrainResult) -> Figure:
         heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
         widths=[1.0, 1.3, 1.3],
     )
-    axes, colours = panels["time"], _colours(result.n_states)
+    axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(result.n_states)]
     for k, own in enumerate(shown):
-        axes.imshow(
-            own[None],
-            aspect="auto",
-            cmap=ListedColormap(colours),
-            vmin=-0.5,
-            vmax=result.n_states - 0.5,
-            interpolation="nearest",
-            extent=(0, len(own) * result.seconds, k + 0.9, k + 0.1),
-        )
+        place = (0, len(own) * result.seconds, k + 0.9, k + 0.1)
+        look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": result.n_states - 0.5}
+        axes.imshow(own[None], aspect="auto", interpolation="nearest", extent=place, **look)
     axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
     axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
     label_axes(axes, f"time, {result.unit}")
@@ -292,15 +280,11 @@ def trust_figure(result: BrainResult) -> Figure:
         for method in result.between["activity"]
     }
     for kind, tests in result.surrogate_tests.items():
-        rows[f"PSMT on {SURROGATES[kind]}"] = [_null_estimate(tests[measure]) for measure in COMPARED]
+        # Mean and 90% interval of the draws of a surrogate.
+        drawn = [(tests[measure].null, tests[measure].value - np.array(tests[measure].excess)) for measure in COMPARED]
+        rows[f"PSMT on {SURROGATES[kind]}"] = [Estimate(mean, low, high, null) for null, (mean, high, low) in drawn]
     draw_estimates(axes, {name: dict(zip(colours, own, strict=True)) for name, own in rows.items()}, colours)
     draw_key(figure, colours)
     label_axes(axes, "matched correlation")
     heading(axes, "b", "States found again in other people")
     return figure
-
-
-def _null_estimate(test: NullTest) -> Estimate:
-    """Mean and 90% interval of the draws of a surrogate."""
-    mean, low, high = (test.value - value for value in test.excess)
-    return Estimate(mean, high, low, test.null)

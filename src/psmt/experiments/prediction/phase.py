@@ -183,12 +183,7 @@ def predict_patches(
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
     result = predict_phase(patches, Phase("phase", start), **departures, **settings)
-    arrays: Result = {
-        "n_components": np.array(result.n_components),
-        "lam": np.array(result.lam),
-        "frames": result.frames,
-        "estimates": result.estimates,
-    }
+    arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
     for mode in get_args(Mode):
         for method, score in getattr(result, mode).items():
             arrays |= {f"{mode}-{method}-{name}": values for name, values in vars(score).items()}

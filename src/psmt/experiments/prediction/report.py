@@ -152,54 +152,41 @@ _RULE = (
 
 def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
     """Claims on one-step predictions: the paper's claim, then PSMT and its learned gain against copying."""
-    return [
-        _claim(
-            result,
-            "dynamic_beats_static",
+    asked: dict[str, tuple[str, str, tuple[str, ...], Truth]] = {
+        "dynamic_beats_static": (
             "The dynamic embedding beats the static ones: PSMT against Baselines 1 and 2",
             "the mean log MSE vs code of PSMT is lower than that of both baselines, and than that of the mean code",
             ("psmt", "baseline1", "baseline2", "mean_code"),
             "code",
-            note,
-        ),
-        *(
-            _claim(
-                result,
-                key,
-                f"{METHODS[method]}, beats copying the last {truth}".replace("PSMT, beats", "PSMT beats"),
-                f"its mean log MSE vs {truth} is lower than those of the last {truth} and the mean {truth}",
-                (method, *TRIVIAL[truth]),
-                truth,
-                note,
-            )
-            for key, (method, truth) in COPYING.items()
-        ),
-    ]
-
-
-def _claim(
-    result: PredictionResult | None, key: str, text: str, rule: str, methods: tuple[str, ...], truth: Truth, note: str
-) -> Claim:
-    """Claim with the errors of the methods in each phase as notes."""
-    evidence = [] if result is None else result.evidence[key]
-    hardest = min(evidence, key=lambda own: own.strength, default=None)
-    other = hardest.name.partition(" against ")[2] if hardest else ""
-    errors = {
-        found.phase.name: {method: mean_log_error(found, method, truth) for method in methods}
-        for found in (() if result is None else result.phases)
+        )
     }
-    notes = [
-        f"phase “{phase}”, mean log MSE vs {truth}: "
-        + ", ".join(f"{METHODS[method]} {signed(value)}" for method, value in own.items())
-        for phase, own in errors.items()
-    ]
-    return Claim.from_evidence(
-        key,
-        text,
-        _RULE.format(rule),
-        evidence,
-        paper=key not in COPYING,
-        size=f"{hardest.estimate} of {other.removesuffix(f', vs {truth}')}" if hardest else "",
-        notes=[note, *notes],
-        figures={own.name: own.summary() for own in evidence} | {"phases": errors},
-    )
+    for key, (method, truth) in COPYING.items():
+        text = f"{METHODS[method]}, beats copying the last {truth}".replace("PSMT, beats", "PSMT beats")
+        rule = f"its mean log MSE vs {truth} is lower than those of the last {truth} and the mean {truth}"
+        asked[key] = (text, rule, (method, *TRIVIAL[truth]), truth)
+    claims = []
+    for key, (text, rule, methods, truth) in asked.items():
+        evidence = [] if result is None else result.evidence[key]
+        hardest = min(evidence, key=lambda own: own.strength, default=None)
+        other = hardest.name.partition(" against ")[2].removesuffix(f", vs {truth}") if hardest else ""
+        errors = {
+            found.phase.name: {method: mean_log_error(found, method, truth) for method in methods}
+            for found in (() if result is None else result.phases)
+        }
+        notes = [
+            f"phase “{phase}”, mean log MSE vs {truth}: "
+            + ", ".join(f"{METHODS[method]} {signed(value)}" for method, value in own.items())
+            for phase, own in errors.items()
+        ]
+        claim = Claim.from_evidence(
+            key,
+            text,
+            _RULE.format(rule),
+            evidence,
+            paper=key not in COPYING,
+            size=f"{hardest.estimate} of {other}" if hardest else "",
+            notes=[note, *notes],
+            figures={own.name: own.summary() for own in evidence} | {"phases": errors},
+        )
+        claims.append(claim)
+    return claims

@@ -50,18 +50,15 @@ class ReconstructionResult:
 
     def summary(self) -> dict[str, Any]:
         """Numbers, for JSON."""
+        horizon = self.settings.horizon
         return {
             "mean": float(np.mean(self.errors)),
             "median": float(np.median(self.errors)),
             "least_error": self.segment._asdict(),
             "median_motion": float(np.median(self.motion[1:])),
             "phases": [
-                {
-                    "phase": phase.name,
-                    "start": phase.start,
-                    "motion": phase_motion(self.motion, phase, horizon=self.settings.horizon),
-                }
-                for phase in self.phases
+                {"phase": own.name, "start": own.start, "motion": phase_motion(self.motion, own, horizon=horizon)}
+                for own in self.phases
             ],
         }
 

@@ -121,25 +121,21 @@ _RULE = (
     "nothing is reconstructed does not count"
 )
 
+_CLAIMS = {
+    "more_atoms": (
+        "More atoms help: a larger dictionary reconstructs better",
+        _RULE.format("with the largest M than with the smallest, at each H / M"),
+    ),
+    "more_frames": (
+        "More frames help: a longer window reconstructs better",
+        _RULE.format("with the largest H than with the smallest, at each M"),
+    ),
+}
+
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
     """Claims on the columns of Table 1, more atoms, and on its rows, more frames."""
-    return [
-        _claim(
-            result,
-            note,
-            "more_atoms",
-            "More atoms help: a larger dictionary reconstructs better",
-            "with the largest M than with the smallest, at each H / M",
-        ),
-        _claim(
-            result,
-            note,
-            "more_frames",
-            "More frames help: a longer window reconstructs better",
-            "with the largest H than with the smallest, at each M",
-        ),
-    ]
+    return [_claim(result, note, key, *about) for key, about in _CLAIMS.items()]
 
 
 def verdicts_by_lam(result: SweepResult, claim: str) -> dict[float, Verdict]:
@@ -164,8 +160,7 @@ def headline(verdicts: Mapping[float, Verdict]) -> str:
     return "; ".join(f"{kind} at λ = {listed(lams)}" for kind, lams in grouped.items() if lams)
 
 
-def _claim(result: SweepResult | None, note: str, key: str, text: str, compared: str) -> Claim:
-    rule = _RULE.format(compared)
+def _claim(result: SweepResult | None, note: str, key: str, text: str, rule: str) -> Claim:
     if result is None:
         return Claim.from_evidence(key, text, rule, [], notes=[note])
     evidence, verdicts, decisive = result.evidence[key], verdicts_by_lam(result, key), _decisive_lam(result, key)

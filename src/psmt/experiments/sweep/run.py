@@ -31,12 +31,8 @@ Errors = dict[tuple[float, int, int], Array]
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     """Reconstruction errors of patches of a film or a series (time, n_features) for all λ, M and H.
 
-    One dictionary per M is learned from the whole film. Windows differ in the embedding only, which all λ share.
-
-    Raises
-    ------
-    NotEnoughFramesError
-        If the film is too short for every combination. If it is too short for some, the table says so.
+    One dictionary per M is learned from the whole film. Windows differ in the embedding only, which all λ share. Raises
+    NotEnoughFramesError if the film is too short for every combination; if it is for some, the table says so.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -229,28 +225,15 @@ class SweepResult:
     def _change(self, first: Combination, last: Combination, null: str = "") -> Interval:
         errors = self.null_errors[null] if null else self.errors
         segments = self.settings.null_segments if null else self.settings.segments
-        return compare(
-            errors[first[:3]],
-            segments(first.window, self.n_frames),
-            errors[last[:3]],
-            segments(last.window, self.n_frames),
-            n_frames=self.n_frames,
-        )
+        before, after = ((errors[own[:3]], segments(own.window, self.n_frames)) for own in (first, last))
+        return compare(*before, *after, n_frames=self.n_frames)
 
     def _combination(self, lam: float, n_atoms: int, window: int) -> Combination:
         if (lam, n_atoms, window) not in self.errors:
             reason = f"the film has {self.n_frames} frames, the window needs {window}"
-            return Combination(lam=lam, n_atoms=n_atoms, window=window, missing=reason)
+            return Combination(lam, n_atoms, window, missing=reason)
         errors = self.errors[lam, n_atoms, window]
         inner = trimmed(errors)
-        return Combination(
-            lam=lam,
-            n_atoms=n_atoms,
-            window=window,
-            n_segments=len(errors),
-            trimmed_mean=float(inner.mean()),
-            trimmed_std=float(inner.std()),
-            mean=float(errors.mean()),
-            std=float(errors.std()),
-            coding_trimmed_mean=float(trimmed(self.coding_errors[n_atoms, window]).mean()),
-        )
+        coding = trimmed(self.coding_errors[n_atoms, window]).mean()
+        means = float(inner.mean()), float(inner.std()), float(errors.mean()), float(errors.std()), float(coding)
+        return Combination(lam, n_atoms, window, len(errors), *means)

@@ -70,12 +70,8 @@ def arrange_atoms(
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
-    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`.
-
-    Returns
-    -------
-    dict
-        ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
+    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`. Returns
+    ``atoms`` (n_used,), the numbers of the used atoms; ``places`` (n_used, 2), row and column of each; and ``shape``.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)

@@ -50,7 +50,6 @@ def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
 
 
 def _colour(i: int) -> str:
-    """Colour of the i-th chosen atom, the same in all panels."""
     return COLOURS[i % len(COLOURS)]
 
 
@@ -146,13 +145,9 @@ def _draw_companions(panels: Mapping[str, Axes], result: TopologyResult) -> None
             axes.imshow(picture, cmap="gray", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
             axes.set_box_aspect(1)
             axes.spines[:].set(color=_colour(i) if k == 0 else RULE, linewidth=2.4 if k == 0 else 0.8)
-            axes.set_xlabel(
-                f"atom {number}" if k == 0 else f"atom {number}\nlinked in {linked} of {len(result.graphs)}",
-                fontsize=7.5,
-                fontweight="bold" if k == 0 else "normal",
-                color=_colour(i) if k == 0 else QUIET,
-                labelpad=3,
-            )
+            about = "" if k == 0 else f"\nlinked in {linked} of {len(result.graphs)}"
+            look: dict[str, Any] = {"fontweight": "bold", "color": _colour(i)} if k == 0 else {"color": QUIET}
+            axes.set_xlabel(f"atom {number}{about}", fontsize=7.5, labelpad=3, **look)
     _head(panels["picture 0 0"], "c", "With the two most similar", lift=20)
 
 
