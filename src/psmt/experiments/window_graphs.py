@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -124,7 +123,12 @@ def similarity_graph(
     nearest = np.full((n_atoms, k), -1, dtype=np.int32)
     nearest_similarity = np.zeros((n_atoms, k))
     if found := min(k, len(atoms) - 1) if len(atoms) else 0:
-        others = _nearest(similarity, found)
+        # Most similar others first; ties are ordered by number.
+        apart = similarity.copy()
+        np.fill_diagonal(apart, -np.inf)
+        row, column = np.nonzero(apart >= np.partition(apart, -found, axis=1)[:, -found, None])
+        order = np.lexsort((-apart[row, column], row))
+        others = column[order][np.searchsorted(row, np.arange(len(apart)))[:, None] + np.arange(found)]
         nearest[atoms, :found] = atoms[others]
         nearest_similarity[atoms, :found] = np.take_along_axis(similarity, others, axis=1)
     return {
@@ -136,15 +140,3 @@ def similarity_graph(
         "nearest": nearest,
         "nearest_similarity": nearest_similarity,
     }
-
-
-def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
-    """The `count` most similar others (n, count) of each, most similar first; ties are ordered by number."""
-    others = similarity.copy()
-    np.fill_diagonal(others, -np.inf)
-    least = np.partition(others, -count, axis=1)[:, -count, None]
-    row, column = np.nonzero(others >= least)
-    order = np.lexsort((-others[row, column], row))
-    first = np.searchsorted(row, np.arange(len(others)))
-    nearest: NDArray[np.intp] = column[order][first[:, None] + np.arange(count)]
-    return nearest

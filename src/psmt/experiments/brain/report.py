@@ -202,6 +202,10 @@ def brain_tables(result: BrainResult) -> list[Table]:
 
 def _states_table(result: BrainResult) -> Table:
     between, within = result.between_means, result.within_means
+
+    def written(draws: Array) -> str:
+        return f"{signed(draws.mean())} ({signed(draws.min())} to {signed(draws.max())})" if len(draws) else "–"
+
     rows = [
         (
             STATE_METHODS[method],
@@ -213,7 +217,7 @@ def _states_table(result: BrainResult) -> Table:
     rows += [
         (
             f"PSMT on {SURROGATES[kind]}",
-            *(_range(tests[measure].null) for measure in MEASURES),
+            *(written(tests[measure].null) for measure in MEASURES),
             *(_mean(mean_interval(result.within_nulls[kind][measure])) for measure in COMPARED),
         )
         for kind, tests in result.surrogate_tests.items()
@@ -334,7 +338,3 @@ def _mean(interval: Interval) -> str:
     if not np.isfinite(interval.mean):
         return "–"
     return f"{signed(interval.mean)} {write_interval(interval)}" if interval.is_finite else signed(interval.mean)
-
-
-def _range(values: Array) -> str:
-    return f"{signed(values.mean())} ({signed(values.min())} to {signed(values.max())})" if len(values) else "–"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from psmt.evaluation import METHODS, mean_interval, mse
 from psmt.evaluation.null_models import NULL_NAMES, NULLS
-from psmt.experiments.phases import Phase, find_phases, frame_motion, phase_motion
+from psmt.experiments.phases import FilmPhase, find_phases, frame_motion, phase_motion
 from psmt.experiments.prediction.phase import PhaseResult, Truth, mean_log_error, predict_patches, unpack_phase
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.pipeline.run import Run
@@ -43,7 +43,7 @@ def predict(
     tested = choose_null_starts(starts, settings.n_null)
     run = replace(run, name="prediction")
 
-    def results(chosen: Sequence[Phase], stage: str, null: str = "") -> list[PhaseResult]:
+    def results(chosen: Sequence[FilmPhase], stage: str, null: str = "") -> list[PhaseResult]:
         tasks = [phase_task(film, start, settings, run.device, null=null) for start in chosen]
         found = zip(chosen, run.tasks(tasks, stage), strict=True)
         return [replace(unpack_phase(*one), picture_shape=run.picture_shape) for one in found]
@@ -59,19 +59,21 @@ def predict(
     )
 
 
-def choose_phases(settings: PredictionSettings, errors: Array | None) -> list[Phase]:
+def choose_phases(settings: PredictionSettings, errors: Array | None) -> list[FilmPhase]:
     """Phases at the starts in the settings, or those found by the reconstruction errors (time,)."""
     if settings.starts:
-        return [Phase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
+        return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
     if errors is None:
         raise ValueError("without starts, phases are found by reconstruction errors; give either")
     return find_phases(errors, window=settings.window, horizon=settings.horizon, search=settings.search)
 
 
-def choose_starts(phases: Sequence[Phase], n_frames: int, *, window: int, horizon: int, n_starts: int) -> list[Phase]:
+def choose_starts(
+    phases: Sequence[FilmPhase], n_frames: int, *, window: int, horizon: int, n_starts: int
+) -> list[FilmPhase]:
     """The phases and more starts at even distances: at most `n_starts`, in order, no two with a frame in common.
 
-    >>> [start.start for start in choose_starts([Phase("calm", 14)], 41, window=10, horizon=4, n_starts=4)]
+    >>> [start.start for start in choose_starts([FilmPhase("calm", 14)], 41, window=10, horizon=4, n_starts=4)]
     [14, 23, 36]
     """
     length = horizon + 1
@@ -79,17 +81,17 @@ def choose_starts(phases: Sequence[Phase], n_frames: int, *, window: int, horizo
     count = min(n_starts - len(phases), (last - first) // length + 1)
     places = [first + i * (last - first) // max(count - 1, 1) for i in range(count)]
     more = [place for place in places if all(abs(place - phase.start) >= length for phase in phases)]
-    return sorted([*phases, *(Phase(f"start-{place}", place) for place in more)], key=lambda start: start.start)
+    return sorted([*phases, *(FilmPhase(f"start-{place}", place) for place in more)], key=lambda start: start.start)
 
 
-def choose_null_starts(starts: Sequence[Phase], n_null: int) -> list[Phase]:
+def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPhase]:
     """At most `n_null` of the starts, at even distances."""
     places = np.linspace(0, len(starts) - 1, min(n_null, len(starts))).round().astype(int)
     return [starts[place] for place in places]
 
 
 def phase_task(
-    patches: Array, phase: Phase, settings: PredictionSettings, device: str = "cpu", *, null: str = ""
+    patches: Array, phase: FilmPhase, settings: PredictionSettings, device: str = "cpu", *, null: str = ""
 ) -> Task:
     """Task that predicts one phase of the patches (time, n_features), or of a null model made from these frames."""
     inputs: dict[str, Any] = {

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from psmt.experiments.phases import Phase, Stretch, describe_motion
+from psmt.experiments.phases import FilmPhase, Stretch, describe_motion
 from psmt.experiments.reconstruction.run import ReconstructionResult
 from psmt.figures.layouts import panel_figure
 from psmt.figures.panels import label_axes
@@ -56,7 +56,7 @@ def reconstruction_lines(result: ReconstructionResult) -> list[str]:
 
 
 def reconstruction_figure(
-    errors: ArrayLike, phases: Sequence[Phase], *, window: int, horizon: int, segment: Stretch | None = None
+    errors: ArrayLike, phases: Sequence[FilmPhase], *, window: int, horizon: int, segment: Stretch | None = None
 ) -> Figure:
     """Figure of the MSE (time,) of each frame, with phases and a segment marked.
 
