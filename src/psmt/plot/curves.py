@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +11,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from psmt.errors import PSMTError
-from psmt.evaluation import METHODS, log_mse, trimmed
-from psmt.figures.methods import METHOD_STYLES
+from psmt.evaluation import METHODS, log_mse
+from psmt.figures.layouts import draw_sweep
 from psmt.figures.panels import show_tiles, tiled
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
-from psmt.figures.sweep_chart import draw_sweep
+from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, SMALL, LineStyle, style_axes
 from psmt.plot.shared import BESIDE, Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
 from psmt.types import Array
 
@@ -180,16 +179,6 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     return label(ax, f"Surprise of {len(values):,} frames, {count}", "frame", "surprise ÷ usual", legend=BESIDE)
 
 
-class _SizeErrors(NamedTuple):
-    """Errors of one (M, H) of Table 1."""
-
-    n_atoms: int
-    window: int
-    trimmed_mean: float
-    trimmed_std: float
-    mean: float
-
-
 def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw errors by size: from a table by atoms M and window H, from a model by the f and λ that it chose from.
 
@@ -213,14 +202,9 @@ def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Ax
     own = columns["lam"] == chosen
     sizes = np.stack([columns["n_atoms"][own], columns["window"][own]], axis=1).astype(int)
     errors = columns["mse"][own].astype(np.float64)
-    entries = []
-    for n_atoms, window in np.unique(sizes, axis=0).tolist():
-        values = errors[(sizes == (n_atoms, window)).all(axis=1)]
-        inner = trimmed(values)
-        means = float(inner.mean()), float(inner.std()), float(values.mean())
-        entries.append(_SizeErrors(n_atoms, window, *means))
+    each = np.unique(sizes, axis=0).tolist()
     ax = axes_of(ax, (6.0, 3.8))
-    draw_sweep(ax, entries)
+    draw_sweep(ax, {(m, h): errors[(sizes == (m, h)).all(axis=1)] for m, h in each})
     return label(ax, f"Reconstruction error, λ = {chosen:g}", "window H", "mean MSE ± standard deviation", legend={})
 
 

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from studies.readings.tasks import through_embedding
 
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
-from psmt.experiments.embedding_tasks import through_embedding
-from psmt.experiments.sweep.claims import sweep_claims
-from psmt.experiments.sweep.result import SweepResult
-from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.report import sweep_claims
+from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
 from psmt.utils.disk_series import DiskSeries

@@ -15,7 +15,6 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
-from psmt.evaluation.null_test import Measured
 from psmt.experiments.brain.components import ComponentStep
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.report import COMPARED
@@ -23,7 +22,7 @@ from psmt.experiments.brain.reproducibility import STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
 from psmt.figures.dark import ON_PAPER
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
-from psmt.figures.panels import heading
+from psmt.figures.panels import heading, label_axes
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, LineStyle, literal, style_axes
 from psmt.types import Array
 
@@ -46,16 +45,6 @@ _STYLES = {
     "mean": LineStyle(QUIET, 1.2, ":"),
 }
 """By predictor. Errors are often equal: thin dashes on a broad line leave all of them visible."""
-
-
-def _colours(n: int) -> list[str]:
-    """Colours of states or components, in turn."""
-    return [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n)]
-
-
-def _label(axes: Axes, x: str, y: str = "") -> None:
-    axes.set_xlabel(x, fontsize=TEXT, color=INK)
-    axes.set_ylabel(y, fontsize=TEXT, color=INK)
 
 
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
@@ -85,7 +74,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     _heatmap(figure, chart, result.dictionary[order].T, "weight of the region")
     heading(chart, "a", f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}")
     chart.set_xticks(range(len(order)), [f"{k + 1}" for k in order], fontsize=SMALL - 1)
-    _label(chart, "atom (pattern of co-activation)")
+    label_axes(chart, "atom (pattern of co-activation)")
     ticks = range(0, len(study.regions), max(1, len(study.regions) // 20))
     chart.set_yticks(ticks, [literal(study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
     for k, picture in enumerate(pictures):
@@ -215,20 +204,14 @@ def states_figure(result: BrainResult) -> Figure:
         heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
         widths=[1.0, 1.3, 1.3],
     )
-    axes, colours = panels["time"], _colours(result.n_states)
+    axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(result.n_states)]
     for k, own in enumerate(shown):
-        axes.imshow(
-            own[None],
-            aspect="auto",
-            cmap=ListedColormap(colours),
-            vmin=-0.5,
-            vmax=result.n_states - 0.5,
-            interpolation="nearest",
-            extent=(0, len(own) * result.seconds, k + 0.9, k + 0.1),
-        )
+        place = (0, len(own) * result.seconds, k + 0.9, k + 0.1)
+        look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": result.n_states - 0.5}
+        axes.imshow(own[None], aspect="auto", interpolation="nearest", extent=place, **look)
     axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
     axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
-    _label(axes, f"time, {result.unit}")
+    label_axes(axes, f"time, {result.unit}")
     style_axes(axes, grid=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -250,7 +233,7 @@ def states_figure(result: BrainResult) -> Figure:
         for person in result.person_dynamics.values():
             axes.plot(places, scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
         axes.set_xticks(places, [str(k + 1) for k in places])
-        _label(axes, "state; dots are people", text)
+        label_axes(axes, "state; dots are people", text)
         style_axes(axes)
         heading(axes, letter, title)
     return figure
@@ -266,7 +249,7 @@ def _draw_transitions(axes: Axes, transitions: Array) -> None:
     labels = [str(k + 1) for k in range(n)]
     axes.set_xticks(range(n), labels)
     axes.set_yticks(range(n), labels)
-    _label(axes, "to state", "from state")
+    label_axes(axes, "to state", "from state")
     style_axes(axes, grid=False)
     heading(axes, "c", "Transitions")
 
@@ -285,7 +268,7 @@ def trust_figure(result: BrainResult) -> Figure:
         axes.plot(ahead, own, label=PREDICTORS[name], **_STYLES[name].kwargs())
     axes.set_xticks(ahead)
     axes.set_ylim(0, 1.42 * max(own.max() for own in errors.values()))  # room for the legend
-    _label(axes, "volumes ahead", "MSE / variance")
+    label_axes(axes, "volumes ahead", "MSE / variance")
     axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper left")
     style_axes(axes)
     heading(axes, "a", f"Prediction, mean of {len(result.errors)} people")
@@ -297,15 +280,11 @@ def trust_figure(result: BrainResult) -> Figure:
         for method in result.between["activity"]
     }
     for kind, tests in result.surrogate_tests.items():
-        rows[f"PSMT on {SURROGATES[kind]}"] = [_null_estimate(tests[measure]) for measure in COMPARED]
+        # Mean and 90% interval of the draws of a surrogate.
+        drawn = [(tests[measure].null, tests[measure].value - np.array(tests[measure].excess)) for measure in COMPARED]
+        rows[f"PSMT on {SURROGATES[kind]}"] = [Estimate(mean, low, high, null) for null, (mean, high, low) in drawn]
     draw_estimates(axes, {name: dict(zip(colours, own, strict=True)) for name, own in rows.items()}, colours)
     draw_key(figure, colours)
-    _label(axes, "matched correlation")
+    label_axes(axes, "matched correlation")
     heading(axes, "b", "States found again in other people")
     return figure
-
-
-def _null_estimate(test: Measured) -> Estimate:
-    """Mean and 90% interval of the draws of a surrogate."""
-    mean, low, high = (test.value - value for value in test.beyond())
-    return Estimate(mean, high, low, test.null)

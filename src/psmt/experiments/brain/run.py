@@ -86,7 +86,6 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
 def _each(
     run: Run, name: str, compute: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], stage: str
 ) -> list[Result]:
-    """Results of a task for each of the inputs."""
     return run.tasks([Task(f"brain-{name}-{k:04d}", compute, own) for k, own in enumerate(inputs)], stage)
 
 

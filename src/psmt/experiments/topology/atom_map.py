@@ -70,12 +70,8 @@ def arrange_atoms(
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
-    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`.
-
-    Returns
-    -------
-    dict
-        ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
+    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`. Returns
+    ``atoms`` (n_used,), the numbers of the used atoms; ``places`` (n_used, 2), row and column of each; and ``shape``.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
@@ -94,7 +90,11 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
     n = len(features)
     if n == 0:
         return (0, 0), np.zeros((0, 2), dtype=np.int64)
-    shape = _grid_shape(n)
+    # Rows and columns with the fewest empty places, among shapes whose aspect is close to `ASPECT`.
+    shapes = [(rows, -(-n // rows)) for rows in range(1, n + 1)]
+    off = {shape: abs(shape[1] / shape[0] - ASPECT) for shape in shapes}
+    close = [shape for shape in shapes if off[shape] <= 0.27 * ASPECT]
+    shape = min(close or shapes, key=lambda shape: (shape[0] * shape[1] if close else 0, off[shape]))
     cells = np.stack(np.divmod(np.arange(n), shape[1]), axis=1)
     left, scale, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     points = fix_signs((left * scale).T).T
@@ -112,14 +112,6 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
         at = cells[place]
         radius *= 0.8
     return shape, at
-
-
-def _grid_shape(n: int) -> tuple[int, int]:
-    """Rows and columns with the fewest empty places, among shapes whose aspect is close to `ASPECT`."""
-    shapes = [(rows, -(-n // rows)) for rows in range(1, n + 1)]
-    off = {shape: abs(shape[1] / shape[0] - ASPECT) for shape in shapes}
-    close = [shape for shape in shapes if off[shape] <= 0.27 * ASPECT]
-    return min(close or shapes, key=lambda shape: (shape[0] * shape[1] if close else 0, off[shape]))
 
 
 def _first_places(points: Array, cells: Ints) -> Ints:
