@@ -19,8 +19,7 @@ from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
 from psmt.numerics.linalg import robust_peak, subtract_outer
 from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.persistence.state import State
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
 from psmt.types import Array, Mask
 
 ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.model import PSMT
-from psmt.persistence.state import AttributeState, State
+from psmt.persistence.schema import AttributeState, State
 from psmt.types import Array
 from psmt.utils.disk_series import blocks
 from psmt.utils.validation import (

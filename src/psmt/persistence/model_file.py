@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.errors import DeviceError, ModelFileError
-from psmt.persistence.schema import Layout, Schema, check_layouts, check_state, check_values
-from psmt.persistence.state import State
+from psmt.persistence.schema import Layout, Schema, State, check_layouts, check_state, check_values
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.utils.files import writing
 
