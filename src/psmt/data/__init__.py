@@ -112,6 +112,8 @@ def _reader_of_name(name: str) -> Reader | None:
 def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
     """Return frames as a `FrameSource`, or a ``(time, features)`` series as a `SeriesSource`.
 
+    A source that cannot be read raises `FrameSourceError`. Damage that is found later is raised while iterating.
+
     Parameters
     ----------
     source : path, str, array, iterator, FrameSource or SeriesSource
@@ -129,11 +131,6 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - an opened source, to which only ``stop`` is applied.
     stop : int, optional
         Read at most this many frames.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read. Damage that is found later is raised while iterating.
 
     Examples
     --------
@@ -172,8 +169,6 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
     The result is a `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width),
     float32. A series, or a source that cannot be read, raises `FrameSourceError`.
 
-    Examples
-    --------
     >>> film = open_frames("builtin:glide?frames=50&seed=1", stop=3)
     >>> film.n_frames, film.shape
     (3, (200, 200))

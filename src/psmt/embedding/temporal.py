@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -51,6 +52,7 @@ def solve_window(
     ).update(moments)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Linear embedding in which a sequence moves as straight as possible (layer 2 of the paper).
 
@@ -121,8 +123,20 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     True
     """
 
-    embedding_: Array
-    eigenvalues_: Array
+    n_components: int | None = None
+    centred: bool = True
+    half_stencils: bool = False
+    lam: float = 0.0
+    rank_tol: float = RANK_TOL
+    solver: str = "closed"
+    max_epochs: int = MAX_EPOCHS
+    batch_size: int = BATCH_SIZE
+    rate: float = RATE
+    tol: float | None = TOL
+    sparsity: float = 0.0
+    random_state: int | np.random.RandomState | None = None
+    device: str = "cpu"
+    ends: bool | Literal["deprecated"] = "deprecated"
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": allowing(None, count()),
@@ -138,48 +152,10 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "sparsity": real(),
     }
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        centred: bool = True,
-        half_stencils: bool = False,
-        lam: float = 0.0,
-        rank_tol: float = RANK_TOL,
-        solver: str = "closed",
-        max_epochs: int = MAX_EPOCHS,
-        batch_size: int = BATCH_SIZE,
-        rate: float = RATE,
-        tol: float | None = TOL,
-        sparsity: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-        ends: bool | Literal["deprecated"] = "deprecated",
-    ) -> None:
-        self.n_components = n_components
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.lam = lam
-        self.rank_tol = rank_tol
-        self.solver = solver
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.rate = rate
-        self.tol = tol
-        self.sparsity = sparsity
-        self.random_state = random_state
-        self.device = device
-        self.ends = ends
-
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn P from the codes (time, n_features), in the order of time; `y` is ignored.
+        """Learn P from three or more codes (time, n_features), in the order of time; `y` is ignored.
 
-        Raises
-        ------
-        NotEnoughFramesError
-            If there are fewer than three codes.
-        ValueError
-            If `n_components` is more than the rank of the codes.
+        If `n_components` is more than the rank of the codes, ValueError is raised.
         """
         self._check_parameters()
         codes: Array = check_samples(self, X)
@@ -195,8 +171,6 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Continue learning from the codes (time, n_features) that follow those seen so far; `y` is ignored.
 
-        Examples
-        --------
         >>> import numpy as np
         >>> codes = np.random.default_rng(0).random((100, 4))
         >>> whole = TemporalEmbedding().fit(codes)
@@ -222,11 +196,6 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         Each of the points ``(n_samples, n_components_)`` is recovered by itself, with the penalty `lam` and without a
         bound on activity.
-
-        Raises
-        ------
-        ValueError
-            If the number of columns is not the number of components.
         """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)
