@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,22 +34,16 @@ from psmt.utils.validation import (
 
 
 def solve_window(
-    moments: WindowMoments,
-    n_components: int | None,
-    *,
-    solver: str = "closed",
-    centred: bool = True,
-    half_stencils: bool = False,
-    rank_tol: float = RANK_TOL,
-    seed: int = 0,
+    moments: WindowMoments, n_components: int | None, *, solver: str = "closed", seed: int = 0, **how: Any
 ) -> Embedding:
-    """The embedding of a window by 'closed', or by 'sgd' from a random start; parameters as in `TemporalEmbedding`."""
+    """The embedding of a window by 'closed', or by 'sgd' from a random start.
+
+    `how` are `centred`, `half_stencils` and `rank_tol`, as in `TemporalEmbedding`.
+    """
     if solver == "closed":
-        return embed_window(moments, n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol)
+        return embed_window(moments, n_components, **how)
     check_solver(solver, device=moments.engine.device)
-    return StochasticEmbedding(
-        n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol, seed=seed
-    ).update(moments)
+    return StochasticEmbedding(n_components, seed=seed, **how).update(moments)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from psmt.data.contract import BuiltinName, check_integers
 from psmt.data.readers.tables import SeriesSource
-from psmt.data.synthetic.builtin import BuiltinName, check_integers
 from psmt.types import Array, Ints
 
 BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
