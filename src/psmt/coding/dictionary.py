@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
-from psmt.numerics.linalg import positive_or_one, unit_columns
-from psmt.numerics.namespace import array_namespace, is_numpy_array
+from psmt.numerics.arrays import array_namespace, is_numpy_array, positive_or_one, unit_columns
 from psmt.types import AnyArray, Array
 from psmt.utils.disk_series import blocks
 from psmt.utils.threads import one_blas_thread

@@ -27,7 +27,7 @@ from psmt.coding.dictionary import (
 )
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
-from psmt.numerics.linalg import unit_columns
+from psmt.numerics.arrays import unit_columns
 from psmt.types import Array, Ints, Progress, silent
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread

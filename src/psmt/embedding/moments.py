@@ -17,8 +17,7 @@ from scipy.sparse import issparse
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
-from psmt.numerics.linalg import robust_peak, subtract_outer
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, robust_peak, subtract_outer
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
 from psmt.types import Array, Mask
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.extrapolation.contract import Extrapolation, Fold, Window
-from psmt.numerics.linalg import inverse_positive
+from psmt.numerics.arrays import inverse_positive
 from psmt.persistence.schema import Field, State
 from psmt.types import Array, Ints, Mask
 from psmt.utils.validation import LARGEST

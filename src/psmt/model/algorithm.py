@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from psmt.model.fitting import Learning
 from psmt.model.html_repr import N_SHOWN, atoms_picture, card
 from psmt.model.online_estimator import as_small_work
-from psmt.numerics.linalg import drawn_back
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
