@@ -77,11 +77,24 @@ _BY_SUFFIX: dict[str, Reader] = {
 
 
 def _reader(spec: object) -> Reader | None:
-    """The reader of a string, an existing `Path` or another object; None if there is none."""
+    """The reader of an object or an existing `Path`; None if there is none, or if a string is a path."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
-        return _reader_of_name(spec)
+        for film in (GLIDE, CUTS, SHAPES):
+            if film.matches(spec):
+                return film.open
+        if BOLD.matches(spec):
+            # The simulation has several subjects; a command that takes one series gets the first.
+            return lambda name, stop: BOLD.parse(name).subject(0).head(stop)
+        if spec.startswith("builtin:"):
+            raise FrameSourceError(
+                f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use "
+                "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
+            )
+        if spec.startswith("camera:"):
+            return open_camera
+        return open_url if re.match(r"[a-z][a-z0-9+.-]+://", spec, re.IGNORECASE) else None
     if isinstance(spec, Path):
         return open_images if spec.is_dir() else _BY_SUFFIX.get(spec.suffix.lower(), open_video)
     if isinstance(spec, np.ndarray):
@@ -89,24 +102,6 @@ def _reader(spec: object) -> Reader | None:
     if hasattr(spec, "columns") and hasattr(spec, "to_numpy"):  # pandas need not be installed
         return open_data_frame
     return open_stream if isinstance(spec, Iterator) else None
-
-
-def _reader_of_name(name: str) -> Reader | None:
-    """The reader of a string; None if it is a path."""
-    if BOLD.matches(name):
-        # The simulation has several subjects; a command that takes one series gets the first.
-        return lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)
-    for film in (GLIDE, CUTS, SHAPES):
-        if film.matches(name):
-            return film.open
-    if name.startswith("builtin:"):
-        raise FrameSourceError(
-            f"{name!r}: there is no built-in film {name.removeprefix('builtin:').partition('?')[0]!r}; use "
-            "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
-        )
-    if name.startswith("camera:"):
-        return open_camera
-    return open_url if re.match(r"[a-z][a-z0-9+.-]+://", name, re.IGNORECASE) else None
 
 
 def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:

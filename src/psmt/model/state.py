@@ -28,7 +28,7 @@ from psmt.selection import Auto, Choice
 from psmt.series import Scaling
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
-from psmt.utils.validation import (
+from psmt.utils.constraints import (
     Constraint,
     allowing,
     check_parameters,
