@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, cast, overload
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.arrays import unit_columns
 from psmt.types import Array, Ints, Progress, silent
-from psmt.utils.constraints import Constraint, allowing, check_parameters, count, mapping, real, seed
+from psmt.utils.constraints import Declared, allowing, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
 from psmt.utils.validation import as_array, check_samples, check_series, check_size
@@ -89,26 +89,18 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ('csr', True)
     """
 
-    n_atoms: int = 512
-    alpha: float | Literal["auto"] = 1.0
-    max_epochs: int = 5
-    tol: float = 0.01
-    batch_size: int = 256
-    gap_tol: float = 1e-12
-    random_state: int | np.random.RandomState | None = None
+    n_atoms: int = parameter(512, count())
+    alpha: float | Literal["auto"] = parameter(1.0, allowing("auto", real(open_bound=True)))
+    max_epochs: int = parameter(5, count())
+    tol: float = parameter(0.01, real())
+    batch_size: int = parameter(256, count())
+    gap_tol: float = parameter(1e-12, real(open_bound=True))
+    random_state: int | np.random.RandomState | None = parameter(None, seed())
     device: str = "cpu"
     dtype: str = "float64"
 
     _chosen = cast("float | None", None)
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_atoms": count(),
-        "alpha": allowing("auto", real(open_bound=True)),
-        "max_epochs": count(),
-        "tol": real(),
-        "batch_size": count(),
-        "gap_tol": real(open_bound=True),
-        "random_state": seed(),
-    }
+    _parameter_constraints = Declared()
 
     @classmethod
     def from_dictionary(cls, atoms: ArrayLike, **parameters: Any) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from psmt.data import SeriesSource, Spec, open_frames, open_source
 from psmt.data.contract import check_stop
 from psmt.errors import FrameSourceError
 from psmt.types import Array
-from psmt.utils.constraints import Constraint, allowing, check_count, check_parameters, check_real, count
+from psmt.utils.constraints import Declared, allowing, check_count, check_parameters, check_real, count, parameter
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.validation import check_finite, real_array
 
@@ -54,14 +54,11 @@ class PatchCutter:
     array([22.5, 24.5, 38.5, 40.5])
     """
 
-    frame_size: int | None = 200
-    patch_size: int = 16
+    frame_size: int | None = parameter(200, allowing(None, count()))
+    patch_size: int = parameter(16, count())
     position: tuple[int, int] | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "frame_size": allowing(None, count()),
-        "patch_size": count(),
-    }
+    _parameter_constraints = Declared()
 
     def __post_init__(self) -> None:
         check_parameters(self, self._parameter_constraints)

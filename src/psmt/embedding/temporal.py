@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,12 @@ from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
 from psmt.utils.constraints import (
-    Constraint,
+    Declared,
     allowing,
     check_parameters,
     choice,
     count,
+    parameter,
     real,
     renamed,
     truth,
@@ -116,34 +117,22 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     True
     """
 
-    n_components: int | None = None
-    centred: bool = True
-    half_stencils: bool = False
-    lam: float = 0.0
-    rank_tol: float = RANK_TOL
-    solver: str = "closed"
-    max_epochs: int = MAX_EPOCHS
-    batch_size: int = BATCH_SIZE
-    rate: float = RATE
-    tol: float | None = TOL
-    sparsity: float = 0.0
+    n_components: int | None = parameter(None, allowing(None, count()))
+    centred: bool = parameter(True, truth())
+    half_stencils: bool = parameter(False, truth())
+    lam: float = parameter(0.0, real())
+    rank_tol: float = parameter(RANK_TOL, real())
+    solver: str = parameter("closed", choice("closed", "sgd"))
+    max_epochs: int = parameter(MAX_EPOCHS, count())
+    batch_size: int = parameter(BATCH_SIZE, count())
+    rate: float = parameter(RATE, real(open_bound=True))
+    tol: float | None = parameter(TOL, allowing(None, real()))
+    sparsity: float = parameter(0.0, real())
     random_state: int | np.random.RandomState | None = None
     device: str = "cpu"
     ends: bool | Literal["deprecated"] = "deprecated"
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_components": allowing(None, count()),
-        "centred": truth(),
-        "half_stencils": truth(),
-        "lam": real(),
-        "rank_tol": real(),
-        "solver": choice("closed", "sgd"),
-        "max_epochs": count(),
-        "batch_size": count(),
-        "rate": real(open_bound=True),
-        "tol": allowing(None, real()),
-        "sparsity": real(),
-    }
+    _parameter_constraints = Declared()
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn P from three or more codes (time, n_features), in the order of time; `y` is ignored.

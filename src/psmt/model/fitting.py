@@ -33,12 +33,7 @@ class Learning(FittedState):
 
     @as_small_work
     def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        lengths: Sequence[int] | None = None,
-        progress: Progress = silent,
+        self, X: ArrayLike, y: object = None, *, lengths: Sequence[int] | None = None, progress: Progress = silent
     ) -> Self:
         """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters.
 

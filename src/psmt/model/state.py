@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from psmt.series import Scaling
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
 from psmt.utils.constraints import (
-    Constraint,
+    Declared,
     allowing,
     check_parameters,
     choice,
@@ -37,6 +37,7 @@ from psmt.utils.constraints import (
     each,
     mapping,
     nothing,
+    parameter,
     real,
     renamed,
     seed,
@@ -49,48 +50,30 @@ from psmt.utils.constraints import (
 class Parameters(Forecaster):
     """Parameters of `PSMT`, whose docstring explains them."""
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "window": allowing("auto", count(3)),
-        "n_atoms": allowing("auto", count()),
-        "alpha": allowing("auto", real(open_bound=True)),
-        **CONSTRAINTS,
-        "n_components": allowing(None, allowing("auto", count())),
-        "lam": allowing("auto", real()),
-        # Extrapolations may be added after this module was imported.
-        "extrapolation": lambda name, value: choice(*EXTRAPOLATIONS)(name, value),
-        "solver": choice("closed", "sgd"),
-        "max_epochs": count(),
-        "batch_size": count(),
-        "tol": allowing(None, real()),
-        "sparsity": real(),
-        "standardise": truth(),
-        "centred": truth(),
-        "half_stencils": truth(),
-        "merge_parallel": truth(),
-        "random_state": seed(),
-    }
+    _parameter_constraints = Declared()
 
-    n_atoms: int | Auto = 512
-    window: int | Auto = 1536
-    n_components: int | Auto | None = "auto"
-    alpha: float | Auto = 1.0
-    lam: float | Auto = "auto"
-    extrapolation: str = "linear"
-    standardise: bool = False
-    on_cut: str = "hold"
-    centred: bool = True
-    half_stencils: bool = False
-    rank_tol: float = RANK_TOL
-    activity_bound: float | None = ACTIVITY_FACTOR
-    merge_parallel: bool = True
-    dictionary_from: str = "past"
-    solver: str = "closed"
-    max_epochs: int = MAX_EPOCHS
-    batch_size: int = BATCH_SIZE
-    tol: float | None = TOL
-    sparsity: float = 0.0
+    n_atoms: int | Auto = parameter(512, allowing("auto", count()))
+    window: int | Auto = parameter(1536, allowing("auto", count(3)))
+    n_components: int | Auto | None = parameter("auto", allowing(None, allowing("auto", count())))
+    alpha: float | Auto = parameter(1.0, allowing("auto", real(open_bound=True)))
+    lam: float | Auto = parameter("auto", allowing("auto", real()))
+    # Extrapolations may be added after this module was imported.
+    extrapolation: str = parameter("linear", lambda name, value: choice(*EXTRAPOLATIONS)(name, value))
+    standardise: bool = parameter(False, truth())
+    on_cut: str = parameter("hold", CONSTRAINTS["on_cut"])
+    centred: bool = parameter(True, truth())
+    half_stencils: bool = parameter(False, truth())
+    rank_tol: float = parameter(RANK_TOL, CONSTRAINTS["rank_tol"])
+    activity_bound: float | None = parameter(ACTIVITY_FACTOR, CONSTRAINTS["activity_bound"])
+    merge_parallel: bool = parameter(True, truth())
+    dictionary_from: str = parameter("past", CONSTRAINTS["dictionary_from"])
+    solver: str = parameter("closed", choice("closed", "sgd"))
+    max_epochs: int = parameter(MAX_EPOCHS, count())
+    batch_size: int = parameter(BATCH_SIZE, count())
+    tol: float | None = parameter(TOL, allowing(None, real()))
+    sparsity: float = parameter(0.0, real())
     coder: SparseCoder | None = None
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = parameter(None, seed())
     device: str = "cpu"
     dtype: str = "float64"
     ends: bool | Literal["deprecated"] = "deprecated"
