@@ -155,10 +155,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored.
-
-        The first call starts the dictionary.
-        """
+        """Start or continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored."""
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)

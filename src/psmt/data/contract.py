@@ -254,10 +254,7 @@ def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
 
 
 def require_film(source: FrameSource, *, wanted_by: str) -> Film:
-    """Return the source if it can be read again; raise `FrameSourceError` if not.
-
-    ``wanted_by`` is named in the error, for example ``"psmt sweep"``.
-    """
+    """Return a source that can be read again; a stream raises `FrameSourceError`, which names `wanted_by`."""
     if isinstance(source, Film):
         return source
     raise FrameSourceError(

@@ -136,10 +136,7 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest and remove the oldest; see `last_change`.
-
-        A code that `begins` another series has a seam before it.
-        """
+        """Add the code (n_features,) that follows the youngest, or `begins` another series, and remove the oldest."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 

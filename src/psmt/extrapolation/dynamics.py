@@ -99,10 +99,7 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Set penalty, number of points and anchor to those of least error on folds of the past frames (time, n).
-
-        `begins` (time,) marks the first frame of each series; `sizes` are the candidates for `n_points`.
-        """
+        """Set penalty, number of points and anchor to those of least error on folds of the past frames (time, n)."""
         errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
