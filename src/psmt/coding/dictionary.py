@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
-from psmt.numerics.linalg import positive_or_one, unit_columns
-from psmt.numerics.namespace import array_namespace, is_numpy_array
+from psmt.numerics.arrays import array_namespace, is_numpy_array, positive_or_one, unit_columns
 from psmt.types import AnyArray, Array
 from psmt.utils.disk_series import blocks
 from psmt.utils.threads import one_blas_thread
@@ -155,12 +154,6 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
     return unit_columns(atoms)[0]
 
 
-def forgetting_factor(n_batches: int, n_atoms: int, batch_size: int) -> float:
-    """Fraction of the statistics that is kept when the n-th batch is added."""
-    full = max(FADING * MEMORY * n_atoms / batch_size, 1.0)
-    return float((1.0 - 1.0 / min(n_batches, full)) ** FADING)
-
-
 class DictionaryStatistics:
     """Discounted sums over the codes so far, and the best dictionary for them."""
 
@@ -174,7 +167,8 @@ class DictionaryStatistics:
     def update(self, codes: Array, samples: Array) -> None:
         """Add one batch of codes (n, n_atoms) of samples (n, n_features)."""
         self.n_batches += 1
-        kept = forgetting_factor(self.n_batches, len(self.code_code), len(codes))
+        full = max(FADING * MEMORY * len(self.code_code) / len(codes), 1.0)  # batches that are remembered
+        kept = float((1.0 - 1.0 / min(self.n_batches, full)) ** FADING)
         self._engine.add_codes(codes, samples, kept, self.code_code, self.code_sample)
         xp = array_namespace(codes)
         self.samples_since_use = xp.where(xp.any(codes != 0, axis=0), 0.0, self.samples_since_use + len(codes))

@@ -44,8 +44,7 @@ from psmt.embedding.pencil import (
 )
 from psmt.engines.contract import Engine, LowRankChange, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.numerics.linalg import contiguous, eigh, eigh_generalised
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, contiguous, eigh, eigh_generalised
 from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 

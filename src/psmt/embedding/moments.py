@@ -17,10 +17,8 @@ from scipy.sparse import issparse
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
-from psmt.numerics.linalg import robust_peak, subtract_outer
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.persistence.state import State
+from psmt.numerics.arrays import array_namespace, robust_peak, subtract_outer
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
 from psmt.types import Array, Mask
 
 ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh
@@ -138,10 +136,7 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest and remove the oldest; see `last_change`.
-
-        A code that `begins` another series has a seam before it.
-        """
+        """Add the code (n_features,) that follows the youngest, or `begins` another series, and remove the oldest."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 

@@ -9,9 +9,10 @@ from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
 from psmt.engines.contract import LowRankChange, Resident, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.numerics.linalg import (
+from psmt.numerics.arrays import (
     add_multiple,
     add_to_diagonal,
+    array_namespace,
     eigh,
     eigh_generalised,
     inverse_cholesky_unchecked,
@@ -19,7 +20,6 @@ from psmt.numerics.linalg import (
     unit_columns,
     whitening_mixtures,
 )
-from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import fix_signs, moving, noise_variance
 from psmt.types import AnyArray, Array, Mask
 

@@ -36,8 +36,7 @@ from psmt.embedding.closed_form import ALL_NOISE, Embedding
 from psmt.embedding.moments import WindowMoments
 from psmt.engines.window import half_stencil, second_difference
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
-from psmt.persistence.schema import Field
-from psmt.persistence.state import State
+from psmt.persistence.schema import Field, State
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2  # defaults of the stochastic solver

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.engines.window import CodeWindow
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.types import AnyArray, Array, Mask
 
 E = TypeVar("E", bound="Engine")

@@ -15,7 +15,7 @@ from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.model.paper_options import OURS, Departures
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.pipeline.tasks import Task, on_device
 from psmt.recovery import Recovery, activity_limit
 from psmt.types import Array, Result

@@ -38,20 +38,9 @@ def prediction(
 ) -> Axes:
     """Draw predictions with the true frames: as pictures, or as lines; or, from a table, the errors of all methods.
 
-    Parameters
-    ----------
-    given : fitted model, array (steps, n_features) of predictions; or table
-        A model predicts as many steps as `truth` has. A table is prediction.csv of ``psmt predict``, or its result.
-    truth : array_like (steps, n_features), optional
-        The true frames.
-    horizon : int
-        Steps that a model predicts without `truth`.
-    shape : (height, width), None or 'auto'
-        Of frames that are pictures, see `psmt.plot`. Frames of `FramePSMT` always are.
-    phase : str, optional
-        Which phase of a table; by default the first.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `given` is a model or its predictions (steps, n_features). A model predicts as many steps as `truth` has, the true
+    frames (steps, n_features), or `horizon` steps without it. Frames of `FramePSMT` are pictures whatever the `shape`.
+    A table is prediction.csv of ``psmt predict``, or its result; `phase` is one of its phases, by default the first.
     """
     if is_table(given):
         return _errors(given, phase, ax)
@@ -138,15 +127,9 @@ def _errors(table: Any, phase: str | None, ax: Axes | None) -> Axes:
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the surprise of each frame relative to its usual value, and the detected cuts.
 
-    Parameters
-    ----------
-    given : fitted model, array (time,); or table
-        A model needs the `frames` that come next; a copy of it receives them. A table is scores.csv of
-        ``psmt predict-video``, or has a column ``surprise``, and ``cut`` if cuts are marked.
-    frames : array_like (time, ..), optional
-        The frames that follow those that the model has received.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `given` is a model, the values (time,), or a table. A copy of a model receives the `frames` (time, ..) that follow
+    those that it has received. A table is scores.csv of ``psmt predict-video``, or has a column ``surprise``, and
+    ``cut`` if cuts are marked.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if is_table(given):
@@ -182,15 +165,8 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
 def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw errors by size: from a table by atoms M and window H, from a model by the f and λ that it chose from.
 
-    Parameters
-    ----------
-    given : fitted PSMT; or table
-        A model with ``n_components='auto'`` or ``lam='auto'`` keeps the walk-forward errors behind its choice. A table
-        is sweep.csv of ``psmt sweep``, or its result.
-    lam : float, optional
-        Which λ of a table; by default the first.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    A model with ``n_components='auto'`` or ``lam='auto'`` keeps the walk-forward errors behind its choice. A table is
+    sweep.csv of ``psmt sweep``, or its result; `lam` is one of its penalties λ, by default the first.
     """
     if hasattr(given, "choice_"):
         return _choice(given.choice_.scores, ax)

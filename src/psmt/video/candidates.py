@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import Field, counter
-from psmt.persistence.state import State
+from psmt.numerics.arrays import array_namespace
+from psmt.persistence.schema import Field, State, counter
 from psmt.types import Levels
 from psmt.video.state import FRAME_FIELD, from_array, to_array
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import MOMENT, Field, counter, flag
 from psmt.types import Levels
 from psmt.video.state import DeclaredState

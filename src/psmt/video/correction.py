@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from psmt.engines.frame_kernels import FrameKernels, Layers
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import Field, counter, under
 from psmt.types import Levels
 from psmt.video.candidates import BANDS, mean_square, room

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import Field, Layout, check_layouts, counter, flag, under
-from psmt.persistence.state import State, Stateful
+from psmt.numerics.arrays import array_namespace
+from psmt.persistence.schema import Field, Layout, State, Stateful, check_layouts, counter, flag, under
 from psmt.surprise import CutDetector
 from psmt.types import Levels
 from psmt.utils.threads import one_blas_thread

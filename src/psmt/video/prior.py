@@ -19,8 +19,7 @@ import numpy as np
 from psmt.engines.frame_kernels import common_weights
 from psmt.errors import ModelFileError
 from psmt.persistence.model_file import Header, SavedModel, load_model
-from psmt.persistence.schema import MOMENT, Field, Layout, check_state
-from psmt.persistence.state import State
+from psmt.persistence.schema import MOMENT, Field, Layout, State, check_state
 from psmt.types import Levels
 from psmt.utils.validation import each, mapping
 from psmt.video.candidates import PLANES, Candidates
