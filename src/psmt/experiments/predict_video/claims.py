@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.predict_video.methods import FRAME_METHODS
-from psmt.experiments.predict_video.result import FilmScores, Loss, VideoResult
+from psmt.experiments.predict_video.result import FRAME_METHODS, FilmScores, Loss, VideoResult
 from psmt.report import INCONCLUSIVE, TIE, Claim, Evidence, Verdict
 from psmt.report.numbers import listed, percent, ratio
 from psmt.video.events import Kind

@@ -12,8 +12,7 @@ from PIL import Image
 
 import psmt
 from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
-from psmt.experiments.predict_video.methods import FRAME_METHODS
-from psmt.experiments.predict_video.result import FrameSummary, VideoResult
+from psmt.experiments.predict_video.result import FRAME_METHODS, FrameSummary, VideoResult
 from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent, ratio, seconds
 
