@@ -1,4 +1,4 @@
-"""Sharp changes are told from jolts, stutters, noise and films in which all is new."""
+"""Sharp changes are distinguished from jolts, stutters, noise and films in which all is new."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def wandering(n_frames, n_features):
 
 
 def cuts_in(X, start=200):
-    """Frames that are told as cuts after `start`."""
+    """Frames that are reported as cuts after `start`."""
     watch, found = FrameWatch(X[:start], window=150), []
     for frame, x in enumerate(X[start:], start):
         watch.observe(x)

@@ -251,7 +251,7 @@ class _Endpoints:
             ends = await asyncio.gather(*tasks, return_exceptions=True)
         reason = next((str(end) for end in ends if isinstance(end, RefusedMessage)), None)
         if reason is not None:
-            # A page that does not read cannot be told the reason either.
+            # A page that does not read does not receive the reason either.
             with suppress(TimeoutError, RuntimeError, WebSocketDisconnect):
                 async with asyncio.timeout(1.0):
                     await socket.close(1008, reason)
