@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from made_up_video import make_video
-from psmt.experiments.predict_video.page import (
-    FilmFacts,
-    frame_claims,
-    frames_page,
-    frames_table,
-    rollout_table,
-    verdict,
-)
+from psmt.experiments.predict_video.claims import frame_claims, verdict
+from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
 from psmt.experiments.predict_video.recording import Event
 from psmt.report import render
 

@@ -13,9 +13,10 @@ from psmt.data import Film, FrameSource
 from psmt.data.readers.film_writer import Picture, joining_films
 from psmt.evaluation import FrameRow, Step
 from psmt.experiments.contract import Experiment
+from psmt.experiments.predict_video.claims import events_text, verdict
 from psmt.experiments.predict_video.figures import events_figure, places_figure, scores_figure, stills_figure
 from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain, pixels
-from psmt.experiments.predict_video.page import FILM, FilmFacts, events_text, frames_page, frames_table, verdict
+from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, frames_table
 from psmt.experiments.predict_video.recording import clear_checkpoints
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import Sink, predict_video
