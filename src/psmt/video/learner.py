@@ -44,7 +44,7 @@ class Rule(NamedTuple):
 class FrameLearner:
     """Predicts, receives and learns from frames that have been checked already, from a first frame (height, width) on.
 
-    The prior is one of the candidates of the rule. The kernels of the grid are those of the device.
+    The prior must be that of the rule's candidates. The kernels of the grid are those of the device.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
