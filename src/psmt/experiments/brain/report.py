@@ -310,7 +310,7 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
     )
     compared = f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits"
     facts = [
-        Fact("People", f"{len(study.subjects)}, {lengths} volumes each"),
+        Fact("People", f"{len(study.names)}, {lengths} volumes each"),
         Fact("Regions", f"{len(study.regions)}"),
         Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
         *(Fact("Left out", remark) for remark in study.remarks),

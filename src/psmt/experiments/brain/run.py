@@ -48,8 +48,8 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
     run = replace(run, name="brain")
     n_atoms, seed = settings.n_atoms, settings.seed
     with one_blas_thread():
-        people = [clean(subject.values, study.tr, settings.high_pass) for subject in study.subjects]
-        raw = [{"series": subject.values, "horizon": settings.horizon, "seed": seed} for subject in study.subjects]
+        people = [clean(own, study.tr, settings.high_pass) for own in study.series]
+        raw = [{"series": own, "horizon": settings.horizon, "seed": seed} for own in study.series]
         predicted = _each(run, "prediction", predict_person, raw, "predictions")
         given: dict[str, Any] = {"n_atoms": n_atoms, "alpha": settings.alpha, "max_epochs": MAX_EPOCHS, "seed": seed}
         (learned,) = run.tasks([dictionary_task(training_volumes(people), **given)], "dictionary")
@@ -175,8 +175,7 @@ def _agreement(
     group: dict[str, Any], states: Sequence[Ints], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
     """Adjusted Rand index with the true states by method, of all volumes and of each person; empty without a truth."""
-    truths = [subject.truth for subject in study.subjects[: len(states)]]
-    known = [truth for truth in truths if truth is not None]
+    known = [truth for truth in study.truths[: len(states)] if truth is not None]
     if len(known) < len(states):
         return {"agreement": {}, "agreement_by_person": {}}
     others = [name for name in state_methods() if name != "psmt"]
