@@ -55,7 +55,7 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
             model=model,
             state_scores=scores,
             states=states,
-            certainty=[model.probabilities(own).max(axis=1) for own in points],
+            certainty=[model.posterior(own)[0].max(axis=1) for own in points],
             patterns=_mean_patterns(people, states, model.n_states),
             steps=[follow_components(one["component"]) for one in graphs],
             starts=[one["starts"] for one in graphs],
