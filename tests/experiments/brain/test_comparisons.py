@@ -155,7 +155,7 @@ def test_ridge_finds_the_order_and_each_horizon_of_a_known_process():
     assert wrong.max() < 0.3 * variance
 
 
-def test_hmm_of_the_field_where_it_is_there():
+def test_hmm_finds_known_states_if_hmmlearn_is_installed():
     pytest.importorskip("hmmlearn")
     rng = np.random.default_rng(0)
     truth = np.repeat(rng.integers(2, size=20), 15)

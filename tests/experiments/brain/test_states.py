@@ -77,12 +77,12 @@ def test_the_number_of_states_is_found():
     assert chosen(people, (2, 3, 4, 5)) == 3
 
 
-def test_noise_needs_the_fewest():
+def test_noise_gets_the_fewest_states():
     people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
     assert chosen(people, (2, 3, 4)) == 2
 
 
-def test_states_predict_others_where_places_draw_and_not_in_a_linear_process():
+def test_states_predict_others_with_attractors_and_not_in_a_linear_process():
     people, _, _ = attracted(n_people=4)
     gained = np.mean(likelihood_gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
     assert gained > 0.5

@@ -37,14 +37,14 @@ def test_tables_with_their_tr(tmp_path):
     assert found.remarks == ()
 
 
-def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
+def test_a_missing_tr_is_reported_and_can_be_given(tmp_path):
     path = table(tmp_path / "p.npy", RNG.standard_normal((50, 5)))
     assert "no TR is known" in study(path).remarks[0]
     assert study(path, tr=2.0).tr == 2.0
 
 
 @pytest.mark.parametrize("tr", ["two", 1j, b"2", np.datetime64("2020-01-01"), True])
-def test_a_tr_that_is_no_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
+def test_a_tr_that_is_not_a_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
     path = table(tmp_path / "p.npz", RNG.standard_normal((50, 5)), tr=np.array(tr))
     with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, not a number of seconds; give --tr SECONDS"):
         study(path)
@@ -87,7 +87,7 @@ def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
         study(one, third)
 
 
-def test_a_constant_region_is_left_out_in_all_and_told(tmp_path):
+def test_a_constant_region_is_left_out_in_all_and_reported(tmp_path):
     values = RNG.standard_normal((50, 5)) + 9_500
     values[:, 2] = 7.0
     files = [table(tmp_path / "a.npz", values, 2.0), table(tmp_path / "b.npz", RNG.standard_normal((50, 5)), 2.0)]
@@ -113,7 +113,7 @@ def test_series_of_different_regions_are_refused(tmp_path):
         study(*files)
 
 
-def test_values_that_are_no_numbers_are_refused(tmp_path):
+def test_values_that_are_not_numbers_are_refused(tmp_path):
     values = RNG.standard_normal((50, 5))
     values[3, 1] = np.nan
     with pytest.raises(FrameSourceError, match="NaN"):
@@ -201,7 +201,7 @@ def test_maps_of_an_atlas_and_voxels_of_a_mask(nibabel, tmp_path):
     assert len(voxels.regions) == int((labels == 2).sum())
 
 
-def test_nan_voxels_and_regions_without_voxels_are_told(nibabel, tmp_path):
+def test_nan_voxels_and_regions_without_voxels_are_reported(nibabel, tmp_path):
     path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
     found = study(path, atlas=atlas)
     assert found.regions == ("region 1", "region 2", "region 3")
@@ -231,7 +231,7 @@ def test_a_scan_without_tr_cannot_be_filtered(nibabel, tmp_path):
     assert np.diff(smooth, axis=0).std() < 0.6 * np.diff(study(path, atlas=atlas).series[0], axis=0).std()
 
 
-def test_what_is_no_scan_is_named(nibabel, tmp_path):
+def test_files_that_are_not_scans_are_named(nibabel, tmp_path):
     broken = tmp_path / "broken.nii.gz"
     broken.write_bytes(b"nothing")
     with pytest.raises(FrameSourceError, match="cannot be read as NIfTI"):
@@ -256,7 +256,7 @@ def test_a_scan_is_as_large_as_its_file_allows(nibabel, tmp_path):
 
 
 @pytest.mark.parametrize("part", ["atlas", "mask"])
-def test_what_is_no_atlas_or_mask_is_named(nibabel, tmp_path, part):
+def test_files_that_are_not_an_atlas_or_a_mask_are_named(nibabel, tmp_path, part):
     path, _, _ = scan(nibabel, tmp_path / "sub.nii")
     (tmp_path / "odd.nii").write_bytes(b"nothing")
     with pytest.raises(FrameSourceError, match=r"odd.nii cannot be read as NIfTI"):
@@ -268,7 +268,7 @@ def test_what_is_no_atlas_or_mask_is_named(nibabel, tmp_path, part):
 @pytest.mark.parametrize(
     "content, why", [(b"x,y\n", "has 0 lines"), (b"x\n1\n1,2\n", "cannot be read"), (b"\xff\xfe\0", ".")]
 )
-def test_confounds_that_are_no_table_are_named_in_one_line(nibabel, tmp_path, content, why):
+def test_confounds_that_are_not_a_table_are_named_in_one_line(nibabel, tmp_path, content, why):
     path, atlas, _ = scan(nibabel, tmp_path / "sub.nii")
     (tmp_path / "odd.csv").write_bytes(content)
     with pytest.raises(FrameSourceError, match=f"confounds .*odd.csv.*{why}") as raised:

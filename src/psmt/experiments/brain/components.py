@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,10 @@ def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) ->
     ``starts`` (n_windows,), the first volumes of the windows.
     """
     starts = np.arange(0, len(codes["offsets"]) - window, step)
+    size: dict[str, Any] = {"n_atoms": n_atoms, "n_components": max(1, n_atoms // 4)}
     labels = np.full((len(starts), n_atoms), -1)
-    for row, start in zip(labels, starts, strict=True):
-        part = slice_codes(codes, start, start + window)
-        graph = window_graph(**part, n_atoms=n_atoms, n_components=max(1, n_atoms // 4))
+    for row, start in zip(labels, starts.tolist(), strict=True):
+        graph = window_graph(**size | slice_codes(codes, start, start + window))
         linked = graph["neighbours"] > 0
         row[linked] = graph["component"][linked]
     return {"component": labels, "starts": starts}
