@@ -124,12 +124,8 @@ def describe_motion(motion: Array, phases: Sequence[FilmPhase], *, horizon: int)
         f"From frame to frame a pixel changes by {each} (mean absolute change, relative to the contrast); the median "
         f"over the film is {np.median(motion[1:]):.3g}."
     )
-    if not {"calm", "lively"} <= moved.keys():
+    calm, lively = (moved.get(name, np.nan) for name in ("calm", "lively"))
+    if lively > ALIKE * calm or not np.isfinite([calm, lively]).all():
         return text
-    if moved["calm"] > ALIKE * moved["lively"]:
-        return (
-            f"{text} The calm phase moves more than the lively one: calm and lively refer to the error, not to motion."
-        )
-    if moved["lively"] <= ALIKE * moved["calm"]:
-        return f"{text} Both phases move alike: calm and lively refer to the error, not to motion."
-    return text
+    found = "The calm phase moves more than the lively one" if calm > ALIKE * lively else "Both phases move alike"
+    return f"{text} {found}: calm and lively refer to the error, not to motion."

@@ -78,7 +78,7 @@ def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffl
     assert bool(claim.against) == (outcome == "does not hold")
 
 
-def test_a_handful_of_links_decides_nothing():
+def test_few_links_are_inconclusive():
     result = make_topology(links=39)
     for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
         assert (claim.verdict, claim.support, claim.against) == (INCONCLUSIVE, (), ())

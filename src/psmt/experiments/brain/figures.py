@@ -47,11 +47,17 @@ _STYLES = {
 """By predictor. Errors are often equal: thin dashes on a broad line leave all of them visible."""
 
 
+def _dress(axes: Axes, letter: str, title: str, x: str = "", y: str = "", *, grid: bool = True) -> None:
+    """Frame, heading and labels of a panel."""
+    style_axes(axes, grid=grid)
+    heading(axes, letter, title)
+    label_axes(axes, x, y)
+
+
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
     """Draw values of both signs with a colour bar."""
     limit = max(float(np.abs(values).max()), 1e-9)
     image = axes.imshow(values, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-    style_axes(axes, grid=False)
     bar = figure.colorbar(image, ax=axes, aspect=25, pad=0.01)
     bar.ax.tick_params(labelsize=SMALL - 1)
     bar.set_label(label, fontsize=SMALL)
@@ -72,9 +78,9 @@ def atoms_figure(result: BrainResult) -> Figure:
     )
     chart = axes["chart"]
     _heatmap(figure, chart, result.dictionary[order].T, "weight of the region")
-    heading(chart, "a", f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}")
+    title = f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}"
+    _dress(chart, "a", title, "atom (pattern of co-activation)", grid=False)
     chart.set_xticks(range(len(order)), [f"{k + 1}" for k in order], fontsize=SMALL - 1)
-    label_axes(chart, "atom (pattern of co-activation)")
     ticks = range(0, len(study.regions), max(1, len(study.regions) // 20))
     chart.set_yticks(ticks, [literal(study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
     for k, picture in enumerate(pictures):
@@ -204,54 +210,46 @@ def states_figure(result: BrainResult) -> Figure:
         heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
         widths=[1.0, 1.3, 1.3],
     )
-    axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(result.n_states)]
+    n_states, regions, dynamics = result.n_states, result.study.regions, result.group_dynamics
+    axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n_states)]
     for k, own in enumerate(shown):
         place = (0, len(own) * result.seconds, k + 0.9, k + 0.1)
-        look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": result.n_states - 0.5}
+        look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": n_states - 0.5}
         axes.imshow(own[None], aspect="auto", interpolation="nearest", extent=place, **look)
     axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
     axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
-    label_axes(axes, f"time, {result.unit}")
-    style_axes(axes, grid=False)
+    _dress(axes, "a", "States over time", f"time, {result.unit}", grid=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    heading(axes, "a", "States over time")
-    axes, regions = panels["patterns"], result.study.regions
+
+    axes, numbers = panels["patterns"], [str(k + 1) for k in range(n_states)]
     _heatmap(figure, axes, result.patterns, "standard deviations")
-    heading(axes, "b", "Mean activity of the regions in each state")
-    axes.set_yticks(range(result.n_states), [f"state {k + 1}" for k in range(result.n_states)], fontsize=SMALL)
+    _dress(axes, "b", "Mean activity of the regions in each state", grid=False)
+    axes.set_yticks(range(n_states), [f"state {number}" for number in numbers], fontsize=SMALL)
     ticks = range(0, len(regions), max(1, len(regions) // 10))
     axes.set_xticks(ticks, [literal(regions[k]) for k in ticks], fontsize=SMALL - 1)
-    _draw_transitions(panels["transitions"], result.group_dynamics.transitions)
+
+    axes, moves = panels["transitions"], dynamics.transitions
+    axes.imshow(moves, cmap="Blues", vmin=0, vmax=1)
+    written: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": max(5.5, SMALL - 0.4 * n_states)}
+    for i, j in np.argwhere(np.isfinite(moves) & ~np.eye(n_states, dtype=bool)):
+        colour = "white" if moves[i, j] > 0.55 else INK
+        axes.text(j, i, f"{moves[i, j]:.2f}".lstrip("0"), color=colour, **written)
+    axes.set_xticks(range(n_states), numbers)
+    axes.set_yticks(range(n_states), numbers)
+    _dress(axes, "c", "Transitions", "to state", "from state", grid=False)
+
     for name, letter, title, text, scale in (
         ("occupancy", "d", "Occupancy", "share of time", 1.0),
         ("dwell", "e", "Dwell time", f"mean stay, {result.unit}", result.seconds),
     ):
-        axes, places = panels[name], range(result.n_states)
-        values = scale * getattr(result.group_dynamics, name)
-        axes.bar(places, np.nan_to_num(values), color=colours, alpha=0.85)
+        axes = panels[name]
+        axes.bar(range(n_states), np.nan_to_num(scale * getattr(dynamics, name)), color=colours, alpha=0.85)
         for person in result.person_dynamics.values():
-            axes.plot(places, scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
-        axes.set_xticks(places, [str(k + 1) for k in places])
-        label_axes(axes, "state; dots are people", text)
-        style_axes(axes)
-        heading(axes, letter, title)
+            axes.plot(range(n_states), scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
+        axes.set_xticks(range(n_states), numbers)
+        _dress(axes, letter, title, "state; dots are people", text)
     return figure
-
-
-def _draw_transitions(axes: Axes, transitions: Array) -> None:
-    n = len(transitions)
-    axes.imshow(transitions, cmap="Blues", vmin=0, vmax=1)
-    for i, j in np.argwhere(np.isfinite(transitions) & ~np.eye(n, dtype=bool)):
-        value, size = transitions[i, j], max(5.5, SMALL - 0.4 * n)
-        colour = "white" if value > 0.55 else INK
-        axes.text(j, i, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=size, color=colour)
-    labels = [str(k + 1) for k in range(n)]
-    axes.set_xticks(range(n), labels)
-    axes.set_yticks(range(n), labels)
-    label_axes(axes, "to state", "from state")
-    style_axes(axes, grid=False)
-    heading(axes, "c", "Transitions")
 
 
 # Trust
@@ -268,10 +266,8 @@ def trust_figure(result: BrainResult) -> Figure:
         axes.plot(ahead, own, label=PREDICTORS[name], **_STYLES[name].kwargs())
     axes.set_xticks(ahead)
     axes.set_ylim(0, 1.42 * max(own.max() for own in errors.values()))  # room for the legend
-    label_axes(axes, "volumes ahead", "MSE / variance")
     axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper left")
-    style_axes(axes)
-    heading(axes, "a", f"Prediction, mean of {len(result.errors)} people")
+    _dress(axes, "a", f"Prediction, mean of {len(result.errors)} people", "volumes ahead", "MSE / variance")
     axes, colours = panels["states"], {"activity": COLOURS[0], "connectivity (less the overall)": COLOURS[1]}
     rows = {
         STATE_METHODS[method]: [

@@ -310,7 +310,7 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
     )
     compared = f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits"
     facts = [
-        Fact("People", f"{len(study.subjects)}, {lengths} volumes each"),
+        Fact("People", f"{len(study.names)}, {lengths} volumes each"),
         Fact("Regions", f"{len(study.regions)}"),
         Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
         *(Fact("Left out", remark) for remark in study.remarks),
@@ -318,20 +318,16 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         Fact("Compared on", f"{compared}, {settings.n_surrogates} draws of each surrogate"),
         Fact("Version", f"psmt {psmt.__version__}"),
     ]
-    title = "Dynamic networks of the brain"
-    return Page(title=title, lead=_lead(result), claims=brain_claims(result), sections=sections, facts=facts)
-
-
-def _lead(result: BrainResult) -> str:
     errors = {name: own[0] for name, own in result.mean_errors.items()}
-    text = (
-        f"{len(result.states)} people, {len(result.study.regions)} regions, {result.n_states} states. One volume ahead "
-        f"the error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
+    lead = (
+        f"{len(study.names)} people, {len(study.regions)} regions, {result.n_states} states. One volume ahead the "
+        f"error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
         f"autoregression and {errors['copy']:.2f} with copying."
     )
     if result.agreement:
-        text += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
-    return text
+        lead += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
+    title = "Dynamic networks of the brain"
+    return Page(title=title, lead=lead, claims=brain_claims(result), sections=sections, facts=facts)
 
 
 def _mean(interval: Interval) -> str:

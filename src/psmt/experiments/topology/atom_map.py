@@ -98,7 +98,12 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
     cells = np.stack(np.divmod(np.arange(n), shape[1]), axis=1)
     left, scale, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     points = fix_signs((left * scale).T).T
-    at = _first_places(points, cells)
+    # First places: columns in order of the first direction, rows within a column in order of the second.
+    first, second = (*points.T[:2], np.zeros(n))[:2]
+    rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+    by_column = cells[np.lexsort(cells.T)]
+    at = np.empty_like(cells)
+    at[np.lexsort((rank, second, by_column[rank, 1]))] = by_column
     radius = max(shape) / 4
     weights = np.zeros(shape)
     weights[cells[:, 0], cells[:, 1]] = 1.0
@@ -112,14 +117,3 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
         at = cells[place]
         radius *= 0.8
     return shape, at
-
-
-def _first_places(points: Array, cells: Ints) -> Ints:
-    """Places (n, 2): columns in order of the first direction, rows within a column in order of the second."""
-    first, second = (*points.T[:2], np.zeros(len(points)))[:2]
-    rank = np.empty(len(points), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(points))
-    by_column = cells[np.lexsort(cells.T)]
-    places = np.empty_like(cells)
-    places[np.lexsort((rank, second, by_column[rank, 1]))] = by_column
-    return places

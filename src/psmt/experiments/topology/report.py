@@ -56,20 +56,18 @@ def _tests(result: TopologyResult) -> Table:
     if result.change is not None:
         change = "links shared at the same time less at other times"
         tests.insert(0, (change, "blocks dealt out at random", result.change.dealt))
-    return Table.of(
-        "The film compared with null models; beyond: film less null model, with its 90% interval",
-        tests,
-        [
-            Column("what", lambda row: row[0]),
-            Column("null model", lambda row: row[1]),
-            Column("film", lambda row: row[2].value, _number),
-            Column("null model, mean", lambda row: row[2].null_mean, _number),
-            Column("beyond", lambda row: row[2].excess.mean, _number),
-            Column("from", lambda row: row[2].excess.low, _number),
-            Column("to", lambda row: row[2].excess.high, _number),
-            Column("p", lambda row: row[2].p_value, lambda p: f"{p:.2g}" if np.isfinite(p) else "–"),
-        ],
-    )
+    columns = [
+        Column("what", lambda row: row[0]),
+        Column("null model", lambda row: row[1]),
+        Column("film", lambda row: row[2].value, _number),
+        Column("null model, mean", lambda row: row[2].null_mean, _number),
+        Column("beyond", lambda row: row[2].excess.mean, _number),
+        Column("from", lambda row: row[2].excess.low, _number),
+        Column("to", lambda row: row[2].excess.high, _number),
+        Column("p", lambda row: row[2].p_value, lambda p: f"{p:.2g}" if np.isfinite(p) else "–"),
+    ]
+    caption = "The film compared with null models; beyond: film less null model, with its 90% interval"
+    return Table.of(caption, tests, columns)
 
 
 def _number(value: float) -> str:
