@@ -19,7 +19,7 @@ LOCAL_MARGIN, ERROR_MARGIN = log(1.05), log(1.01)
 class Judgement(NamedTuple):
     """What one setting says of a claim on one material."""
 
-    outcome: Verdict
+    verdict: Verdict
     line: str
     change: float
     """Logarithm of the ratio that should be below 1: the largest decides."""

@@ -13,10 +13,12 @@ import numpy as np
 from psmt.coding import SparseCoder
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
+from psmt.engines import engine_for
 from psmt.evaluation import mse, teacher_forced
-from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2
+from psmt.numerics.namespace import array_namespace
 from psmt.types import Array, Result
 
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
@@ -59,6 +61,22 @@ def reconstruct_frames(
     )
     errors = mse(frames, patches)
     return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
+
+
+def through_embedding(
+    codes: Any, dictionary: Array, *, n_window: int | None = None, device: str = "cpu", **given: Any
+) -> Array:
+    """Frames (.., time, n_features) of the codes (time, n_atoms) after the embedding of a window and recovery.
+
+    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
+    did not change in the window keeps the activity that it had there. Each of several `lam` gives frames of its own.
+    The codes may be an array of the engine. Other parameters are those of `PSMT`.
+    """
+    own = engine_for(device).array(codes)
+    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
+    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
+    frames_of = round_trip(own[:n_window], dictionary, device=device, **given)
+    return frames_of(own, xp.concat([own[:n_window], later]))
 
 
 def predict_start(

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
-from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
@@ -36,7 +36,7 @@ def test_shuffled_frames_keep_their_codes(film, result):
     assert places == [(0, 36), (27, 63), (54, 90)]
     for errors, (start, stop) in zip(result.null_errors["shuffled"][0.1, 12, 36], places, strict=True):
         rows = order[start:stop]
-        frames = through_embedding(codes[rows], dictionary, n_components=3, lam=0.1)
+        frames = round_trip(codes[rows], dictionary, n_components=3, lam=0.1)(codes[rows], codes[rows])
         np.testing.assert_allclose(errors, np.mean((frames - film[rows]) ** 2, axis=1), rtol=1e-6)
 
 

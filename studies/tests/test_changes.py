@@ -8,12 +8,14 @@ import pytest
 from studies.changes.claims import cuts_found, holding_pays
 from studies.changes.experiment import EXPERIMENT
 from studies.changes.result import METHODS, ChangesResult, Row, median_interval, recovery_time
-from studies.changes.run import changed, changes
+from studies.changes.run import changed, changes, fit_methods
 from studies.changes.section import changes_page, changes_tables
 from studies.changes.settings import KINDS, ChangesSettings
 
-from conftest import wave
+from made_up_series import wave
+from psmt import PSMT
 from psmt.errors import NotEnoughFramesError
+from psmt.model.paper_options import OURS, Departures
 from psmt.pipeline.run import Run
 from psmt.report import render
 
@@ -82,6 +84,19 @@ def test_the_same_every_time_and_wherever_it_runs(film, result, tmp_path):
         again = changes(film, SETTINGS, Run(folder=tmp_path, executor=executor))
     np.testing.assert_array_equal(again.errors, result.errors)
     assert list(map(str, again.rows())) == list(map(str, result.rows()))
+
+
+@pytest.mark.parametrize("departures", [OURS, Departures.literal()])
+def test_departures_reach_all_models(departures):
+    past = np.random.default_rng(0).standard_normal((40, 9))
+    given = {"n_atoms": 8, "window": 24, "n_components": 3, "alpha": 0.1, "lam": 0.1, "seed": 0}
+    methods = fit_methods(past, **given, departures=departures.parameters)
+    layered = {name: method for name, method in methods.items() if isinstance(method, PSMT)}
+    assert len(layered) == 7
+    for name, method in layered.items():
+        expected = departures.parameters | ({"on_cut": "ignore"} if name == "psmt_ignore" else {})
+        assert {name: method.get_params()[name] for name in expected} == expected
+    assert layered["psmt_gain"].coder_ is layered["psmt"].coder_  # learned once
 
 
 def test_files(result):

@@ -14,16 +14,15 @@ from studies.readings.reading import CENTRES, Reading, all_readings
 from studies.readings.result import METHODS, Predicted, ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings
-from studies.readings.tasks import predict_start, reconstruct_frames
+from studies.readings.tasks import predict_start, reconstruct_frames, through_embedding
 from studies.run import run_study
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import learn_dictionary
-from psmt.experiments.embedding_tasks import through_embedding
 from psmt.model.baselines import Baseline1, Baseline2
 from psmt.model.paper_options import OURS, Departures
 from psmt.pipeline.run import Run

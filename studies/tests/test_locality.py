@@ -9,7 +9,7 @@ from studies.locality.result import LocalityResult, Material
 from studies.locality.run import locality
 from studies.locality.settings import LocalityOptions, LocalitySettings
 
-from conftest import wave
+from made_up_series import wave
 from psmt.cli.commands import of_experiment
 from psmt.errors import NotEnoughFramesError
 from psmt.pipeline.run import Run
