@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.changes.claims import cuts_found, holding_pays
+from studies.changes.claims import changes_detected, holding_helps
 from studies.changes.experiment import EXPERIMENT
-from studies.changes.result import METHODS, ChangesResult, Row, median_interval, recovery_time
+from studies.changes.report import changes_page, changes_tables
+from studies.changes.result import METHODS, ChangeRow, ChangesResult, median_interval, recovery_time
 from studies.changes.run import changed, changes, fit_methods
-from studies.changes.section import changes_page, changes_tables
 from studies.changes.settings import KINDS, ChangesSettings
 
 from made_up_series import wave
@@ -75,7 +75,7 @@ def test_copying_is_what_it_is(film, result):
 
 
 def test_flashes_are_told_and_ordinary_frames_are_not(result):
-    assert result.found("flash") == 1.0
+    assert result.detected("flash") == 1.0
     assert result.false_alarms() == 0.0
 
 
@@ -103,9 +103,9 @@ def test_files(result):
     files = EXPERIMENT.written(result)
     assert set(files) == {"changes.csv", "changes.png"}
     assert files["changes.png"].startswith(b"\x89PNG")
-    assert b"Holding the code after a cut pays" in render(EXPERIMENT.page(result, files))
+    assert b"Holding the code after a cut" in render(EXPERIMENT.page(result, files))
     lines = files["changes.csv"].decode().splitlines()
-    assert lines[0] == ",".join(Row._fields)
+    assert lines[0] == ",".join(ChangeRow._fields)
     assert len(lines) == 1 + result.errors.size
 
 
@@ -145,14 +145,14 @@ def test_an_interval_of_a_median_holds_it_95_times_in_100():
 
 
 def test_verdicts():
-    assert holding_pays(made_up(12)).verdict == "holds"
-    worse = holding_pays(made_up(12, psmt=2.0, ignore=1.0))
+    assert holding_helps(made_up(12)).verdict == "holds"
+    worse = holding_helps(made_up(12, psmt=2.0, ignore=1.0))
     assert (worse.verdict, worse.size) == ("does not hold", "1.99 × the error, after cuts")  # 2, with some spread
-    assert holding_pays(made_up(12, ignore=1.0)).verdict == "inconclusive"
-    assert holding_pays(made_up(3)).verdict == cuts_found(made_up(3)).verdict == "inconclusive"
-    assert cuts_found(made_up(12)).verdict == "holds"
-    assert cuts_found(made_up(12, found=0.5)).verdict == "does not hold"
-    assert cuts_found(made_up(12, false=1.0)).verdict == "does not hold"
+    assert holding_helps(made_up(12, ignore=1.0)).verdict == "inconclusive"
+    assert holding_helps(made_up(3)).verdict == changes_detected(made_up(3)).verdict == "inconclusive"
+    assert changes_detected(made_up(12)).verdict == "holds"
+    assert changes_detected(made_up(12, found=0.5)).verdict == "does not hold"
+    assert changes_detected(made_up(12, false=1.0)).verdict == "does not hold"
 
 
 def test_tables_mark_the_best_and_what_loses_to_copying(result):

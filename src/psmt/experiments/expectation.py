@@ -22,7 +22,7 @@ from psmt.data.speed_and_noise import Regime
 from psmt.evaluation import Interval
 from psmt.figures.panels import WIDTH, heading, panel
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, style_axes
-from psmt.report import Verdict, judged
+from psmt.report import Evidence, Verdict
 from psmt.report.numbers import ratio
 
 FORMAT = 1
@@ -63,7 +63,8 @@ class Ratio(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """Whether it is below copying."""
-        return judged(Interval(*np.log(self).tolist()), margin=MARGIN)
+        logarithms = Interval(*np.log(self).tolist())
+        return Evidence(name="ratio", statistic=logarithms, margin=MARGIN, lower_is_better=True).verdict
 
 
 @dataclass(frozen=True, kw_only=True)

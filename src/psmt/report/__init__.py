@@ -7,9 +7,6 @@ from psmt.report.claim import (
     Evidence,
     Verdict,
     all_hold,
-    decided,
-    judged,
-    some,
     write_interval,
 )
 from psmt.report.page import Fact, Page, Picture, Section, render
@@ -31,10 +28,7 @@ __all__ = [
     "all_hold",
     "csv_lines",
     "csv_parts",
-    "decided",
-    "judged",
     "render",
-    "some",
     "to_csv",
     "write_interval",
 ]
