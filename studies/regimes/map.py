@@ -1,4 +1,4 @@
-"""The map of regimes, made from errors: its file and its figure."""
+"""The map of regimes from measured errors: its file and its figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
         for column, (against, copying) in enumerate(COPIES.items()):
             gaps = logs[:, :, column] - logs[:, [list(METHODS).index(copying)], column]
             for method, gap in zip(METHODS, gaps.T, strict=True):
-                # Each start is in a film of its own, so starts are independent.
+                # Starts are in different films, so they are independent.
                 ratios[against][method][cell] = Ratio(*np.exp(mean_interval(gap)).tolist())
     speeds, noises = (tuple(sorted(set(axis))) for axis in zip(*errors, strict=True))
     return RegimeMap(speeds=speeds, noises=noises, ratios=ratios)
@@ -60,7 +60,7 @@ def map_to_json(known: RegimeMap) -> bytes:
 
 
 def methods_figure(known: RegimeMap) -> Figure:
-    """The map of the package, and below it a small map of each other method vs code and vs frame."""
+    """The map as in reports, and below it a small map of each other method, vs code and vs frame."""
     others = [method for method in METHODS if method not in ("linear", *COPIES.values())]
     small = len(known.noises) * _SMALL
     below = 2 * small + 0.95
@@ -77,5 +77,5 @@ def methods_figure(known: RegimeMap) -> Figure:
                 axes.set_title(METHODS[method].removeprefix("PSMT, "), fontsize=SMALL, color=INK, pad=4)
             if j == 0:
                 axes.set_ylabel(f"vs {against}", fontsize=SMALL, color=INK, rotation=0, ha="right", va="center")
-    draw_frame(figure, "Who predicts better than copying, by the film’s speed and noise")
+    draw_frame(figure, "Which method predicts better than copying, by the film’s speed and noise")
     return figure

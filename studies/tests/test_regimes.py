@@ -1,4 +1,4 @@
-"""The map of regimes: a tiny one made anew, the one that ships, and where films lie on it."""
+"""The map of regimes: a tiny run, and the map in the package."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from studies.regimes.experiment import EXPERIMENT
 from studies.regimes.map import map_to_json, measured_map, methods_figure
-from studies.regimes.run import Row, noisy_patches, regimes
+from studies.regimes.run import RegimeRow, noisy_patches, regimes
 from studies.regimes.settings import RegimesSettings
 from studies.run import run_study
 
@@ -46,7 +46,7 @@ def test_the_straight_line_wins_where_motion_is_slow_and_clean_and_nowhere_else(
         assert line[cell].verdict != "holds"
 
 
-def test_copying_is_held_against_itself_and_the_mean_is_there(made):
+def test_copying_has_ratio_one_and_the_mean_loses(made):
     known = made[1].map()
     for against, copying in COPIES.items():
         assert all(value.mean == pytest.approx(1) for value in known.ratios[against][copying].values())
@@ -93,7 +93,7 @@ def test_an_interrupted_run_goes_on(made, monkeypatch):
 def test_files(made):
     files = EXPERIMENT.written(made[1])
     assert set(files) == {"regimes.csv", "regimes.png", "expectation_map.json"}
-    assert files["regimes.csv"].splitlines()[0].decode() == ",".join(Row._fields)
+    assert files["regimes.csv"].splitlines()[0].decode() == ",".join(RegimeRow._fields)
     again = RegimeMap.from_json(files["expectation_map.json"])
     known = made[1].map()
     assert again.cells == known.cells
@@ -124,7 +124,7 @@ def test_the_figure_is_drawn_for_any_grid():
     ("changed", "message"),
     [
         ({"speeds": ()}, "speeds=.. is not an axis of a map"),
-        ({"noises": (0.1, 0.0)}, "noises=.*each larger than the last"),
+        ({"noises": (0.1, 0.0)}, "noises=.*in ascending order"),
         ({"speeds": (0.0, 1.0)}, "speeds=0.0 is out of range"),
         ({"past": 100}, "past=100 is shorter than window=144; use past >= 144"),
         ({"n_starts": 2}, "n_starts=2 is too small; use n_starts >= 3"),
