@@ -1,7 +1,4 @@
-"""One window of Table 1 and one start of Fig. 4 under some readings, a task each.
-
-Readings that differ in λ alone share the task: codes and embedding are then the same.
-"""
+"""Tasks: one window of Table 1, and one start of Fig. 4. Readings that differ only in λ share a task."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from psmt.types import Array, Result
 
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
 METHODS = (*MODELS, "copy", "mean")
-"""What Fig. 4 compares; the last two are of codes where errors are vs code, and of frames where they are vs frame."""
+"""Methods in Fig. 4. Copying and the mean use codes for errors vs code, and frames for errors vs frame."""
 
 
 def reconstruct_frames(
@@ -43,7 +40,7 @@ def reconstruct_frames(
 ) -> Result:
     """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
 
-    The patches (n_window + .., n_features) are those of the window and what follows it. One task.
+    The patches (n_window + .., n_features) are those of the window and of the frames after it. One task.
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
     frames = through_embedding(
@@ -95,8 +92,8 @@ def predict_start(
 ) -> Result:
     """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
 
-    The patches (window + 1 + horizon, n_features) are those around one start; what is not named here is as in `PSMT`.
-    One task.
+    The patches (window + 1 + horizon, n_features) are those around one start. Other parameters are those of `PSMT`. One
+    task.
     """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     past, delayed = patches[:window], patches[window:]
@@ -112,8 +109,7 @@ def predict_start(
             )
         n_components = min(n_components, rank)
     given = how | recovery | {"window": window, "n_components": n_components, "coder": coder, "device": device}
-    # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
-    still = {
+    copying_and_mean = {
         "vs_code": [
             mse(estimates[:-1], estimates[1:]),
             mse(coder.inverse_transform(codes).mean(axis=0), estimates[1:]),
@@ -121,8 +117,8 @@ def predict_start(
         "vs_frame": [mse(delayed[:-1], delayed[1:]), mse(past.mean(axis=0), delayed[1:])],
     }
     errors: dict[str, list[list[Array]]] = {"vs_code": [], "vs_frame": []}
-    for price in lam:
-        scores = [teacher_forced(kind(**given, lam=price).fit(past), delayed, estimates) for kind in MODELS.values()]
+    for penalty in lam:
+        scores = [teacher_forced(kind(**given, lam=penalty).fit(past), delayed, estimates) for kind in MODELS.values()]
         for target, own in errors.items():
-            own.append([*(getattr(score, target) for score in scores), *still[target]])
+            own.append([*(getattr(score, target) for score in scores), *copying_and_mean[target]])
     return {target: np.array(own) for target, own in errors.items()}

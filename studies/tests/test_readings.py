@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from studies.readings.claims import readings_claims
 from studies.readings.experiment import EXPERIMENT
 from studies.readings.figure import readings_figure
-from studies.readings.page import fig_4_table, table_1_table
 from studies.readings.reading import CENTRES, Reading, all_readings
+from studies.readings.report import fig_4_table, table_1_table
 from studies.readings.result import METHODS, Predicted, ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings
@@ -47,7 +47,7 @@ def done(film, tmp_path_factory):
 
 
 def found(result, **reading):
-    (one,) = [own for own in result.found if own.reading == Reading(**reading)]
+    (one,) = [own for own in result.by_reading if own.reading == Reading(**reading)]
     return one
 
 
@@ -73,7 +73,7 @@ def test_the_table_has_each_reading_once(done):
     result, _ = done
     rows = list(csv.DictReader(EXPERIMENT.files["readings.csv"](result).decode().splitlines()))
     assert [row["reading"] for row in rows] == [reading.name for reading in TINY.readings]
-    assert float(rows[0]["mse_M8_H24"]) == result.found[0].means[8, 24]
+    assert float(rows[0]["mse_M8_H24"]) == result.by_reading[0].means[8, 24]
     assert {row["more_atoms"] for row in rows} <= {"holds", "does not hold", INCONCLUSIVE}
     for table in (EXPERIMENT.shown(result)[0], table_1_table(result), fig_4_table(result)):
         assert [row[0].text for row in table.rows] == [reading.name for reading in TINY.readings]
@@ -136,8 +136,8 @@ def test_frames_after_the_window_go_through_its_embedding_and_move_nothing_in_it
     assert not np.allclose(alone["after"], both["after"])
 
 
-def test_what_the_window_did_not_show_is_not_known_after_it():
-    # Atom 3 is used after the window alone: the embedding cannot tell, and no code is carried over from the truth.
+def test_atoms_that_the_window_did_not_use_are_not_recovered_after_it():
+    # Atom 3 is used only after the window, so the embedding does not depend on it.
     rng = np.random.default_rng(0)
     codes = np.maximum(rng.standard_normal((60, 4)), 0)
     codes[:40, 3] = 0.0
@@ -147,7 +147,7 @@ def test_what_the_window_did_not_show_is_not_known_after_it():
     assert codes[40:, 3].max() > 1
 
 
-def test_a_film_that_stands_still_is_told(film):
+def test_a_film_without_motion_is_refused(film):
     given = {"window": 20, "alpha": 0.1, "n_components": 4, "centred": True, "half_stencils": False, "rank_tol": 1e-3}
     still = np.repeat(film[:1], 24, axis=0)
     with pytest.raises(ValueError, match=r"the 20 codes of a window never change.*use a livelier film"):
@@ -185,7 +185,7 @@ def test_a_start_is_what_the_models_predict(film, how):
     np.testing.assert_allclose(result["vs_frame"][0, mean], mse(film[:60].mean(axis=0), film[61:64]))
 
 
-def test_prices_share_tasks_and_a_second_run_computes_nothing(film, done, monkeypatch):
+def test_penalties_share_tasks_and_a_second_run_computes_nothing(film, done, monkeypatch):
     _, folder = done
     before = {path.name for path in (folder / "tasks").iterdir()}
     embeddings = {replace(r, lam=0.0, scored="inside", dictionary=r.learned_from("table")) for r in TINY.readings}
@@ -250,10 +250,10 @@ def test_what_is_not_the_papers_is_told_apart():
         "reading_copying": "does not hold",
     }
     rising = made_up(PAPER_LIKE | {(8, 24): 1.2}, IN_ORDER | {"baseline2": -6.0, "psmt": -1.0})
-    assert (rising.found[0].more_atoms, rising.found[0].more_frames) == ("holds", "does not hold")
+    assert (rising.by_reading[0].more_atoms, rising.by_reading[0].more_frames) == ("holds", "does not hold")
     assert outcomes(rising)["reading_fig_4"] == "does not hold"
     tie = made_up(PAPER_LIKE | {(8, 24): 0.9}, IN_ORDER | {"baseline2": -5.0}, noise=1e-4)
-    assert (tie.found[0].more_frames, tie.found[0].order) == (INCONCLUSIVE, INCONCLUSIVE)
+    assert (tie.by_reading[0].more_frames, tie.by_reading[0].order) == (INCONCLUSIVE, INCONCLUSIVE)
 
 
 # Pictures, settings
@@ -291,7 +291,7 @@ def test_options_are_taken_as_settings():
     assert given == ReadingsSettings(n_atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3)
     assert ReadingsSettings.make(preset="quick") == ReadingsSettings(n_atoms=(64, 128), horizon=15)
     literal = ReadingsSettings.make({"literal": True})
-    assert literal.told_departures == "none: the paper to the letter"
+    assert literal.common_departures == "none: the paper to the letter"
     assert literal.departures.activity_bound is None and literal.departures.rank_tol == 0
     assert {reading.lam for reading in given.readings} == {2.0, *(centre.lam for centre in CENTRES)}
 
