@@ -61,16 +61,20 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
 
 
 def verdicts_table(result: ReadingsResult) -> Table:
-    """Which results of the paper each reading gives, narrow enough for a screen."""
+    """Which results of the paper each reading gives; the columns are narrow enough for 80 letters."""
     columns = [
         _NAME,
-        Column("more atoms", "more_atoms", _WORD.__getitem__),
-        Column("more frames", "more_frames", _WORD.__getitem__),
-        Column("Table 1 size", "table_size", _yes_or_no),
+        Column("M", "more_atoms", _WORD.__getitem__),
+        Column("H", "more_frames", _WORD.__getitem__),
+        Column("T 1", "table_size", _yes_or_no),
         Column("order", "order", _WORD.__getitem__),
-        Column("Fig. 4 size", "prediction_size", _yes_or_no),
+        Column("F 4", "prediction_size", _yes_or_no),
     ]
-    return Table.of("Which results of the paper each reading gives", result.by_reading, columns)
+    caption = (
+        "Which results of the paper each reading gives: more atoms (M) and more frames (H) help, the size of Table 1 "
+        "(T 1), the order of Fig. 4, and its size (F 4)"
+    )
+    return Table.of(caption, result.by_reading, columns)
 
 
 def table_1_table(result: ReadingsResult) -> Table:

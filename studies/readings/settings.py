@@ -123,8 +123,8 @@ COMMAND = Command(
     help="""Compute Table 1 and Fig. 4 under each reading of the details that the paper leaves open.
 
 Writes readings.csv, readings.png and report.html. Prints which readings give the paper's pattern and size. At full \
-size it takes about 20 minutes for 10,000 frames on two cores. --literal leaves out our additions to the paper's numerics: \
-noise in V, the bound on activity, merged columns, and holding the code after a cut.""",
+size it takes about 20 minutes for 10,000 frames on two cores. --literal leaves out our additions to the paper's \
+numerics: noise in V, the bound on activity, merged columns, and holding the code after a cut.""",
     settings=ReadingsSettings,
     no_departures="its readings differ in D, V and the dictionary; --literal leaves out all other departures",
 )
