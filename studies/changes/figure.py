@@ -73,8 +73,8 @@ def _draw_times(axes: Axes, result: ChangesResult, kind: str) -> None:
     for i, (method, style) in enumerate(_STYLES.items()):
         median, low, high = times[method]
         axes.plot([low, high], [i, i], **style.kwargs())
-        colours = {"markerfacecolor": style.colour if median < horizon else "white", "markeredgecolor": style.colour}
-        axes.plot(median, i, marker="o", markersize=6, zorder=8, clip_on=False, **colours)
+        (dot,) = axes.plot(median, i, marker="o", markersize=6, color=style.colour, zorder=8, clip_on=False)
+        dot.set_markerfacecolor(style.colour if median < horizon else "white")
     style_axes(axes, grid=False)
     axes.set_yticks(range(len(_STYLES)), [METHODS[method] for method in _STYLES])
     axes.set_ylim(len(_STYLES) - 0.5, -0.5)

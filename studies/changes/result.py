@@ -107,10 +107,9 @@ class ChangesResult:
         for method in METHODS:
             errors = self.errors_of(kind, method)
             times = np.array([recovery_time(own, before) for own in errors])
-            level, after = errors[:, :before].mean(axis=1), self.after(kind, method)
-            found.append(
-                MethodSummary(method, *map(median_interval, (level, after, times)), float(np.mean(times >= horizon)))
-            )
+            level = median_interval(errors[:, :before].mean(axis=1))
+            after, recovery = median_interval(self.after(kind, method)), median_interval(times)
+            found.append(MethodSummary(method, level, after, recovery, float(np.mean(times >= horizon))))
         return sorted(found, key=lambda summary: summary.after.median)
 
     def rows(self) -> Iterator[ChangeRow]:

@@ -33,7 +33,9 @@ def locality_claims(result: LocalityResult) -> list[Claim]:
 
 def _converged(result: LocalityResult) -> Claim:
     """Compare the roughness at every start with the least possible, that of the closed form."""
-    support, against, worst = [], [], 0.0
+    support: list[str] = []
+    against: list[str] = []
+    worst = 0.0
     for material in result.materials:
         excess = float((material.values("sgd", "roughness") / material.values("closed", "roughness")).max()) - 1
         converged = excess <= 0.01 and material.values("sgd", "missed").max() == 0

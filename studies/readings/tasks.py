@@ -24,39 +24,15 @@ METHODS = (*MODELS, "copy", "mean")
 
 
 def reconstruct_frames(
-    *,
-    patches: Array,
-    dictionary: Array,
-    n_window: int,
-    alpha: float,
-    n_components: int | None,
-    lam: Sequence[float],
-    centred: bool,
-    half_stencils: bool,
-    rank_tol: float,
-    activity_bound: float | None,
-    merge_parallel: bool,
-    device: str = "cpu",
+    *, patches: Array, dictionary: Array, n_window: int, alpha: float, device: str = "cpu", **given: Any
 ) -> Result:
     """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
 
-    The patches (n_window + .., n_features) are those of the window and of the frames after it. One task.
+    The patches (n_window + .., n_features) are those of the window and of the frames after it. Other parameters are
+    those of `through_embedding`. One task.
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
-    frames = through_embedding(
-        codes,
-        dictionary,
-        n_components=n_components,
-        lam=lam,
-        centred=centred,
-        half_stencils=half_stencils,
-        rank_tol=rank_tol,
-        activity_bound=activity_bound,
-        merge_parallel=merge_parallel,
-        n_window=n_window,
-        device=device,
-    )
-    errors = mse(frames, patches)
+    errors = mse(through_embedding(codes, dictionary, n_window=n_window, device=device, **given), patches)
     return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
 
 

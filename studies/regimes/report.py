@@ -52,8 +52,8 @@ def regimes_page(result: RegimesResult, picture: bytes) -> Page:
 def regime_tables(result: RegimesResult) -> list[Table]:
     """Two tables of all methods, vs code and vs frame: ratios at the corners of the map, and wins, ties and losses."""
     known = result.map()
-    ends = ((marks[0], marks[-1]) for marks in (known.speeds, known.noises))
-    corners = list(dict.fromkeys(product(*ends)))
+    speeds, noises = ((marks[0], marks[-1]) for marks in (known.speeds, known.noises))
+    corners = list(dict.fromkeys(product(speeds, noises)))
     return [_table(known, against, corners, result.settings.n_starts) for against in COPIES]
 
 
