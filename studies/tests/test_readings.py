@@ -1,4 +1,4 @@
-"""Each reading once, each changes what it says and nothing else, and verdicts follow from the numbers."""
+"""Each reading is tried once and changes only its own detail, and verdicts follow from the numbers."""
 
 import csv
 from dataclasses import replace
@@ -54,7 +54,7 @@ def found(result, **reading):
 # The readings
 
 
-def test_every_reading_is_there_once_and_has_a_name_of_its_own():
+def test_every_reading_is_there_once_and_has_a_unique_name():
     readings = all_readings(ReadingsSettings().lam)
     assert len(set(readings)) == len(readings) == len({reading.name for reading in readings})
     assert set(CENTRES) <= set(readings)
@@ -92,7 +92,7 @@ def test_the_table_has_each_reading_once(done):
         ({"scored": "after"}, True, False),
     ],
 )
-def test_each_reading_changes_what_it_says(done, change, table, prediction):
+def test_each_reading_changes_its_own_detail(done, change, table, prediction):
     result, _ = done
     base, other = found(result), found(result, **change)
     assert (other.means != base.means) == table
@@ -103,7 +103,7 @@ def test_each_reading_changes_what_it_says(done, change, table, prediction):
 
 
 @pytest.mark.parametrize("source", ["film", "past", "window"])
-def test_dictionaries_are_learned_from_what_the_reading_says(film, done, source):
+def test_dictionaries_are_learned_from_the_frames_of_the_reading(film, done, source):
     result, _ = done
     (_, end), window = TINY.ends(140), 36
     assert end == 134
@@ -116,7 +116,7 @@ def test_dictionaries_are_learned_from_what_the_reading_says(film, done, source)
     np.testing.assert_allclose(result.tables[reading][12, window][1], mse(frames, shown), rtol=1e-6)
 
 
-def test_frames_after_the_window_go_through_its_embedding_and_move_nothing_in_it(film):
+def test_frames_after_the_window_do_not_change_its_embedding(film):
     dictionary = learn_dictionary(patches=film, n_atoms=8, alpha=0.1, max_epochs=1, seed=0)["dictionary"]
     given = {
         "n_window": 60,
@@ -131,9 +131,9 @@ def test_frames_after_the_window_go_through_its_embedding_and_move_nothing_in_it
     both = reconstruct_frames(patches=film[:80], dictionary=dictionary, **given)
     assert both["inside"].shape == (2, 60) and both["after"].shape == (2, 20)
     other = np.concatenate([film[:60], film[100:120]])
-    alone = reconstruct_frames(patches=other, dictionary=dictionary, **given)
-    np.testing.assert_allclose(alone["inside"], both["inside"], rtol=1e-7)
-    assert not np.allclose(alone["after"], both["after"])
+    changed = reconstruct_frames(patches=other, dictionary=dictionary, **given)
+    np.testing.assert_allclose(changed["inside"], both["inside"], rtol=1e-7)
+    assert not np.allclose(changed["after"], both["after"])
 
 
 def test_atoms_that_the_window_did_not_use_are_not_recovered_after_it():
@@ -239,7 +239,7 @@ def test_the_papers_pattern_and_size_are_found():
     assert readings_claims(result)[0].support == ("λ = 0.1, f = M / 4", "λ = 30, f = M / 4")
 
 
-def test_what_is_not_the_papers_is_told_apart():
+def test_other_patterns_and_sizes_do_not_hold():
     small = made_up({size: 0.1 * mean for size, mean in PAPER_LIKE.items()}, IN_ORDER | {"copy": -9.0})
     assert outcomes(small) == {
         "reading_table_1": "holds",
@@ -259,7 +259,7 @@ def test_what_is_not_the_papers_is_told_apart():
 # Pictures, settings
 
 
-def test_the_picture_has_a_row_per_reading_and_no_label_hides_another():
+def test_the_figure_has_a_row_per_reading_and_no_labels_overlap():
     figure = readings_figure(made_up(PAPER_LIKE, IN_ORDER, readings=TINY.readings))
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
