@@ -1,5 +1,25 @@
-"""Where there is no torch, which is an extra, doctests of its engine are left out."""
+"""What all tests and doctests share. Those of the torch engine are collected only where torch is installed."""
 
 from importlib.util import find_spec
 
+import pytest
+from threadpoolctl import threadpool_limits
+
+from psmt.figures import png
+
 collect_ignore_glob = [] if find_spec("torch") else ["src/psmt/engines/torch/*"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread():
+    """Matrices are small here: more threads would only wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_figures():
+    """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(png.__kwdefaults__, "dpi", 40)
+        yield

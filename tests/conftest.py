@@ -4,36 +4,20 @@ import shutil
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from in_numpy import operations_on
+from made_up_series import wave
 from psmt import read_patches
 from psmt.engines import engine_for
 from psmt.evaluation import METHODS, Score, mse
 from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import PhaseResult
-from psmt.figures import png
 
 
 def pytest_terminal_summary(terminalreporter):
     """Say what was left out, where it was: with -q nobody else does."""
     if shutil.which("chromium") is None:
         terminalreporter.write_line("psmt live was not tried in a browser: there is no chromium (apt install chromium)")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_blas_thread():
-    """Matrices are small here: more threads would only wait for each other."""
-    with threadpool_limits(1, user_api="blas"):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def small_figures():
-    """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(png.__kwdefaults__, "dpi", 40)
-        yield
 
 
 @pytest.fixture(scope="session", params=["cpu", "torch:cpu", "cuda"])
@@ -57,15 +41,6 @@ def operations(engine):
 def glide():
     """Standardised 6 x 6 patches (420, 36) of the built-in film, a little noisy, so that every code moves."""
     return read_patches("builtin:glide?frames=420&speed=0.3&noise=0.2&size=48", frame_size=48, patch_size=6).values
-
-
-def wave(n_frames, n_features=8, seed=0):
-    """A smooth film (n_frames, n_features): a few incommensurate oscillations and a little noise."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(n_frames)[:, None]
-    pixel = np.arange(n_features)
-    smooth = np.cos(t / 15 + pixel) + 0.5 * np.sin(t / 9 + pixel**2) + 0.3 * np.cos(t / 31 - 2 * pixel)
-    return smooth + 0.02 * rng.standard_normal((n_frames, n_features))
 
 
 @pytest.fixture(scope="session")

@@ -1,1 +1,1 @@
-"""Sharp changes: what each method makes of a flash, a cut and a jump, and how long it takes to recover."""
+"""How each method recovers from a flash, a cut and a jump in a film."""

@@ -1,78 +1,85 @@
-"""What is said of sharp changes, and whether it holds: that cuts are found, and that the response to them pays."""
+"""Two claims: PSMT detects sharp changes, and holding the code after a cut lowers the error."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from psmt.evaluation import mean_interval
-from psmt.report import INCONCLUSIVE, Claim, judged
+from psmt.report import INCONCLUSIVE, Claim, Evidence
 from psmt.report.numbers import percent, ratio, signed
 from studies.changes.result import ChangesResult
-from studies.changes.settings import KINDS
+from studies.changes.settings import CHANGES
 
 MARGIN = 0.02
-"""Mean log10 ratio of errors that is called a tie: 5 percent."""
+"""A mean log10 ratio of errors below this, 5 percent, is a tie."""
 
-FOUND, FALSE = 0.9, 0.01
-"""Share of the changes that must be found, and of other frames that may be taken for one."""
+DETECTED, FALSE_ALARMS = 0.9, 0.01
+"""Smallest share of the changes that must be detected, and largest share of the other frames taken for a cut."""
 
 FEWEST = 6
-"""Places below which nothing is told."""
+"""Number of places that a verdict needs."""
 
 
 def changes_claims(result: ChangesResult) -> list[Claim]:
-    """Both of them; neither is the paper's."""
-    return [cuts_found(result), holding_pays(result)]
+    """Return both claims; neither is made in the paper."""
+    return [changes_detected(result), holding_helps(result)]
 
 
-def cuts_found(result: ChangesResult) -> Claim:
-    """Detection: the share of flashes and cuts that `cut_` tells, and of other frames that it tells too."""
-    shares = {kind: result.found(kind) for kind in KINDS if kind != "none"}
-    false = result.false_alarms()
-    told = {
-        f"{percent(shares['flash'])} of the flashes were found": shares["flash"] >= FOUND,
-        f"{percent(shares['cut'])} of the cuts were found": shares["cut"] >= FOUND,
-        f"{percent(false)} of the frames without a change were taken for a cut": false <= FALSE,
+def changes_detected(result: ChangesResult) -> Claim:
+    """Compare the shares of flashes, cuts and other frames for which `cut_` is true with their limits."""
+    detected, false = {kind: result.detected(kind) for kind in CHANGES}, result.false_alarms()
+    criteria = {
+        f"{percent(detected['flash'])} of the flashes were detected": detected["flash"] >= DETECTED,
+        f"{percent(detected['cut'])} of the cuts were detected": detected["cut"] >= DETECTED,
+        f"{percent(false)} of the frames without a change were taken for a cut": false <= FALSE_ALARMS,
     }
-    few = len(result.places) < FEWEST
+    few = _too_few(result)
     return Claim(
         key="cuts_found",
-        text="Sharp changes are found",
-        rule=f"at least {percent(FOUND)} of the flashes and of the cuts are told with the frame that they come with, "
-        f"and at most {percent(FALSE)} of the frames of the film as it is",
-        verdict=INCONCLUSIVE if few else "holds" if all(told.values()) else "does not hold",
+        text="PSMT detects sharp changes",
+        rule=f"at least {percent(DETECTED)} of the flashes and of the cuts are detected at the frame of the change, "
+        f"and at most {percent(FALSE_ALARMS)} of the frames of the unchanged film are taken for a cut",
+        verdict=INCONCLUSIVE if few else "holds" if all(criteria.values()) else "does not hold",
         paper=False,
-        size=f"{percent(min(shares['flash'], shares['cut']))} found, {percent(false)} false",
-        support=tuple(text for text, holds in told.items() if holds),
-        against=tuple(text for text, holds in told.items() if not holds),
+        size=f"{percent(min(detected['flash'], detected['cut']))} detected, {percent(false)} false alarms",
+        support=tuple(text for text, met in criteria.items() if met),
+        against=tuple(text for text, met in criteria.items() if not met),
         notes=(
-            f"{percent(shares['jump'])} of the jumps; how sharp these are depends on the film",
-            *((f"{len(result.places)} places, fewer than {FEWEST}",) if few else ()),
+            f"{percent(detected['jump'])} of the jumps were detected; how sharp a jump is depends on the film",
+            *filter(None, [few]),
         ),
-        figures={"found": shares, "false_alarms": false},
+        figures={"found": detected, "false_alarms": false},
     )
 
 
-def holding_pays(result: ChangesResult) -> Claim:
-    """Paired by place: PSMT that holds after a cut, against PSMT that goes on as the paper does."""
-    told, outcomes, figures = [], {}, {}
-    for kind in (kind for kind in KINDS if kind != "none"):
-        ratios = np.log10(result.after(kind, "psmt") / result.after(kind, "psmt_ignore"))
-        interval = mean_interval(ratios)
-        outcomes[kind] = judged(interval, margin=MARGIN) if len(ratios) >= FEWEST else INCONCLUSIVE
-        figures[kind] = interval._asdict()
-        ends = f"{signed(interval.low)} to {signed(interval.high)}"
-        told.append((kind, f"{kind}: log₁₀ of the errors' ratio {signed(interval.mean)} ({ends})"))
-    return Claim(
-        key="holding_pays",
-        text="Holding the code after a cut pays",
-        rule="after cuts the mean log₁₀ ratio of PSMT's error to that of PSMT that ignores cuts lies below "
-        f"{signed(-MARGIN)}, with its whole interval, over the places",
-        verdict=outcomes["cut"],
+def holding_helps(result: ChangesResult) -> Claim:
+    """Compare PSMT with PSMT that ignores cuts, paired by place. Only cuts decide; other changes are listed."""
+    evidence = {
+        kind: Evidence(
+            name=f"after each {kind}",
+            statistic=mean_interval(np.log10(result.after(kind, "psmt") / result.after(kind, "psmt_ignore"))),
+            n=len(result.places),
+            margin=MARGIN,
+            lower_is_better=True,
+            write=lambda value: ratio(10**value),
+            unit=" × the error",
+            too_few=_too_few(result),
+        )
+        for kind in CHANGES
+    }
+    return Claim.from_evidence(
+        "holding_pays",
+        "Holding the code after a cut lowers the error",
+        "after cuts, the mean log₁₀ ratio of PSMT's error to that of PSMT that ignores cuts is below "
+        f"{signed(-MARGIN)}, with its whole 95% interval over the places",
+        list(evidence.values()),
         paper=False,
-        size=f"{ratio(10 ** figures['cut']['mean'])} × the error, after cuts",
-        support=tuple(text for kind, text in told if outcomes[kind] == "holds"),
-        against=tuple(text for kind, text in told if outcomes[kind] == "does not hold"),
-        notes=tuple(text for kind, text in told if outcomes[kind] == INCONCLUSIVE),
-        figures=figures,
+        verdict=evidence["cut"].verdict,
+        size=f"{evidence['cut'].estimate}, after cuts",
     )
+
+
+def _too_few(result: ChangesResult) -> str:
+    """Return why there is no verdict; empty if there are enough places."""
+    n = len(result.places)
+    return f"{n} places, fewer than {FEWEST}" if n < FEWEST else ""

@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psmt.figures.panels import WIDTH, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, LineStyle, style_axes
+from psmt.figures.layouts import panel_figure
+from psmt.figures.panels import heading
+from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
 from studies.changes.result import METHODS, ChangesResult
-from studies.changes.settings import KINDS
+from studies.changes.settings import CHANGES
 
 _STYLES = {
     "psmt": LineStyle(COLOURS[0], 2.2, layer=6),
@@ -24,47 +25,32 @@ _STYLES = {
     "ridge": LineStyle(COLOURS[3], 1.3),
 }
 
-# Inches. A column is a kind of change: errors above, times to recover below.
-_LEFT, _RIGHT, _BOTTOM, _HEAD = 1.45, 0.15, 0.62, 0.8
-_CURVES, _TIMES, _ROW_GAP, _GAP = 2.6, 2.2, 0.85, 0.25
 _SHOWN_BEFORE = 10
 """Frames before the change that are drawn."""
 
 
 def changes_figure(result: ChangesResult) -> Figure:
     """Figure with a column per kind of change: median MSE by frames since it, and times to recover with intervals."""
-    kinds = [kind for kind in KINDS if kind != "none"]
-    height = _HEAD + _CURVES + _ROW_GAP + _TIMES + _BOTTOM
-    figure = Figure(figsize=(WIDTH, height))
-    width = (WIDTH - _LEFT - _RIGHT - (len(kinds) - 1) * _GAP) / len(kinds)
-    curves = [
-        panel(figure, _LEFT + j * (width + _GAP), _BOTTOM + _TIMES + _ROW_GAP, width, _CURVES)
-        for j in range(len(kinds))
-    ]
-    for j, (kind, axes) in enumerate(zip(kinds, curves, strict=True)):
-        _draw_errors(axes, result, kind)
-        heading(axes, "abc"[j], f"{kind}: error")
-        below = panel(figure, _LEFT + j * (width + _GAP), _BOTTOM, width, _TIMES)
+    figure, panels = panel_figure(
+        [[f"{kind}: {what}" for kind in CHANGES] for what in ("error", "frames to recover")],
+        height=7.1,
+        title="Sharp changes",
+        note=f"{len(result.places)} places. d to f: median and its 95% interval; hollow: not recovered within "
+        f"{result.settings.horizon} frames. Lines are the same in all panels.",
+        heights=(2.6, 2.2),
+    )
+    for letter, (name, axes) in zip("abcdef", panels.items(), strict=True):
+        heading(axes, letter, name)
+    errors, times = ([panels[f"{kind}: {what}"] for kind in CHANGES] for what in ("error", "frames to recover"))
+    for kind, above, below in zip(CHANGES, errors, times, strict=True):
+        _draw_errors(above, result, kind)
         _draw_times(below, result, kind)
-        below.tick_params(labelleft=j == 0)
-        heading(below, "def"[j], f"{kind}: frames to recover")
-    low, high = min(axes.get_ylim()[0] for axes in curves), max(axes.get_ylim()[1] for axes in curves)
-    for j, axes in enumerate(curves):
+    low, high = min(axes.get_ylim()[0] for axes in errors), max(axes.get_ylim()[1] for axes in errors)
+    for axes in errors:
         axes.set_ylim(low, high)
-        axes.tick_params(labelleft=j == 0)
-    curves[0].set_ylabel("MSE, median over places", fontsize=SMALL, color=INK)
-    figure.text(
-        0.12 / WIDTH, 1 - 0.14 / height, "Sharp changes", fontsize=TITLE, fontweight="bold", color=INK, va="top"
-    )
-    figure.text(
-        0.12 / WIDTH,
-        1 - 0.38 / height,
-        f"{len(result.places)} places. Lines below: 95% interval of the median; hollow: not back within "
-        f"{result.settings.horizon} frames. Colours and dashes are the same above and below.",
-        fontsize=SMALL,
-        color=QUIET,
-        va="top",
-    )
+    for axes in (*errors[1:], *times[1:]):
+        axes.tick_params(labelleft=False)
+    errors[0].set_ylabel("MSE, median over places", fontsize=SMALL, color=INK)
     return figure
 
 
@@ -83,24 +69,14 @@ def _draw_errors(axes: Axes, result: ChangesResult, kind: str) -> None:
 
 def _draw_times(axes: Axes, result: ChangesResult, kind: str) -> None:
     horizon = result.settings.horizon
-    summaries = {summary.method: summary.recovery for summary in result.summaries(kind)}
+    times = {summary.method: summary.recovery for summary in result.summaries(kind)}
     for i, (method, style) in enumerate(_STYLES.items()):
-        time = summaries[method]
-        if time.low == time.low:
-            axes.plot([time.low, time.high], [i, i], **style.kwargs())
-        inside = time.median < horizon
-        axes.plot(
-            time.median,
-            i,
-            marker="o",
-            markersize=6,
-            markerfacecolor=style.colour if inside else "white",
-            markeredgecolor=style.colour,
-            zorder=8,
-            clip_on=False,
-        )
+        median, low, high = times[method]
+        axes.plot([low, high], [i, i], **style.kwargs())
+        (dot,) = axes.plot(median, i, marker="o", markersize=6, color=style.colour, zorder=8, clip_on=False)
+        dot.set_markerfacecolor(style.colour if median < horizon else "white")
     style_axes(axes, grid=False)
-    axes.set_yticks(range(len(METHODS)), [METHODS[method] for method in _STYLES])
+    axes.set_yticks(range(len(_STYLES)), [METHODS[method] for method in _STYLES])
     axes.set_ylim(len(_STYLES) - 0.5, -0.5)
     axes.set_xlim(0, 1.03 * horizon)
     axes.set_xlabel("frames", fontsize=SMALL, color=INK)

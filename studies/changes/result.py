@@ -1,4 +1,4 @@
-"""Errors around all changes, and what is made of them: level before, error after, time to recover."""
+"""Errors around all changes, and what follows from them: error before and after, and time to recover."""
 
 from __future__ import annotations
 
@@ -24,53 +24,49 @@ METHODS = {
     "mean": "mean of the past",
     "ridge": "ridge regression",
 }
-"""Methods by their name in files, with the name for people, in the order of the errors."""
+"""Names of the methods in files and for people, in the order of `ChangesResult.errors`."""
 
-BACK = 1.5
-"""An error is back when it is at most so many times its level before the change .."""
+RECOVERED = 1.5
+"""An error has recovered when it is at most this many times its mean before the change .."""
 
 STEADY = 5
-"""... as a mean over so many frames: one lucky frame is no recovery."""
+""".. as a mean over this many frames: one lucky frame is not a recovery."""
 
 
-class Row(NamedTuple):
+class ChangeRow(NamedTuple):
     """One line of changes.csv."""
 
     kind: str
     place: int
     method: str
     offset: int
-    """Frames since the change; it comes with 0."""
+    """Frames since the frame of the change."""
     mse: float
     surprise: float
-    """What the method says of the frame once it has seen it: of PSMT only."""
+    """After the frame was received; of PSMT only."""
     cut: float
 
 
 class Median(NamedTuple):
-    """A median over places, and the order statistics that its true value lies between, 95 times in 100.
-
-    Too few places for that have NaN at both ends.
-    """
+    """A median over places with its 95% interval, which is NaN if there are too few places."""
 
     median: float
     low: float
     high: float
 
 
-class Summary(NamedTuple):
-    """What one kind of change did to one method."""
+class MethodSummary(NamedTuple):
+    """Effect of one kind of change on one method."""
 
-    kind: str
     method: str
     level: Median
-    """Mean MSE of the frames before the change."""
+    """Mean MSE before the change."""
     after: Median
-    """Mean MSE of the frames after the one that it came with, which nobody can foresee."""
+    """Mean MSE after the frame of the change, which cannot be predicted."""
     recovery: Median
-    """Frames until the error is back, see `recovery_time`."""
+    """See `recovery_time`."""
     lost: float
-    """Share of the places where it is not back at the end."""
+    """Share of the places where the error does not recover."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,59 +78,55 @@ class ChangesResult:
     errors: Array
     """MSE (n_places, n_kinds, n_methods, before + horizon)."""
     surprise: Array
-    """PSMT's, (n_places, n_kinds, before + horizon)."""
+    """Surprise of PSMT (n_places, n_kinds, before + horizon)."""
     cut: Array
-    """Whether PSMT took the frame for a cut, as 0 or 1, likewise."""
+    """1 where PSMT took the frame for a cut, 0 elsewhere; same shape."""
 
     def errors_of(self, kind: str, method: str) -> Array:
         """MSE (n_places, before + horizon)."""
-        found: Array = self.errors[:, list(KINDS).index(kind), list(METHODS).index(method)]
-        return found
+        errors: Array = self.errors[:, list(KINDS).index(kind), list(METHODS).index(method)]
+        return errors
 
     def after(self, kind: str, method: str) -> Array:
-        """Mean MSE (n_places,) of the frames after the one that the change came with."""
+        """Mean MSE (n_places,) after the frame of the change."""
         mean: Array = self.errors_of(kind, method)[:, self.settings.before + 1 :].mean(axis=1)
         return mean
 
-    def recovery(self, kind: str, method: str) -> Array:
-        """Frames (n_places,) until the error is back; `horizon` where it is not."""
-        return np.array([recovery_time(errors, self.settings.before) for errors in self.errors_of(kind, method)])
-
-    def found(self, kind: str) -> float:
+    def detected(self, kind: str) -> float:
         """Share of the places where PSMT took the frame of the change for a cut."""
         return float(self.cut[:, list(KINDS).index(kind), self.settings.before].mean())
 
     def false_alarms(self) -> float:
-        """Share of the frames of the film as it is that PSMT took for a cut."""
+        """Share of the frames of the unchanged film that PSMT took for a cut."""
         return float(self.cut[:, list(KINDS).index("none")].mean())
 
-    def summaries(self, kind: str) -> list[Summary]:
-        """What a kind of change did to each method, least error after it first."""
+    def summaries(self, kind: str) -> list[MethodSummary]:
+        """Effect of a kind of change on each method, least error after it first."""
         before, horizon = self.settings.before, self.settings.horizon
         found = []
         for method in METHODS:
-            level = self.errors_of(kind, method)[:, :before].mean(axis=1)
-            times = self.recovery(kind, method)
-            lost = float(np.mean(times >= horizon))
-            after = median_interval(self.after(kind, method))
-            found.append(Summary(kind, method, median_interval(level), after, median_interval(times), lost))
+            errors = self.errors_of(kind, method)
+            times = np.array([recovery_time(own, before) for own in errors])
+            level = median_interval(errors[:, :before].mean(axis=1))
+            after, recovery = median_interval(self.after(kind, method)), median_interval(times)
+            found.append(MethodSummary(method, level, after, recovery, float(np.mean(times >= horizon))))
         return sorted(found, key=lambda summary: summary.after.median)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ChangeRow]:
         """Lines of changes.csv."""
+        unknown = np.full(self.cut.shape[2], np.nan)
         for p, place in enumerate(self.places):
             for k, kind in enumerate(KINDS):
                 for m, method in enumerate(METHODS):
-                    told = (self.surprise[p, k], self.cut[p, k]) if method == "psmt" else None
-                    for i, error in enumerate(self.errors[p, k, m].tolist()):
-                        own = (float("nan"),) * 2 if told is None else (float(told[0][i]), float(told[1][i]))
-                        yield Row(kind, place, method, i - self.settings.before, error, *own)
+                    own = (self.surprise[p, k], self.cut[p, k]) if method == "psmt" else (unknown, unknown)
+                    for i, values in enumerate(np.transpose([self.errors[p, k, m], *own]).tolist()):
+                        yield ChangeRow(kind, place, method, i - self.settings.before, *values)
 
     def summary(self) -> dict[str, Any]:
         """Numbers for programs."""
         return {
             kind: {
-                "found": self.found(kind),
+                "found": self.detected(kind),
                 "methods": {
                     one.method: {
                         "level": one.level.median,
@@ -150,13 +142,13 @@ class ChangesResult:
 
 
 def recovery_time(errors: Array, before: int) -> int:
-    """Frames after a change until errors (before + horizon,) are back at their level; all of them where they are not.
+    """Frames after a change until errors (before + horizon,) have recovered; `horizon` if they do not.
 
     >>> recovery_time(np.array([1.0, 1.0, 9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 2)
     3
     """
     after = errors[before:]
-    limit = BACK * errors[:before].mean()
+    limit = RECOVERED * errors[:before].mean()
     for offset in range(1, len(after) - STEADY + 1):
         if after[offset : offset + STEADY].mean() <= limit:
             return offset
@@ -164,7 +156,7 @@ def recovery_time(errors: Array, before: int) -> int:
 
 
 def median_interval(values: Array, *, level: float = 0.95) -> Median:
-    """Median of independent values (n,), with an interval by order statistics, which knows no distribution.
+    """Median of independent values (n,), with an interval from order statistics, for any distribution.
 
     >>> median_interval(np.arange(11.0))
     Median(median=5.0, low=1.0, high=9.0)

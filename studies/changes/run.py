@@ -1,4 +1,4 @@
-"""A change at each place of a film, a task per place: all methods predict on, frame by frame."""
+"""One task per place of the film: all methods predict frame by frame around each kind of change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from studies.changes.settings import KINDS, ChangesSettings
 
 
 class PastMean(SeriesBaseline):
-    """The next frame is the mean of the past, whatever comes."""
+    """Predicts the mean of the past for every frame."""
 
     n_last = 1
     learned = ("mean_",)
@@ -79,8 +79,8 @@ def predict_changes(
 ) -> Result:
     """``errors`` (n_kinds, n_methods, before + horizon), and PSMT's ``surprise`` and ``cut`` by kind. One task.
 
-    All methods learn from what lies before the stretch alone; what they are after its first part goes on with each
-    kind of change.
+    All methods learn from the frames before the scored ones. They are updated with the frames before the change once;
+    copies of them then receive each kind of change.
     """
     start = place - before
     if series:
@@ -102,7 +102,7 @@ def predict_changes(
 def changed(patches: Array, place: int, kind: str, *, horizon: int, flash: float, jump: int, seed: int) -> Array:
     """The frames (horizon, n_features) from `place` on, with a change in the first of them.
 
-    A cut leads to frames that come later in the film than those that it replaces: nobody has learned from them.
+    A cut leads to later frames of the film than those that it replaces: no method has learned from them.
     """
     start = place
     if kind == "jump":
@@ -125,8 +125,7 @@ def fit_methods(
     departures: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> dict[str, Predictor]:
-    """All that is compared, by name, fitted to the past (time, n_features); layers are shared where they can be."""
-    place = {"device": given.get("device", "cpu")}
+    """All methods by name, fitted to the past (time, n_features). They share the dictionary, and f and λ of PSMT."""
     learned: dict[int, SparseCoder] = {}
     psmt = SharingPSMT(n_atoms=n_atoms, window=window, random_state=seed, **given, **departures)
     psmt.share(learned).fit(past)
@@ -134,11 +133,11 @@ def fit_methods(
         "window": window,
         "n_components": psmt.n_components_,
         "lam": psmt.lam_,
+        "device": given.get("device", "cpu"),
         **departures,
-        **place,
     }
     shared = {**chosen, "coder": psmt.coder_}
-    # Gains are learned from codes of frames that the dictionary has not seen: by the one that f and λ were chosen with.
+    # Gains are learned from codes of frames that the dictionary has not seen: with the one that f and λ were chosen by.
     gain = SharingPSMT(n_atoms=n_atoms, alpha=given["alpha"], random_state=seed, extrapolation="gain", **chosen)
     others: dict[str, Predictor] = {
         "psmt_ignore": PSMT(**shared | {"on_cut": "ignore"}),
@@ -155,7 +154,7 @@ def fit_methods(
 
 
 def _watch(method: Predictor, frames: Array) -> Array:
-    """Error of predicting each frame, then its surprise and whether it is a cut (3, time); NaN if nobody tells."""
+    """Error of each prediction, surprise, and whether the frame is a cut, (3, time); NaN for methods without these."""
     seen = []
     for frame in frames:
         error = float(mse(method.predict(), frame))

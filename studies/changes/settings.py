@@ -1,4 +1,4 @@
-"""`python -m studies.changes`: its parameters and its command."""
+"""`python -m studies.changes`: the command and its parameters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from psmt.utils.constraints import count, real
 
 KINDS = {
     "flash": "one frame is brighter",
-    "cut": "the film goes on elsewhere",
+    "cut": "the film continues elsewhere",
     "jump": "some frames are missing",
-    "none": "nothing happens",
+    "none": "the film is not changed",
 }
-"""What is put into the film, by name; the last is the control."""
+"""What is put into the film; the last is the control."""
+
+CHANGES = tuple(kind for kind in KINDS if kind != "none")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesSettings(WindowSettings):
-    """Which changes are put where; the sizes are the paper's."""
+    """Size of the model, as in the paper, and which changes are made where."""
 
     n_atoms: Atoms = 512
     window: Window = 1536
@@ -41,41 +43,41 @@ class ChangesSettings(WindowSettings):
     alpha: Alpha = 1.0
     lam: ChosenLam = "auto"
     before: int = 30
-    """Frames before the change, which give the usual error."""
+    """Frames before the change that are scored, for the usual error."""
     horizon: Annotated[int, Option("--horizon", "Number of frames that are predicted from each change."), count(2)] = 60
-    places: Annotated[int, Option("--places", "Number of places, evenly spaced, if none are given.")] = 16
+    places: Annotated[int, Option("--places", "Number of places, evenly spaced, unless --at is given.")] = 16
     at: Annotated[
         tuple[int, ...],
-        Option("--at", "Frame that a change comes with; may be repeated.", default="places all over the film"),
+        Option("--at", "Frame of the change; may be repeated.", default="evenly spaced places"),
         anything,
     ] = ()
     flash: Annotated[
         float, Option("--flash", "Brightness of the flash, in standard deviations of the film."), real(open_bound=True)
     ] = 3.0
-    jump: Annotated[int, Option("--jump", "Number of frames that the jump leaves out.")] = 25
+    jump: Annotated[int, Option("--jump", "Number of frames that a jump leaves out.")] = 25
     seed: Seed = 0
     departures: ModelDepartures = field(default_factory=our_departures)
     series: bool = False
-    """The values are a series, not patches: features are standardised by the past of each place."""
+    """Whether the values are a series, not patches: each place's past then standardises the features."""
 
     PRESETS: ClassVar[Presets] = {"quick": {"n_atoms": 64, "window": 192, "places": 8}}
 
     def bounds(self, n_frames: int) -> tuple[int, int]:
-        """First and last frame that a change may come with: room for a window, and for what a cut leads to."""
+        """First and last possible frame of a change: a window must fit before it, and the target of a cut after it."""
         return self.window + self.before, n_frames - self.horizon - max(self.horizon, self.jump)
 
     def chosen_places(self, n_frames: int) -> tuple[int, ...]:
-        """Frames that the changes come with, as given or evenly spread over a film."""
+        """Frames of the changes: those given, or evenly spaced ones."""
         if self.at:
             return tuple(dict.fromkeys(self.at))
         return tuple(dict.fromkeys(np.linspace(*self.bounds(n_frames), self.places).astype(int).tolist()))
 
     def needed(self) -> int:
-        """Frames of a window, a change and what follows it."""
+        """Number of frames that one change needs."""
         return self.window + self.before + self.horizon + max(self.horizon, self.jump)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless there is room for a change, and for each of those given."""
+        """Raise unless the film has room for a change, and for each given one."""
         first, last = self.bounds(n_frames)
         if last < first:
             raise NotEnoughFramesError(
@@ -91,9 +93,9 @@ class ChangesSettings(WindowSettings):
 
 COMMAND = Command(
     name="changes",
-    help="""Put a flash, a cut and a jump into a film, and see how every method recovers.
+    help="""Measure how each method recovers from a flash, a cut and a jump in a film.
 
-Writes changes.csv (each error), changes.png and report.html. Ends with a table per kind of change, and with whether \
-PSMT detects the changes and whether its response to them pays.""",
+Writes changes.csv (every error), changes.png and report.html. Prints a table per kind of change, whether PSMT detects \
+the changes, and whether holding the code after a cut lowers the error.""",
     settings=ChangesSettings,
 )

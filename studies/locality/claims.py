@@ -1,156 +1,121 @@
-"""What the paper says of the stochastic solution, and whether it holds."""
+"""What the paper says about the stochastic solution, and whether it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp, log, log1p
-from typing import NamedTuple
+from math import log
 
-from psmt.evaluation import Interval
-from psmt.report import Claim, Verdict, all_hold, judged
-from psmt.report.numbers import ratio
+from psmt.report import Claim, Evidence
+from psmt.report.numbers import log_ratio, ratio
 from studies.locality.result import MATERIALS, LocalityResult, Material, versus_copying
 from studies.locality.settings import label
 
 LOCAL_MARGIN, ERROR_MARGIN = log(1.05), log(1.01)
-"""Ratios of atoms used within 5%, and of errors within 1%, are ties."""
+"""Ratios of measures of locality within 5% of 1, and ratios of errors within 1%, are ties."""
 
-
-class Judgement(NamedTuple):
-    """What one setting says of a claim on one material."""
-
-    outcome: Verdict
-    line: str
-    change: float
-    """Logarithm of the ratio that should be below 1: the largest decides."""
+_MEASURES = {"atoms": "atoms per row", "group": "share in one place", "mse": "MSE vs frame"}
 
 
 def locality_claims(result: LocalityResult) -> list[Claim]:
-    """Converged, stopped early, and with a price on weights: local, and better at predicting?"""
-    solutions = list(result.settings.solutions)
-    early = [name for name in solutions if name.startswith("early")]
-    sparse = [name for name in solutions if name.startswith("sparse")]
+    """Whether descent is more local and predicts better: converged, stopped early, and with a sparsity penalty."""
+    solutions = result.settings.solutions
+    early, sparse = ([name for name in solutions if name.startswith(kind)] for kind in ("early", "sparse"))
+    descent, penalised = "Stopped early, stochastic descent", "With a sparsity penalty, stochastic descent"
     return [
         _converged(result),
-        _local(result, early, "locality_early", "Stopped early, stochastic descent is more local than the closed form"),
-        _local(
-            result,
-            sparse,
-            "locality_sparse",
-            "With a price on weights, stochastic descent is more local than the closed form",
-        ),
-        _beyond_a_turn(result, sparse),
-        _predicts(result, early, "locality_early_predicts", "Stopped early, it predicts better than the closed form"),
-        _predicts(
-            result,
-            sparse,
-            "locality_sparse_predicts",
-            "With a price on weights, it predicts better than the closed form",
-        ),
+        _local(result, early, "locality_early", f"{descent} is more local than the closed form"),
+        _local(result, sparse, "locality_sparse", f"{penalised} is more local than the closed form"),
+        _beyond_rotation(result, sparse, "locality_beyond_a_turn", f"{penalised} is more local than a rotation of P"),
+        _predicts(result, early, "locality_early_predicts", f"{descent} predicts better than the closed form"),
+        _predicts(result, sparse, "locality_sparse_predicts", f"{penalised} predicts better than the closed form"),
     ]
 
 
 def _converged(result: LocalityResult) -> Claim:
-    """Within the tolerance of the roughness; predictions then differ by nothing that can be told."""
-    found = []
+    """Compare the roughness at every start with the least possible, that of the closed form."""
+    support: list[str] = []
+    against: list[str] = []
+    worst = 0.0
     for material in result.materials:
         excess = float((material.values("sgd", "roughness") / material.values("closed", "roughness")).max()) - 1
-        missed = float(material.values("sgd", "missed").max())
-        outcome: Verdict = "holds" if excess <= 0.01 and missed == 0 else "does not hold"
-        errors = exp(material.log_ratio("sgd", "mse").mean)
-        line = (
-            f"{MATERIALS[material.name]}: rougher by {max(excess, 0.0):.1g} at the most; {ratio(errors)} times its MSE"
-        )
-        found.append(Judgement(outcome, line, log1p(excess)))
-    return _claim(
-        "locality_converged",
-        "Converged, stochastic descent is the closed form",
-        "its roughness is within 1% of the least at every start, without a warning",
-        found,
-        "roughness",
+        converged = excess <= 0.01 and material.values("sgd", "missed").max() == 0
+        errors = log_ratio(material.log_ratio("sgd", "mse").mean)
+        sentence = f"{MATERIALS[material.name]}: rougher by at most {max(excess, 0.0):.1g}; {errors} times the MSE"
+        (support if converged else against).append(sentence)
+        worst = max(worst, excess)
+    return Claim(
+        key="locality_converged",
+        text="Converged, stochastic descent gives the closed form",
+        rule="its roughness is within 1% of the least at every start, without a warning",
+        verdict="does not hold" if against else "holds",
         paper=False,
+        size=f"{ratio(1 + worst)} × the roughness in the worst case",
+        support=tuple(support),
+        against=tuple(against),
     )
 
 
 def _local(result: LocalityResult, names: Sequence[str], key: str, text: str) -> Claim:
-    def judge(material: Material, name: str) -> Judgement:
-        atoms = material.log_ratio(name, "atoms")
-        outcomes = [judged(atoms, margin=LOCAL_MARGIN)]
-        line = f"{_times(atoms)} times the closed form's atoms per row"
-        if material.has_groups:
-            inside = material.log_ratio(name, "group")
-            outcomes.append(judged(Interval(-inside.mean, -inside.high, -inside.low), margin=LOCAL_MARGIN))
-            line += f", {_times(inside)} times its share in one true group"
-        return Judgement(all_hold(outcomes), line, atoms.mean)
-
     rule = (
         "rows of P use fewer atoms (participation ratio, 95% interval over starts, ties within 5%), and where the "
-        "truth is known more of a row lies in one place; on every material, at every setting"
+        "places are known more of each row lies in one place; on all materials and with all settings"
     )
-    return _claim(key, text, rule, _judgements(result, names, judge), "atoms per row")
+    atoms = _ratios(result, names, "atoms", LOCAL_MARGIN)
+    groups = _ratios(result, names, "group", LOCAL_MARGIN, lower_is_better=False)
+    return Claim.from_evidence(key, text, rule, [*atoms, *groups], size=_worst(atoms, "atoms"))
 
 
-def _beyond_a_turn(result: LocalityResult, names: Sequence[str]) -> Claim:
-    def judge(material: Material, name: str) -> Judgement:
-        atoms = material.log_ratio(name, "atoms", "turned")
-        line = f"{_times(atoms)} times the atoms per row of the turned closed form"
-        return Judgement(judged(atoms, margin=LOCAL_MARGIN), line, atoms.mean)
-
-    return _claim(
-        "locality_beyond_a_turn",
-        "A price on weights is more local than the closed form turned inside its span, which predicts the same",
-        "rows of P use fewer atoms than those of the closed form after varimax; on every material, at every price",
-        _judgements(result, names, judge),
-        "atoms per row",
-        paper=False,
+def _beyond_rotation(result: LocalityResult, names: Sequence[str], key: str, text: str) -> Claim:
+    rule = (
+        "rows of P use fewer atoms than those of the closed form after a rotation (varimax), which does not change its "
+        "predictions; on all materials and with all penalties"
     )
+    atoms = _ratios(result, names, "atoms", LOCAL_MARGIN, reference="turned")
+    return Claim.from_evidence(key, text, rule, atoms, paper=False, size=_worst(atoms, "atoms"))
 
 
 def _predicts(result: LocalityResult, names: Sequence[str], key: str, text: str) -> Claim:
-    def judge(material: Material, name: str) -> Judgement:
-        errors = material.log_ratio(name, "mse")
-        copying = ratio(versus_copying(material, name))
-        line = f"{_times(errors)} times the closed form's MSE vs frame ({copying} times copying)"
-        return Judgement(judged(errors, margin=ERROR_MARGIN), line, errors.mean)
-
-    rule = (
-        "its MSE vs frame is lower (95% interval over starts, ties within 1%); on every material, at every setting. "
-        "Copying and the mean are in the table"
+    rule = "its MSE vs frame is lower (95% interval over starts, ties within 1%); on all materials, with all settings"
+    errors = _ratios(
+        result,
+        names,
+        "mse",
+        ERROR_MARGIN,
+        details=lambda material, name: f", {ratio(versus_copying(material, name))} times that of copying",
     )
-    return _claim(key, text, rule, _judgements(result, names, judge), "error", paper=False)
+    return Claim.from_evidence(key, text, rule, errors, paper=False, size=_worst(errors, "mse"))
 
 
-def _judgements(
-    result: LocalityResult, names: Sequence[str], judge: Callable[[Material, str], Judgement]
-) -> list[Judgement]:
-    found = []
-    for material in result.materials:
-        for name in names:
-            own = judge(material, name)
-            found.append(own._replace(line=f"{MATERIALS[material.name]}, {label(name)}: {own.line}"))
-    return found
+def _ratios(
+    result: LocalityResult,
+    names: Sequence[str],
+    what: str,
+    margin: float,
+    *,
+    reference: str = "closed",
+    lower_is_better: bool = True,
+    details: Callable[[Material, str], str] = lambda *_: "",
+) -> list[Evidence]:
+    """A measure divided by that of the reference, on each material and for each of the named solutions."""
+    return [
+        Evidence(
+            name=f"{MATERIALS[material.name]}, {label(name)}, {_MEASURES[what]}",
+            statistic=statistic,
+            n=material.n_starts,
+            margin=margin,
+            lower_is_better=lower_is_better,
+            write=log_ratio,
+            unit=f" times that of the {label(reference)}",
+            too_few="" if statistic.is_finite else "too few starts",
+            details=details(material, name),
+        )
+        for material in result.materials
+        for name in names
+        if what != "group" or material.has_groups
+        for statistic in [material.log_ratio(name, what, reference)]
+    ]
 
 
-def _claim(key: str, text: str, rule: str, found: Sequence[Judgement], what: str, *, paper: bool = True) -> Claim:
-    lines: dict[str, tuple[str, ...]] = {
-        outcome: tuple(own.line for own in found if own.verdict == outcome)
-        for outcome in ("holds", "does not hold", "inconclusive")
-    }
-    return Claim(
-        key=key,
-        text=text,
-        rule=rule,
-        verdict=all_hold([own.verdict for own in found]),
-        size=f"{ratio(exp(max(own.change for own in found)))} × the {what} at the worst" if found else "",
-        paper=paper,
-        support=lines["holds"],
-        against=lines["does not hold"],
-        notes=tuple(f"a tie or too few starts: {line}" for line in lines["inconclusive"]),
-    )
-
-
-def _times(logs: Interval) -> str:
-    """A ratio with its interval, of logarithms."""
-    if not logs.is_finite:
-        return ratio(exp(logs.mean))
-    return f"{ratio(exp(logs.mean))} ({ratio(exp(logs.low))} to {ratio(exp(logs.high))})"
+def _worst(evidence: Sequence[Evidence], what: str) -> str:
+    means = [own.statistic.mean for own in evidence]
+    return f"{log_ratio(max(means))} × the {_MEASURES[what]} in the worst case" if means else ""

@@ -1,154 +1,112 @@
-"""Rows of P by solution, and below them how local each is and what it predicts, on every material."""
+"""Rows of P by solution, and below them how local each solution is and what it predicts, on every material."""
 
 from __future__ import annotations
-
-from math import exp
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from psmt.evaluation import Interval
-from psmt.figures.panels import WIDTH, contrast, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, style_axes
+from psmt.figures.layouts import Estimate, draw_estimates, panel_figure
+from psmt.figures.panels import contrast, heading
+from psmt.figures.style import COLOURS, INK, QUIET, SMALL
 from psmt.types import Array
 from studies.locality.made_up import ATOMS_PER_PLACE, KINDS, PLACES
 from studies.locality.result import MATERIALS, LocalityResult, Material
 from studies.locality.settings import label
 
-# Inches. On top the rows of P; below, a line of panels per material, whose methods stand at the left.
-_LEFT, _RIGHT, _GAP = 1.75, 0.2, 0.3
-_HEAD, _PICTURE, _BETWEEN = 0.95, 1.35, 0.8
-_STEP, _LINE_GAP, _FOOT = 0.19, 0.8, 1.1
-_COLUMNS = {
+_MEASURES = {
     "atoms": "atoms per row",
     "group": "share in one place",
     "frames": "share of frames",
     "mse": "MSE ÷ closed form's",
 }
 
+_COLOURS = {
+    "closed": COLOURS[0],
+    "turned": COLOURS[5],
+    "sgd": COLOURS[2],
+    "early": COLOURS[4],
+    "sparse": COLOURS[1],
+    "copy": INK,
+    "copy_code": INK,
+    "mean": INK,
+}
+
 
 def locality_figure(result: LocalityResult) -> Figure:
-    """Figure with P of the first made-up series in turn, and a forest plot per material."""
+    """Figure with P of a made-up series for up to four solutions, and a chart of estimates per material and measure."""
     methods = result.materials[0].methods
-    line = len(methods) * _STEP
-    n = len(result.materials)
-    height = _HEAD + _PICTURE + _BETWEEN + n * line + (n - 1) * _LINE_GAP + _FOOT
-    figure = Figure(figsize=(WIDTH, height))
-    _draw_pictures(figure, result, height - _HEAD - _PICTURE)
-    width = (WIDTH - _LEFT - _RIGHT - (len(_COLUMNS) - 1) * _GAP) / len(_COLUMNS)
-    for i, material in enumerate(result.materials):
-        bottom = height - _HEAD - _PICTURE - _BETWEEN - i * (line + _LINE_GAP) - line
-        for j, what in enumerate(_COLUMNS):
-            axes = panel(figure, _LEFT + j * (width + _GAP), bottom, width, line)
-            _draw_methods(axes, material, what, methods)
-            axes.set_yticks(range(len(methods)), [label(method) for method in methods] if j == 0 else [])
-            if j == 0:
-                heading(axes, "bcdefg"[i % 6], MATERIALS[material.name])
-            axes.set_xlabel(_COLUMNS[what], fontsize=SMALL, color=INK, labelpad=2)
-    figure.text(
-        0.12 / WIDTH,
-        1 - 0.14 / height,
-        "How local P is, and what it predicts",
-        fontsize=TITLE,
-        fontweight="bold",
-        color=INK,
-        va="top",
+    early, sparse = ([name for name in methods if name.startswith(kind)] for kind in ("early", "sparse"))
+    solutions = ["closed", "turned", *early[-1:], *sparse[len(sparse) // 2 :][:1]]
+    layout = [[*solutions, *["."] * (len(_MEASURES) - len(solutions))]]
+    layout += [[f"{material.name} {what}" for what in _MEASURES] for material in result.materials]
+    chart_height = 0.19 * len(methods) + 0.85
+    figure, panels = panel_figure(
+        layout,
+        height=3.3 + chart_height * len(result.materials),
+        title="How local P is, and what it predicts",
+        note="Dots: means over starts; bars: their 95% intervals (bootstrap). Vertical line: the closed form. Further "
+        "left is more local or better,\nexcept for the share in one place. “Rotated”: after a rotation (varimax), "
+        "which does not change predictions.",
+        heights=[2.3, *[chart_height] * len(result.materials)],
     )
-    figure.text(
-        0.12 / WIDTH,
-        0.12 / height,
-        "Dots: means over starts; lines: their 95% intervals (bootstrap). Dashed: the closed form. Left is more local "
-        "or better, but for\nthe share in one place. “Turned” is the closed form after a rotation (varimax) that "
-        "changes no prediction.",
-        fontsize=SMALL,
-        color=QUIET,
-        va="bottom",
-        linespacing=1.4,
-    )
+    (in_turn,) = (material for material in result.materials if material.name == "times")
+    for name in solutions:
+        _draw_weights(panels[name], in_turn.weights(name), label(name))
+    panels["closed"].set_ylabel("rows of P", fontsize=SMALL, color=INK)
+    _wide_heading(panels["closed"], "a", f"P of one window, {KINDS['times']}: weights of the atoms", lift=21)
+    for letter, material in zip("bcdefg", result.materials, strict=False):
+        for what in _MEASURES:
+            _draw_measure(panels[f"{material.name} {what}"], material, what)
+        first = panels[f"{material.name} atoms"]
+        first.tick_params(labelleft=True)
+        first.set_title(" ")
+        _wide_heading(first, letter, MATERIALS[material.name])
     return figure
 
 
-def _draw_pictures(figure: Figure, result: LocalityResult, bottom: float) -> None:
-    """Weights of P, rows sorted by their place, for four solutions of the series in which places take turns."""
-    material = next(material for material in result.materials if material.name == "times")
-    solutions = [name for name in material.methods if name.partition("-")[0] in ("closed", "turned", "early", "sparse")]
-    early = [name for name in solutions if name.startswith("early")][-1:]
-    sparse = [name for name in solutions if name.startswith("sparse")]
-    chosen = ["closed", "turned", *early, *sparse[len(sparse) // 2 :][:1]]
-    width = (WIDTH - 0.75 - _RIGHT - (len(chosen) - 1) * _GAP) / len(chosen)
-    for j, name in enumerate(chosen):
-        axes = panel(figure, 0.75 + j * (width + _GAP), bottom, width, _PICTURE)
-        axes.imshow(
-            contrast(_by_place(material.weights(name))),
-            cmap="RdBu_r",
-            vmin=-1,
-            vmax=1,
-            aspect="auto",
-            interpolation="nearest",
-        )
-        for place in range(1, PLACES):
-            axes.axvline(place * ATOMS_PER_PLACE - 0.5, color=INK, linewidth=0.6)
-        axes.set_xticks((np.arange(PLACES) + 0.5) * ATOMS_PER_PLACE - 0.5, [f"place {p + 1}" for p in range(PLACES)])
-        axes.set_yticks([])
-        axes.tick_params(length=0, labelsize=SMALL, labelcolor=INK)
-        axes.annotate(
-            label(name), (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", fontsize=SMALL, color=INK
-        )
-        if j == 0:
-            axes.set_ylabel("rows of P", fontsize=SMALL, color=INK)
-            heading(axes, "a", f"P of one window, {KINDS['times']}: weights of the atoms", lift=19)
+def _wide_heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
+    """Heading that may be wider than its panel. The layout ignores it, so the panel's title must make room for it."""
+    heading(axes, letter, text, lift=lift)
+    axes.texts[-1].set_in_layout(False)
 
 
-def _by_place(weights: Array) -> Array:
-    """Rows of P, sorted by the middle of the places that they lie in."""
+def _draw_weights(axes: Axes, weights: Array, title: str) -> None:
+    """Weights (n_components, n_atoms), with rows sorted by the place where most of their mass lies."""
     mass = (weights**2).reshape(len(weights), PLACES, -1).sum(axis=2)
-    return weights[np.lexsort((-mass.max(axis=1), mass.argmax(axis=1)))]
+    rows = contrast(weights[np.lexsort((-mass.max(axis=1), mass.argmax(axis=1)))])
+    axes.imshow(rows, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    for place in range(1, PLACES):
+        axes.axvline(place * ATOMS_PER_PLACE - 0.5, color=INK, linewidth=0.6)
+    axes.set_xticks((np.arange(PLACES) + 0.5) * ATOMS_PER_PLACE - 0.5, [str(p + 1) for p in range(PLACES)])
+    axes.set_xlabel("place", fontsize=SMALL, color=INK)
+    axes.set_yticks([])
+    axes.tick_params(length=0, labelsize=SMALL, labelcolor=INK)
+    axes.set_title(f" \n{title}", fontsize=SMALL, color=INK, loc="left", pad=4)
 
 
-def _draw_methods(axes: Axes, material: Material, what: str, methods: list[str]) -> None:
+def _draw_measure(axes: Axes, material: Material, what: str) -> None:
+    """Means over starts with their intervals, in a row per method; errors are relative to those of the closed form."""
     relative = what == "mse"
-    for y, method in enumerate(methods):
-        found = material.log_ratio(method, what) if relative else material.interval(method, what)
-        if found.mean != found.mean:
-            continue
-        if relative:
-            found = Interval(*map(exp, (found.mean, max(found.low, -50.0), min(found.high, 50.0))))
-        colour = _colour(method)
-        if found.low > 0 and found.high < 1e9:
-            axes.plot([found.low, found.high], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=3)
-        axes.plot(
-            [found.mean],
-            [y],
-            marker="o",
-            markersize=4.6,
-            color=colour,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            zorder=4,
-        )
-    closed = 1.0 if relative else float(material.interval("closed", what).mean)
-    style_axes(axes, grid=False)
-    if closed == closed:
-        axes.axvline(closed, color=QUIET, linewidth=0.9, linestyle=(0, (3, 2)), zorder=1)
-    axes.set_ylim(len(methods) - 0.5, -0.5)
+    intervals = {
+        method: np.exp(material.log_ratio(method, what)) if relative else material.interval(method, what)
+        for method in material.methods
+    }
+    rows = {label(method): {method: Estimate(*interval)} for method, interval in intervals.items()}
+    colours = {method: _COLOURS[method.partition("-")[0]] for method in material.methods}
+    draw_estimates(axes, rows, colours, reference=float(intervals["closed"][0]))
+    axes.tick_params(labelleft=False)
+    axes.set_xlabel(_MEASURES[what], fontsize=SMALL, color=INK, labelpad=2)
     if relative:
         axes.set_xscale("log")
         low, high = axes.get_xlim()
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 30 else (1,)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    elif closed == closed:
+    elif what != "group" or material.has_groups:
         axes.set_xlim(left=0)
         axes.xaxis.set_major_locator(MaxNLocator(4))
     else:
-        axes.set_xlim(0, 1)
         axes.xaxis.set_major_locator(FixedLocator([]))
         axes.text(0.5, 0.5, "not known of a film", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET)
-
-
-def _colour(method: str) -> str:
-    kinds = {"closed": 0, "turned": 5, "sgd": 2, "early": 4, "sparse": 1}
-    kind = method.partition("-")[0]
-    return COLOURS[kinds[kind]] if kind in kinds else INK

@@ -1,4 +1,4 @@
-"""Series of which the truth is known: places with dynamics of their own, and which atoms belong to them."""
+"""Made-up series of places with different dynamics. It is known which atoms belong to which place."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import numpy as np
 from psmt.types import Array, Ints
 
 PLACES, SENSORS, SHARPNESS = 4, 12, 3.0
-"""Places, sensors on the ring of each, and how narrow a bump is."""
+"""Number of places, number of sensors on the ring of each place, and concentration of a bump."""
 ATOMS_PER_PLACE = 2 * SENSORS
 SPEEDS = (0.06, 0.13, 0.27, 0.5)
-"""Pace of the bump of each place, in radians per frame."""
+"""Speed of the bump of each place, in radians per frame."""
 JITTER, NOISE = 0.02, 0.02
-"""Standard deviation of the pace, and of the noise of a sensor; a bump has height 1."""
+"""Standard deviation of the speed, and of the noise of a sensor; a bump has height 1."""
 STAY = (30, 60)
-"""Frames that a place is active for, where places take turns."""
+"""Shortest and longest time that a place is active, in frames, if places take turns."""
 FADE = 11
-"""Frames that a change of place takes."""
+"""Duration of a change of place, in frames."""
 
 KINDS = {"places": "all places at once", "times": "places in turn"}
-"""Made-up series: local dynamics that differ between places, and between times as well."""
+"""Kinds of series: the dynamics differ between places, or between places and times."""
 
 
 @dataclass(frozen=True)
 class MadeUp:
-    """A series and what is true of it."""
+    """A series with its dictionary."""
 
     values: Array
     """(time, PLACES * SENSORS)"""
     dictionary: Array
-    """(n_atoms, PLACES * SENSORS): bumps, twice as many as sensors, each within one place."""
+    """(n_atoms, PLACES * SENSORS): twice as many bumps as sensors, each within one place."""
     groups: Ints
     """Place (n_atoms,) of each atom."""
 
 
 def make_up(kind: str, n_frames: int, seed: int) -> MadeUp:
-    """A bump moves around the ring of sensors of each place, at a pace of its own; in 'times' one place at a time."""
+    """Series in which a bump moves around the ring of each place, at its own speed; in 'times' one place at a time."""
     rng = np.random.default_rng([seed, list(KINDS).index(kind)])
-    paces = np.array(SPEEDS) * rng.choice([-1.0, 1.0], PLACES)
-    angles = np.cumsum(paces + JITTER * rng.standard_normal((n_frames, PLACES)), axis=0)
+    speeds = np.array(SPEEDS) * rng.choice([-1.0, 1.0], PLACES)
+    angles = np.cumsum(speeds + JITTER * rng.standard_normal((n_frames, PLACES)), axis=0)
     angles += rng.uniform(0, 2 * np.pi, PLACES)
     heights = _in_turn(n_frames, rng) if kind == "times" else np.ones((n_frames, PLACES))
     values = (heights[..., None] * _bumps(angles)).reshape(n_frames, -1)
@@ -52,7 +52,7 @@ def make_up(kind: str, n_frames: int, seed: int) -> MadeUp:
 
 
 def _bumps(angles: Array) -> Array:
-    """What the sensors (.., SENSORS) of a ring see of a bump at the angles (..)."""
+    """Values (.., SENSORS) of the sensors of a ring for a bump at the angles (..)."""
     sensors = 2 * np.pi * np.arange(SENSORS) / SENSORS
     bumps: Array = np.exp(SHARPNESS * (np.cos(sensors - angles[..., None]) - 1.0))
     return bumps

@@ -1,4 +1,4 @@
-"""What came out: means of each start, and intervals over starts."""
+"""Results of all starts, and their means with intervals."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from studies.locality.settings import LocalitySettings
 
 FILM = "film"
 MATERIALS = {**{kind: f"made up: {text}" for kind, text in KINDS.items()}, FILM: "the film"}
-"""What is looked at, with words for people."""
+"""The series that are predicted, with their names for people."""
 
 REFERENCES = ("copy", "copy_code", "mean")
 """Predictions without an embedding."""
 
 NEIGHBOURS = 2
-"""Starts of a film in a block of the bootstrap: the windows of neighbours overlap."""
+"""Starts of a film per block of the bootstrap: the windows of neighbouring starts overlap."""
 
 
-class Row(NamedTuple):
+class LocalityRow(NamedTuple):
     """One line of locality.csv: means over the windows of one start."""
 
     material: str
@@ -49,27 +49,27 @@ class Material:
     results: dict[str, dict[int, Result]] = field(default_factory=dict)
 
     def add(self, start: int, solution: str, result: Result) -> None:
-        """Keep the result of a solution at a start."""
+        """Add the result of a solution at a start."""
         self.results.setdefault(solution, {})[start] = result
 
     @property
     def methods(self) -> list[str]:
-        """All that is compared: solutions, the closed form turned, and references."""
+        """All methods: the solutions, the rotated closed form, and the references."""
         first, *others = self.results
         return [first, "turned", *others, *REFERENCES]
 
     @property
     def n_starts(self) -> int:
-        """How many starts there are."""
+        """Number of starts."""
         return len(self.results["closed"])
 
     @property
     def has_groups(self) -> bool:
-        """Whether it is known which atoms belong together."""
+        """Whether the group of each atom is known."""
         return "group" in self.results["closed"][0]
 
     def values(self, method: str, what: str) -> Array:
-        """Mean (n_starts,) of a measure or an error in each start; NaN for what a method does not have."""
+        """Mean (n_starts,) of a measure or an error at each start; NaN if the method does not have it."""
         return np.array([_mean(self.results, method, what, start) for start in range(self.n_starts)])
 
     def weights(self, method: str) -> Array:
@@ -83,7 +83,7 @@ class Material:
         return mean_interval(self.values(method, what), block=self._block)
 
     def log_ratio(self, method: str, what: str, reference: str = "closed") -> Interval:
-        """Mean logarithm of a value divided by that of another method at the same start."""
+        """Mean logarithm of the ratio to another method at the same start, and its interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(self.values(method, what) / self.values(reference, what))
         return mean_interval(logs, block=self._block)
@@ -92,20 +92,20 @@ class Material:
     def _block(self) -> int:
         return NEIGHBOURS if self.name == FILM else 1
 
-    def rows(self) -> Iterator[Row]:
-        """Lines of the table."""
+    def rows(self) -> Iterator[LocalityRow]:
+        """Lines of locality.csv."""
         for method in self.methods:
             columns = [self.values(method, what).tolist() for what in ("atoms", "group", "frames")]
             roughness = self.values(method, "roughness") / self.values("closed", "roughness")
             errors = [self.values(method, what).tolist() for what in ("mse", "mse_code", "missed")]
             for start, values in enumerate(zip(*columns, roughness.tolist(), *errors, strict=True)):
-                yield Row(self.name, start, method, *values)
+                yield LocalityRow(self.name, start, method, *values)
 
 
 def _mean(results: dict[str, dict[int, Result]], method: str, what: str, start: int) -> float:
     solution, key = method, what
     if method in REFERENCES:
-        # They are the same whatever the solution; only errors vs frame are of interest.
+        # They do not depend on the solution, and have an error vs frame only.
         solution, key = "closed", method if what == "mse" else ""
     elif method == "turned":
         solution, key = "closed", f"turned_{what}" if what in ("atoms", "group", "frames") else what
@@ -121,12 +121,12 @@ class LocalityResult:
     n_frames: int
     materials: tuple[Material, ...]
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[LocalityRow]:
         """Lines of locality.csv."""
         for material in self.materials:
             yield from material.rows()
 
 
 def versus_copying(material: Material, method: str) -> float:
-    """MSE vs frame divided by that of copying the last frame, over all starts."""
+    """MSE vs frame divided by that of copying the last frame; means over all starts."""
     return error_ratio(float(material.values(method, "mse").mean()), float(material.values("copy", "mse").mean()))

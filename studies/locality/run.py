@@ -1,4 +1,4 @@
-"""The experiment itself: a task per start and solution, on two made-up series and on the film."""
+"""One task per start and solution, on made-up series and on the film."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from psmt.series import Scaling
 from psmt.types import Array, Ints, Result
 from psmt.utils.validation import check_film
 from studies.locality.made_up import KINDS, make_up
-from studies.locality.measures import atoms_used, frames_used, group_share, turned
+from studies.locality.measures import atoms_used, frames_used, group_share, rotated
 from studies.locality.result import FILM, LocalityResult, Material
 from studies.locality.settings import LocalitySettings
 
 MADE_UP = {"window": 288, "n_components": 16, "alpha": 0.1}
-"""H and f of the made-up series, and their price of activity in layer 1: a tenth of a bump."""
+"""H, f and α for the made-up series; α is a tenth of the height of a bump."""
 
 
 def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> LocalityResult:
-    """How local each solution is and what it predicts, on made-up series and on a film's values (time, n_features)."""
+    """Locality and predictions of each solution, on made-up series and on a film's values (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="locality")
@@ -53,12 +53,12 @@ def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> Localit
     return LocalityResult(settings=settings, n_frames=len(film), materials=tuple(materials.values()))
 
 
-Asked = tuple[str, int, str, Task]
-"""Material, number of the start, solution, and the task that it is computed by."""
+PlacedTask = tuple[str, int, str, Task]
+"""Material, number of the start, solution, and task."""
 
 
-def made_up_tasks(settings: LocalitySettings) -> Iterator[Asked]:
-    """Tasks of the made-up series, each of which is another one."""
+def made_up_tasks(settings: LocalitySettings) -> Iterator[PlacedTask]:
+    """Tasks of the made-up series, with a different series at each start."""
     n_past = 2 * MADE_UP["window"]
     for kind in KINDS:
         for start in range(settings.n_starts):
@@ -67,8 +67,8 @@ def made_up_tasks(settings: LocalitySettings) -> Iterator[Asked]:
             yield from _solutions(kind, start, given, settings)
 
 
-def film_tasks(film: Array, dictionary: Array, settings: LocalitySettings) -> Iterator[Asked]:
-    """Tasks of the film, of which nobody knows which atoms belong together."""
+def film_tasks(film: Array, dictionary: Array, settings: LocalitySettings) -> Iterator[PlacedTask]:
+    """Tasks of the film, in which the groups of atoms are not known."""
     for number, start in enumerate(settings.starts(len(film))):
         given = {
             "values": film[start - settings.window : start + settings.horizon + 1],
@@ -81,7 +81,7 @@ def film_tasks(film: Array, dictionary: Array, settings: LocalitySettings) -> It
         yield from _solutions(FILM, number, given, settings)
 
 
-def _solutions(material: str, start: int, given: dict[str, Any], settings: LocalitySettings) -> Iterator[Asked]:
+def _solutions(material: str, start: int, given: dict[str, Any], settings: LocalitySettings) -> Iterator[PlacedTask]:
     for name, parameters in settings.solutions.items():
         inputs = given | {
             "horizon": settings.horizon,
@@ -107,16 +107,16 @@ def score_solution(
     solver: dict[str, Any],
     departures: dict[str, Any],
 ) -> Result:
-    """How local one solution is in each window, and the errors of its one-step predictions. One task.
+    """Locality of one solution in each window, and the errors of its one-step predictions. One task.
 
     Returns
     -------
     dict
-        ``mse`` (horizon,) vs frame and ``mse_code`` vs code; the same of copying, of copying the code and of the mean
-        of the window's frames, as ``copy``, ``copy_code`` and ``mean``; ``roughness``, ``atoms``, ``frames`` and, where
-        there are groups, ``group`` (horizon,) of P; the last three of P turned inside its span as ``turned_atoms``, ..;
-        ``missed`` (horizon,): whether the solver stopped above its tolerance; ``weights`` (n_components, n_atoms): P of
-        the last window in standard deviations of the atoms, and ``turned_weights``.
+        Errors (horizon,): ``mse`` vs frame, ``mse_code`` vs code, and vs frame those of copying, of copying the code
+        and of the mean of the window: ``copy``, ``copy_code`` and ``mean``. Measures of P (horizon,): ``roughness``,
+        ``atoms``, ``frames`` and, if the groups are known, ``group``; ``turned_atoms`` and so on are those of the
+        rotated P. ``missed`` (horizon,): whether the solver stopped above its tolerance. ``weights`` and
+        ``turned_weights`` (n_components, n_atoms): P of the last window, in standard deviations of the atoms.
     """
     past, delayed = values[: len(values) - horizon - 1], values[len(values) - horizon - 1 :]
     model = PSMT(
@@ -147,7 +147,7 @@ def score_solution(
                 "roughness": np.sum(bends**2),
                 "missed": model.tol is not None and model.followed_.error_ > model.tol,
                 "weights": P * deviations,
-                "turned_weights": (local := turned(P, deviations)) * deviations,
+                "turned_weights": (local := rotated(P, deviations)) * deviations,
             }
             for prefix, matrix in (("", P), ("turned_", local)):
                 found[f"{prefix}atoms"] = atoms_used(matrix, deviations)

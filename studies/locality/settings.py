@@ -1,4 +1,4 @@
-"""`python -m studies.locality`: its parameters and its command."""
+"""`python -m studies.locality`: the command, its options and its parameters."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from psmt.utils.constraints import count, real
 from studies.locality.made_up import ATOMS_PER_PLACE, PLACES
 
 SPARSE_EPOCHS, SPARSE_TOL = 60, 0.05
-"""Passes over a window that a descent with a penalty on weights may take, and the movement of P by a pass at which it
-stops: the question is where P is, not its last digits. How often that is too few is reported."""
+"""Largest number of passes over a window with a sparsity penalty, and tolerance: descent stops when a pass moves P by
+less. The tolerance is large, since the last digits of P do not matter; the report says how often it is not reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalitySettings(Settings):
-    """What is compared; made-up series have sizes of their own."""
+    """Which solutions are compared, and the size of the model on the film; see `run.MADE_UP` for made-up series."""
 
     n_atoms: Annotated[Atoms, count(2)] = 128
     window: Window = 384
@@ -44,18 +44,18 @@ class LocalitySettings(Settings):
         int, Option("--starts", "Number of starts in the film, and of made-up series of each kind.")
     ] = 12
     budgets: tuple[int, ...] = (1, 5, 20)
-    """Passes over each window of descents that stop early."""
+    """Passes over each window for descent that is stopped early."""
     sparsities: Annotated[tuple[float, ...], real(open_bound=True)] = (0.01, 0.03, 0.1)
-    """Penalties on weights."""
+    """Sparsity penalties on the weights of P."""
     alpha: Alpha = 1.0
     lam: ChosenLam = "auto"
-    """'auto' chooses by predicting the end of the past with the closed form."""
+    """'auto' chooses λ by predicting the end of the past with the closed form."""
     max_epochs: int = 5
     seed: Seed = 0
     series: bool = False
-    """The values are a series, not patches: features are standardised by what lies before the first start."""
+    """Whether the values are a series, not patches: the frames before the first start then standardise the features."""
     departures: RecoveryDepartures = field(default_factory=our_departures)
-    """In steps 5 and 7. All solutions share the dictionary of the first frames."""
+    """In steps 5 and 7 only: all solutions share the dictionary of the first frames."""
 
     PRESETS: ClassVar[Presets] = {
         "quick": {
@@ -75,36 +75,36 @@ class LocalitySettings(Settings):
 
     @property
     def largest(self) -> int:
-        """M, or that of the made-up series."""
+        """Largest M, that of the made-up series included."""
         return max(self.n_atoms, PLACES * ATOMS_PER_PLACE)
 
     @property
     def solutions(self) -> dict[str, dict[str, Any]]:
-        """Solutions of step 5 by name, with parameters of `PSMT`."""
+        """Solutions of step 5 by name: parameters of `PSMT`."""
         return (
             {"closed": {}, "sgd": {"solver": "sgd"}}
             | {f"early-{k}": {"solver": "sgd", "tol": None, "max_epochs": k} for k in self.budgets}
             | {
-                f"sparse-{price:g}": {
+                f"sparse-{penalty:g}": {
                     "solver": "sgd",
-                    "sparsity": price,
+                    "sparsity": penalty,
                     "max_epochs": SPARSE_EPOCHS,
                     "tol": SPARSE_TOL,
                 }
-                for price in self.sparsities
+                for penalty in self.sparsities
             }
         )
 
     def starts(self, n_frames: int) -> Ints:
-        """Frames (n_starts,) of a film after which is predicted, as far apart as they can be, in order."""
+        """Starts (n_starts,) in a film, evenly spaced: the frames after each start are predicted."""
         return np.linspace(self.first(n_frames), n_frames - self.horizon - 1, self.n_starts).astype(np.int64)
 
     def first(self, n_frames: int) -> int:
-        """The first start: the dictionary is learned from what lies before it."""
+        """First start; the dictionary is learned from the frames before it."""
         return max(self.window, n_frames // 4)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless all starts have frames of their own to predict."""
+        """Raise unless all starts have different frames to predict."""
         left, needed = n_frames - self.first(n_frames), self.n_starts * (self.horizon + 1)
         if left < needed:
             raise NotEnoughFramesError(
@@ -118,15 +118,15 @@ def label(name: str) -> str:
     """The name of a method for people.
 
     >>> [label(name) for name in ("closed", "early-5", "sparse-0.03")]
-    ['closed form', 'sgd, 5 passes', 'sgd, price 0.03']
+    ['closed form', 'sgd, 5 passes', 'sgd, penalty 0.03']
     """
     kind, _, value = name.partition("-")
     words = {
         "closed": "closed form",
-        "turned": "closed form, turned",
+        "turned": "rotated closed form",
         "sgd": "sgd, converged",
         "early": f"sgd, {value} pass{'' if value == '1' else 'es'}",
-        "sparse": f"sgd, price {value}",
+        "sparse": f"sgd, penalty {value}",
         "copy": "copy last frame",
         "copy_code": "copy last code",
         "mean": "mean of the window",
@@ -136,10 +136,10 @@ def label(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalityOptions(PatchOptions):
-    """Options of the study: it runs on the CPU, where the stochastic solver is."""
+    """Options of the study, which runs on the CPU only, because the stochastic solver does."""
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """As for all commands; and the device."""
+        """Check the options of every command, and the device."""
         from psmt.embedding.stochastic import check_solver
 
         super().check(settings)
@@ -148,10 +148,11 @@ class LocalityOptions(PatchOptions):
 
 COMMAND = Command(
     name="locality",
-    help="""Compare stochastic descent with the closed form: whether it is more local, and predicts better.
+    help="""Test whether stochastic descent is more local than the closed form, and predicts better.
 
-On two made-up series with known places and on your film: converged, stopped early, and with a penalty on weights. \
-Writes locality.csv, locality.png and report.html, which opens with the verdicts.""",
+Compares descent that converges, that is stopped early, and that has a sparsity penalty on the weights, on two kinds \
+of made-up series with known places and on your film. Writes locality.csv, locality.png and report.html, which begins \
+with the verdicts.""",
     settings=LocalitySettings,
     options=LocalityOptions,
 )

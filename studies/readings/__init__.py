@@ -1,1 +1,1 @@
-"""Readings of the paper: Table 1 and Fig. 4 under each way to fill in what it leaves open."""
+"""Table 1 and Fig. 4 under each reading of the details that the paper leaves open."""

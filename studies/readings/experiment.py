@@ -1,4 +1,4 @@
-"""The parts of the readings, put together. No chapter of the paper's report: it takes longer than all others."""
+"""The experiment: its run, files, report and numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from psmt.figures import png
 from psmt.report import to_csv
 from studies.readings.claims import readings_claims
 from studies.readings.figure import readings_figure
-from studies.readings.page import readings_page, verdicts_table
+from studies.readings.report import readings_page, verdicts_table
 from studies.readings.result import ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings

@@ -1,4 +1,4 @@
-"""What the paper leaves open, and the readings of it that are tried."""
+"""The readings: ways to fill in the details that the paper leaves open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Dictionary = Literal["usual", "film", "past", "window"]
-"""What layer 1 is learned from. 'usual' is what the commands do: the film for Table 1, the past for Fig. 4."""
+"""Frames that layer 1 is learned from. 'usual' is as in `psmt sweep` and `psmt predict`: film and past."""
 
 Exhibit = Literal["table", "prediction"]
 """Table 1, or Fig. 4."""
@@ -15,22 +15,22 @@ Exhibit = Literal["table", "prediction"]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One way to fill in what the paper leaves open; the defaults are what `psmt sweep` has, at its first λ.
+    """One way to fill in the details that the paper leaves open. The defaults are those of `psmt sweep`.
 
     Parameters
     ----------
     lam : float
-        Price of activity in step 7.
+        Sparsity (L1) penalty of step 7.
     components : float or None
-        f as a share of M; None is all that V has.
+        f as a share of M; None for the rank of V.
     dictionary : {'usual', 'film', 'past', 'window'}
-        Frames that layer 1 is learned from. For Fig. 4, 'film' has seen what is to be predicted.
+        Frames that layer 1 is learned from. In Fig. 4, 'film' includes the frames that are predicted.
     half_stencils : bool
-        D is H x H, or has interior columns only.
+        Whether D is H x H, or has interior columns only.
     centred : bool
-        V is the covariance, or the second moment about zero.
+        Whether V is the covariance, or the second moment about zero.
     scored : {'inside', 'after'}
-        Frames that Table 1 reconstructs: those of the window, or those that follow it. Fig. 4 always has the latter.
+        Frames that Table 1 reconstructs: those of the window, or those after it. Fig. 4 always uses the latter.
     """
 
     lam: float = 0.1
@@ -42,19 +42,19 @@ class Reading:
 
     @property
     def name(self) -> str:
-        """What it says, in a few words: λ and f, and what else is not as usual.
+        """λ and f, and what differs from the defaults.
 
         >>> Reading(lam=10.0, components=None, half_stencils=True).name
         'λ = 10, f = all, D full'
         """
-        said = [f"λ = {self.lam:g}", f"f = {self._dimension}"]
+        parts = [f"λ = {self.lam:g}", f"f = {self._dimension}"]
         if self.dictionary != "usual":
-            said.append(
+            parts.append(
                 f"dictionary per {self.dictionary}" if self.dictionary != "past" else "dictionary from the past"
             )
-        said += ["D full"] * self.half_stencils + ["V not centred"] * (not self.centred)
-        said += ["errors after the window"] * (self.scored == "after")
-        return ", ".join(said)
+        parts += ["D full"] * self.half_stencils + ["V not centred"] * (not self.centred)
+        parts += ["errors after the window"] * (self.scored == "after")
+        return ", ".join(parts)
 
     @property
     def _dimension(self) -> str:
@@ -63,22 +63,22 @@ class Reading:
         return "M" if self.components == 1 else f"M / {1 / self.components:g}"
 
     def n_components(self, n_atoms: int) -> int | None:
-        """Dimension f for one M; None is all that V has."""
+        """Dimension f for one M; None for the rank of V."""
         return None if self.components is None else max(int(self.components * n_atoms), 1)
 
     def learned_from(self, exhibit: Exhibit) -> Dictionary:
-        """What layer 1 is learned from in Table 1 or in Fig. 4."""
+        """Frames that layer 1 is learned from in Table 1 or in Fig. 4."""
         if self.dictionary != "usual":
             return self.dictionary
         return "film" if exhibit == "table" else "past"
 
 
 LINES = (Reading(), Reading(components=None), Reading(components=None, half_stencils=True))
-"""Readings that all λ are tried with: f a quarter of the atoms, f all that V has, and that with the whole D."""
+"""Readings that are combined with every λ: f a quarter of M, f the rank of V, and the latter with the whole D."""
 
 CENTRES = (Reading(lam=0.1, components=0.25), Reading(lam=10.0, components=None))
-"""Readings around which all else is changed, one thing at a time: that of the commands, and one with errors as large as
-the paper's."""
+"""Readings in which every other detail is changed alone: that of the commands, and one with errors as large as the
+paper's."""
 
 CHANGES: tuple[dict[str, Any], ...] = (
     {"components": 1 / 16},
@@ -90,11 +90,11 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"scored": "after"},
     {"dictionary": "window", "half_stencils": True},
 )
-"""What is changed. The last is the letter of Algorithm 1: H frames for everything, and D as large as they are."""
+"""The changes. The last follows Algorithm 1 to the letter: H frames for everything, and D is H x H."""
 
 
 def all_readings(lams: Sequence[float]) -> list[Reading]:
-    """Every λ along the lines; then one change at a time around the centres. Each reading once.
+    """Every λ in the readings of `LINES`, and every change of the readings of `CENTRES`; each reading once.
 
     >>> len(all_readings([0.1, 1.0, 3.0, 10.0, 30.0]))
     30

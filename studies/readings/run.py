@@ -1,4 +1,4 @@
-"""All readings on one film: dictionaries, then the windows of Table 1 and the starts of Fig. 4."""
+"""All readings on one film: dictionaries, windows of Table 1, and starts of Fig. 4."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from studies.readings.settings import ReadingsSettings
 from studies.readings.tasks import predict_start, reconstruct_frames
 
 
-class _Learned(NamedTuple):
-    """A dictionary: its size and the frames that it is learned from."""
+class _Source(NamedTuple):
+    """Size of a dictionary, and the frames that it is learned from."""
 
     n_atoms: int
     start: int
@@ -29,12 +29,12 @@ class _Learned(NamedTuple):
 
 
 def read_paper(values: ArrayLike, settings: ReadingsSettings, run: Run) -> ReadingsResult:
-    """Table 1 and Fig. 4 of a film's patches, or of a series, (time, n_features) under each reading.
+    """Table 1 and Fig. 4 under each reading, for a film's patches or a series (time, n_features).
 
     Raises
     ------
     NotEnoughFramesError
-        When the film is too short for a window of some combination.
+        If the film is too short for one of the windows.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -46,7 +46,7 @@ def read_paper(values: ArrayLike, settings: ReadingsSettings, run: Run) -> Readi
 
 @dataclass(frozen=True)
 class _Work:
-    """Tasks of all readings; what several of them need is asked for once."""
+    """Tasks of all readings. Readings that share codes and embedding share tasks."""
 
     film: Array
     settings: ReadingsSettings
@@ -56,7 +56,7 @@ class _Work:
         """Table 1 by reading."""
         settings = self.settings
         ends = settings.ends(len(self.film))
-        # The largest first: nobody then waits for a long task that was begun last.
+        # The largest first: no long task then starts last.
         sizes = [(size, window) for size in sorted(settings.n_atoms, reverse=True) for window in settings.windows(size)]
         groups = _by_embedding(settings.readings, "table")
         places = [(group, *size, end) for size in sizes for end in ends for group in groups]
@@ -131,15 +131,15 @@ class _Work:
             for group in [_group(reading, "prediction")]
         }
 
-    def _source(self, learned_from: Dictionary, n_atoms: int, start: int, stop: int) -> _Learned:
+    def _source(self, learned_from: Dictionary, n_atoms: int, start: int, stop: int) -> _Source:
         """Frames that the dictionary of a window is learned from."""
         return {
-            "film": _Learned(n_atoms, 0, len(self.film)),
-            "past": _Learned(n_atoms, 0, stop),
-            "window": _Learned(n_atoms, start, stop),
+            "film": _Source(n_atoms, 0, len(self.film)),
+            "past": _Source(n_atoms, 0, stop),
+            "window": _Source(n_atoms, start, stop),
         }[learned_from]
 
-    def _dictionaries(self, learned: list[_Learned]) -> dict[_Learned, Array]:
+    def _dictionaries(self, learned: list[_Source]) -> dict[_Source, Array]:
         settings = self.settings
         wanted = list(dict.fromkeys(learned))
         tasks = [
@@ -157,7 +157,7 @@ class _Work:
         return {source: result["dictionary"] for source, result in zip(wanted, results, strict=True)}
 
     def _given(self, group: Reading, n_atoms: int) -> dict[str, Any]:
-        """What a task of either kind takes of a reading."""
+        """Parameters of both kinds of task that depend on the reading."""
         return {
             "alpha": self.settings.alpha,
             "centred": group.centred,
@@ -168,7 +168,7 @@ class _Work:
 
 
 def _group(reading: Reading, exhibit: Exhibit) -> Reading:
-    """The reading without what shares codes and embedding with others: λ, and which frames are scored."""
+    """The reading without λ and `scored`: all readings with the same group share codes and embedding."""
     return replace(reading, lam=0.0, scored="inside", dictionary=reading.learned_from(exhibit))
 
 
@@ -177,10 +177,10 @@ def _by_embedding(readings: list[Reading], exhibit: Exhibit) -> dict[Reading, tu
     groups: dict[Reading, set[float]] = {}
     for reading in readings:
         groups.setdefault(_group(reading, exhibit), set()).add(reading.lam)
-    return {group: tuple(sorted(prices)) for group, prices in groups.items()}
+    return {group: tuple(sorted(lams)) for group, lams in groups.items()}
 
 
-def _row(result: Result, prices: tuple[float, ...], reading: Reading) -> Array:
-    """Errors (n_scored,) of one window under one of the readings that share it."""
-    errors: Array = result[reading.scored][prices.index(reading.lam)]
+def _row(result: Result, lams: tuple[float, ...], reading: Reading) -> Array:
+    """Errors (n_scored,) of one window under one of the readings that share its task."""
+    errors: Array = result[reading.scored][lams.index(reading.lam)]
     return errors

@@ -1,4 +1,4 @@
-"""`python -m studies.readings`: its parameters and its command."""
+"""`python -m studies.readings`: the command and its parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from studies.readings.reading import Reading, all_readings
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingsSettings(Settings):
-    """Sizes of Table 1 and Fig. 4, which are below the paper's: many readings are tried.
+    """Sizes of Table 1 and Fig. 4, smaller than in the paper, because many readings are tried.
 
     Examples
     --------
@@ -34,23 +34,23 @@ class ReadingsSettings(Settings):
     """
 
     n_atoms: SeveralAtoms = (512, 1024)
-    """Of Table 1; Fig. 4 has the first of them, as in the paper."""
+    """M in Table 1; Fig. 4 uses the first of them, as in the paper."""
     ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 3.0)
-    """Sizes of the window in Table 1, as multiples of M; Fig. 4 has 3 M, which the paper found best."""
+    """Sizes of the window in Table 1, as multiples of M; Fig. 4 uses 3 M, the best in the paper."""
     n_windows: int = 8
-    """Windows of each size of Table 1, evenly spaced; those of all sizes end at the same frames."""
+    """Number of windows of each size in Table 1, evenly spaced; all sizes end at the same frames."""
     n_starts: int = 12
-    """Starts of Fig. 4, evenly spaced."""
+    """Number of starts in Fig. 4, evenly spaced."""
     horizon: int = 30
-    """K of Fig. 4."""
+    """K in Fig. 4."""
     lam: SeveralLam = (0.1, 1.0, 3.0, 10.0, 30.0)
     alpha: Alpha = 1.0
     max_epochs: int = 5
     seed: Seed = 0
     departures: LiteralDepartures = field(default_factory=our_departures)
-    """Those that readings do not differ in: noise in V, the bound, merging, and cuts."""
+    """Departures that are the same in all readings: noise in V, the bound on activity, merged columns, and cuts."""
     series: bool = False
-    """The values are a series, not patches: features are standardised by what lies before the first start of Fig. 4."""
+    """Whether the values are a series, not patches: the frames before the first start then standardise the features."""
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": (64, 128), "horizon": 15},
@@ -64,13 +64,13 @@ class ReadingsSettings(Settings):
         check_count("window", min(self._all_windows()), minimum=4)
 
     @property
-    def told_departures(self) -> str:
-        """Departures that every reading makes, in words."""
+    def common_departures(self) -> str:
+        """Departures that all readings share, in words."""
         return replace(self.departures, half_stencils=True, centred=True, dictionary_from="window").told()
 
     @property
     def readings(self) -> list[Reading]:
-        """The readings that are tried."""
+        """All readings."""
         return all_readings(self.lam)
 
     def windows(self, n_atoms: int) -> tuple[int, ...]:
@@ -79,29 +79,29 @@ class ReadingsSettings(Settings):
 
     @property
     def n_inside(self) -> int:
-        """Frames of a window that are scored: its last, as many as the smallest has, so that all score the same."""
+        """Number of last frames of a window that are scored: all frames of the smallest window."""
         return min(self._all_windows())
 
     @property
     def n_after(self) -> int:
-        """Frames after a window that are reconstructed where that is the reading: a quarter of the smallest window."""
+        """Number of frames after a window that readings of later frames score: a quarter of the smallest window."""
         return min(self._all_windows()) // 4
 
     @property
     def window(self) -> int:
-        """H of Fig. 4."""
+        """H in Fig. 4."""
         return RATIO * self.n_atoms[0]
 
     def ends(self, n_frames: int) -> list[int]:
-        """The frame after each window of Table 1."""
+        """Frame after each window of Table 1."""
         return _spread(max(self._all_windows()), n_frames - self.n_after, self.n_windows)
 
     def starts(self, n_frames: int) -> list[int]:
-        """First frame that is received, of each start of Fig. 4."""
+        """First frame that is received after the window, for each start of Fig. 4."""
         return _spread(self.window, n_frames - self.horizon - 1, self.n_starts)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film has room for one window of each combination and what follows it."""
+        """Raise unless the film has room for each window and the frames after it."""
         needed = max(max(self._all_windows()) + self.n_after, self.window + self.horizon + 1)
         if n_frames < needed:
             raise NotEnoughFramesError(
@@ -120,11 +120,11 @@ def _spread(first: int, last: int, n: int) -> list[int]:
 
 COMMAND = Command(
     name="readings",
-    help="""Try each reading of what the paper leaves open (Table 1 and Fig. 4 under all of them).
+    help="""Compute Table 1 and Fig. 4 under each reading of the details that the paper leaves open.
 
-Writes readings.csv, readings.png and report.html. Ends with a table that says which readings give the paper's pattern \
-and size. Full size on 10,000 frames: about 20 minutes on two cores. --literal leaves out what we add to the paper's \
-numerics: no noise in V, no bound on activity, no merged columns, nothing held after a cut.""",
+Writes readings.csv, readings.png and report.html. Prints which readings give the paper's pattern and size. At full \
+size it takes about 20 minutes for 10,000 frames on two cores. --literal leaves out our additions to the paper's \
+numerics: noise in V, the bound on activity, merged columns, and holding the code after a cut.""",
     settings=ReadingsSettings,
     no_departures="its readings differ in D, V and the dictionary; --literal leaves out all other departures",
 )

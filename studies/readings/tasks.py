@@ -1,7 +1,4 @@
-"""One window of Table 1 and one start of Fig. 4 under some readings, a task each.
-
-Readings that differ in λ alone share the task: codes and embedding are then the same.
-"""
+"""Tasks: one window of Table 1, and one start of Fig. 4. Readings that differ only in λ share a task."""
 
 from __future__ import annotations
 
@@ -13,52 +10,46 @@ import numpy as np
 from psmt.coding import SparseCoder
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
+from psmt.engines import engine_for
 from psmt.evaluation import mse, teacher_forced
-from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2
+from psmt.numerics.arrays import array_namespace
 from psmt.types import Array, Result
 
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}
 METHODS = (*MODELS, "copy", "mean")
-"""What Fig. 4 compares; the last two are of codes where errors are vs code, and of frames where they are vs frame."""
+"""Methods in Fig. 4. Copying and the mean use codes for errors vs code, and frames for errors vs frame."""
 
 
 def reconstruct_frames(
-    *,
-    patches: Array,
-    dictionary: Array,
-    n_window: int,
-    alpha: float,
-    n_components: int | None,
-    lam: Sequence[float],
-    centred: bool,
-    half_stencils: bool,
-    rank_tol: float,
-    activity_bound: float | None,
-    merge_parallel: bool,
-    device: str = "cpu",
+    *, patches: Array, dictionary: Array, n_window: int, alpha: float, device: str = "cpu", **given: Any
 ) -> Result:
     """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
 
-    The patches (n_window + .., n_features) are those of the window and what follows it. One task.
+    The patches (n_window + .., n_features) are those of the window and of the frames after it. Other parameters are
+    those of `through_embedding`. One task.
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
-    frames = through_embedding(
-        codes,
-        dictionary,
-        n_components=n_components,
-        lam=lam,
-        centred=centred,
-        half_stencils=half_stencils,
-        rank_tol=rank_tol,
-        activity_bound=activity_bound,
-        merge_parallel=merge_parallel,
-        n_window=n_window,
-        device=device,
-    )
-    errors = mse(frames, patches)
+    errors = mse(through_embedding(codes, dictionary, n_window=n_window, device=device, **given), patches)
     return {"inside": errors[:, :n_window], "after": errors[:, n_window:]}
+
+
+def through_embedding(
+    codes: Any, dictionary: Array, *, n_window: int | None = None, device: str = "cpu", **given: Any
+) -> Array:
+    """Frames (.., time, n_features) of the codes (time, n_atoms) after the embedding of a window and recovery.
+
+    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
+    did not change in the window keeps the activity that it had there. Each of several `lam` gives frames of its own.
+    The codes may be an array of the engine. Other parameters are those of `PSMT`.
+    """
+    own = engine_for(device).array(codes)
+    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
+    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
+    frames_of = round_trip(own[:n_window], dictionary, device=device, **given)
+    return frames_of(own, xp.concat([own[:n_window], later]))
 
 
 def predict_start(
@@ -77,8 +68,8 @@ def predict_start(
 ) -> Result:
     """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
 
-    The patches (window + 1 + horizon, n_features) are those around one start; what is not named here is as in `PSMT`.
-    One task.
+    The patches (window + 1 + horizon, n_features) are those around one start. Other parameters are those of `PSMT`. One
+    task.
     """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     past, delayed = patches[:window], patches[window:]
@@ -94,8 +85,7 @@ def predict_start(
             )
         n_components = min(n_components, rank)
     given = how | recovery | {"window": window, "n_components": n_components, "coder": coder, "device": device}
-    # Copying and the mean: of what layer 1 makes of frames, or of the frames themselves.
-    still = {
+    copying_and_mean = {
         "vs_code": [
             mse(estimates[:-1], estimates[1:]),
             mse(coder.inverse_transform(codes).mean(axis=0), estimates[1:]),
@@ -103,8 +93,8 @@ def predict_start(
         "vs_frame": [mse(delayed[:-1], delayed[1:]), mse(past.mean(axis=0), delayed[1:])],
     }
     errors: dict[str, list[list[Array]]] = {"vs_code": [], "vs_frame": []}
-    for price in lam:
-        scores = [teacher_forced(kind(**given, lam=price).fit(past), delayed, estimates) for kind in MODELS.values()]
+    for penalty in lam:
+        scores = [teacher_forced(kind(**given, lam=penalty).fit(past), delayed, estimates) for kind in MODELS.values()]
         for target, own in errors.items():
-            own.append([*(getattr(score, target) for score in scores), *still[target]])
+            own.append([*(getattr(score, target) for score in scores), *copying_and_mean[target]])
     return {target: np.array(own) for target, own in errors.items()}

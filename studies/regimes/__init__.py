@@ -1,1 +1,1 @@
-"""Regimes: at which speed and noise which method predicts better than copying, on the built-in film."""
+"""At which speed and noise each method predicts better than copying, on the built-in film."""

@@ -1,4 +1,4 @@
-"""The parts of the regimes, put together."""
+"""The experiment: its run, files, report and numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from psmt.experiments.expectation import FILE
 from psmt.figures import png
 from psmt.report import to_csv
 from studies.regimes.map import map_to_json, methods_figure
-from studies.regimes.run import RegimesResult, Row, regimes
-from studies.regimes.section import regime_tables, regimes_page
+from studies.regimes.report import regime_tables, regimes_page
+from studies.regimes.run import RegimeRow, RegimesResult, regimes
 from studies.regimes.settings import RegimesSettings
 
 EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
     run=lambda film, settings, run, _: regimes(film, settings, run),
     files={
-        "regimes.csv": lambda result: to_csv(Row._fields, result.rows()),
+        "regimes.csv": lambda result: to_csv(RegimeRow._fields, result.rows()),
         "regimes.png": lambda result: png(methods_figure(result.map())),
         FILE: lambda result: map_to_json(result.map()),
     },

@@ -1,4 +1,4 @@
-"""The comparison itself: a task per speed and noise, and a film of its own for each start."""
+"""One task per speed and noise, in which every start has its own film."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from studies.regimes.map import measured_map
 from studies.regimes.settings import RegimesSettings
 
 
-class Row(NamedTuple):
-    """One line of regimes.csv: a method at one start, means over the predicted frames."""
+class RegimeRow(NamedTuple):
+    """One line of regimes.csv: means over the frames that a method predicts after one start."""
 
     speed: float
     noise: float
@@ -40,29 +40,29 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RegimesResult:
-    """What all films gave."""
+    """Errors of all methods on all films."""
 
     settings: RegimesSettings
     film_seeds: Sequence[int]
     errors: Mapping[tuple[float, float], Array]
     """MSE (n_starts, n_methods, 2), vs code and vs frame, by (speed, noise)."""
     measured: Mapping[tuple[float, float], Array]
-    """Speed and noise (n_starts, 2) as a film of unknown ones would have them measured, by the true ones."""
+    """Speed and noise (n_starts, 2) as measured from the films, by the true (speed, noise)."""
 
-    def rows(self) -> Iterator[Row]:
-        """Lines of regimes.csv: one per speed, noise, film and method."""
+    def rows(self) -> Iterator[RegimeRow]:
+        """Lines of regimes.csv."""
         for (speed, noise), errors in self.errors.items():
             for k, seed in enumerate(self.film_seeds):
                 like_speed, like_noise = self.measured[speed, noise][k].tolist()
                 for method, (code, frame) in zip(METHODS, errors[k].tolist(), strict=True):
-                    yield Row(speed, noise, seed, method, code, frame, like_speed, like_noise)
+                    yield RegimeRow(speed, noise, seed, method, code, frame, like_speed, like_noise)
 
     def map(self) -> RegimeMap:
-        """Each method against copying, by speed and noise."""
+        """Errors of each method relative to copying."""
         return measured_map(self.errors)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Numbers for programs: each method against copying, at each speed and noise."""
+        """Numbers for programs: each method relative to copying, at each speed and noise."""
         return [
             {"against": against, "method": method, "speed": speed, "noise": noise, **found._asdict()}
             | {"outcome": found.verdict}
@@ -73,7 +73,7 @@ class RegimesResult:
 
 
 def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResult:
-    """Errors of all methods at all speeds and noises; the films have the seeds from that of `film` on."""
+    """Errors of all methods at all speeds and noises. The seeds of the films count up from that of `film`."""
     run = replace(run, name="regimes")
     cells = [(speed, noise) for speed in settings.speeds for noise in settings.noises]
     seeds = list(range(film.seed, film.seed + settings.n_starts))
@@ -112,7 +112,7 @@ def compare_methods(
 def noisy_patches(film: GlideFilm, noise: float) -> Array:
     """Standardised patches (time, size * size) of a film of one patch, with noise relative to that patch's contrast.
 
-    Where the film is slow the patch sees one place, which may have more or less contrast than the film.
+    In a slow film the patch shows a single place, whose contrast may differ from that of the film.
     """
     clean = read_patches(film, frame_size=film.size, patch_size=film.size)
     share = float(np.median(clean.contrast)) / film.contrast
@@ -130,7 +130,7 @@ def _errors(
     departures: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> Array:
-    """MSE (n_methods, 2) vs code and vs frame, means over the frames after the first delayed one."""
+    """Mean MSE (n_methods, 2) vs code and vs frame, over all delayed frames but the first."""
     psmt = PSMT(**given, **departures, random_state=seed, device=device).fit(past)
     shared: dict[str, Any] = {
         "window": psmt.window,

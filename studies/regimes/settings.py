@@ -1,4 +1,4 @@
-"""`python -m studies.regimes`: its parameters, its options and its command."""
+"""`python -m studies.regimes`: the command, its options and its parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAST = Derived("n_atoms", lambda n_atoms: max(PAST, RATIO * n_atoms))
 
 @dataclass(frozen=True, kw_only=True)
 class RegimesSettings(Settings):
-    """Which films are made, and what is compared on each."""
+    """Which films are made, and the size of the models."""
 
     speeds: Annotated[
         tuple[float, ...], Option("--speed", "Pixels per frame; may be repeated."), real(open_bound=True)
@@ -33,13 +33,11 @@ class RegimesSettings(Settings):
         tuple[float, ...],
         Option("--noise", "Standard deviation of the noise, as a fraction of the patch's contrast; may be repeated."),
     ] = (0.0, 0.03, 0.1, 0.3)
-    n_starts: Annotated[
-        int, Option("--n-starts", "Number of films at each speed and noise, over which intervals are."), count(3)
-    ] = 6
+    n_starts: Annotated[int, Option("--n-starts", "Number of films at each speed and noise."), count(3)] = 6
     n_atoms: Atoms = 96
     window: Annotated[int, _WINDOW, count(3)] = 288
     past: Annotated[int, _PAST] = PAST
-    """Frames before each start: the dictionary is learned from all of them."""
+    """Frames before each start, from which the dictionary is learned."""
     horizon: int = 12
     n_components: int | Literal["auto"] = "auto"
     alpha: Alpha = 1.0
@@ -52,7 +50,7 @@ class RegimesSettings(Settings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> RegimesSettings:
-        """As always, with axes in order."""
+        """Settings as for every command, with sorted axes."""
         values = dict(given or {})
         values |= {name: tuple(sorted(set(values[name]))) for name in ("speeds", "noises") if name in values}
         return super().make(values, preset=preset, **fallbacks)
@@ -63,7 +61,7 @@ class RegimesSettings(Settings):
             values = getattr(self, name)
             if not values or list(values) != sorted(set(values)):
                 raise ValueError(
-                    f"{name}={values} is not an axis of a map; give at least one value, each larger than the last"
+                    f"{name}={values} is not an axis of a map; give at least one value, in ascending order"
                 )
         if self.past < self.window:
             raise ValueError(f"past={self.past} is shorter than window={self.window}; use past >= {self.window}")
@@ -73,11 +71,11 @@ class RegimesSettings(Settings):
 class RegimesOptions(PatchOptions):
     """Options of the study, which makes its films itself."""
 
-    SOURCE_HELP: ClassVar[str] = "The built-in film and its first seed: builtin:glide?seed=100. Its speed is set here."
+    SOURCE_HELP: ClassVar[str] = "The built-in film and its first seed: builtin:glide?seed=100. --speed sets the speed."
     DEFAULT_SOURCE: ClassVar[Any] = "builtin:glide"
 
     def open(self, spec: str, /) -> Film | SeriesSource:
-        """The built-in film: no other can be made faster or slower."""
+        """Open the built-in film: no other film can be made faster or slower."""
         from psmt.data import GlideFilm
 
         opened = super().open(spec)
@@ -89,17 +87,17 @@ class RegimesOptions(PatchOptions):
         return opened
 
     def read(self, source: GlideFilm, _progress: Progress, /) -> GlideFilm:  # type: ignore[override]
-        """The film itself: tasks make their own frames."""
+        """Return the film itself: tasks make their own frames."""
         return source
 
 
 COMMAND = Command(
     name="regimes",
-    help="""Find out at which speed and noise PSMT predicts better than copying, on the built-in film.
+    help="""Measure at which speed and noise PSMT predicts better than copying, on the built-in film.
 
 Compares every extrapolation and every baseline with copying, vs code and vs frame, in films of known speed and noise. \
-Writes regimes.csv, regimes.png (the map) and expectation_map.json, with which reports say what to expect of a film. \
-Ends with two tables. Minutes on two cores, a minute with --quick.""",
+Writes regimes.csv, regimes.png (the map), expectation_map.json (the map that reports use) and report.html. Prints two \
+tables. Takes minutes on two cores, a minute with --quick.""",
     settings=RegimesSettings,
     options=RegimesOptions,
 )

@@ -4,9 +4,7 @@ import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
 
-import numpy as np
 import pytest
-from studies.changes.run import fit_methods
 
 from psmt import PSMT
 from psmt.cli import main
@@ -77,19 +75,6 @@ def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("departures", [OURS, LITERAL])
-def test_models_of_changes_get_them(departures):
-    past = np.random.default_rng(0).standard_normal((40, 9))
-    given = {"n_atoms": 8, "window": 24, "n_components": 3, "alpha": 0.1, "lam": 0.1, "seed": 0}
-    methods = fit_methods(past, **given, departures=departures.parameters)
-    layered = {name: method for name, method in methods.items() if isinstance(method, PSMT)}
-    assert len(layered) == 7
-    for name, method in layered.items():
-        expected = departures.parameters | ({"on_cut": "ignore"} if name == "psmt_ignore" else {})
-        assert {name: method.get_params()[name] for name in expected} == expected
-    assert layered["psmt_gain"].coder_ is layered["psmt"].coder_  # learned once
-
-
 @pytest.mark.parametrize("flags", [[], ["--literal"]])
 @pytest.mark.slow
 def test_models_get_them(tmp_path, monkeypatch, flags):
@@ -106,8 +91,8 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
 @pytest.mark.parametrize(
     ("command", "module", "function", "names"),
     [
-        ("sweep", embedding_tasks, "_round_trip", STEP5 | STEP7),
-        ("reconstruct", embedding_tasks, "_round_trip", STEP5 | STEP7),
+        ("sweep", embedding_tasks, "round_trip", STEP5 | STEP7),
+        ("reconstruct", embedding_tasks, "round_trip", STEP5 | STEP7),
         ("topology", window_graphs, "solve_window", STEP5),
     ],
 )
@@ -124,9 +109,9 @@ def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, modu
 
 
 def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch):
-    calls, inner = [], embedding_tasks._round_trip
+    calls, inner = [], embedding_tasks.round_trip
     monkeypatch.setattr(
-        embedding_tasks, "_round_trip", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
+        embedding_tasks, "round_trip", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
     )
     counts = []
     for flags in [], ["--literal"], ["--literal"]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.evaluation import intervals, mean_interval
-from psmt.report import INCONCLUSIVE, all_hold, judged
+from psmt.report import INCONCLUSIVE, Evidence, all_hold
 
 
 def coverage(draw, *, block, n=400):
@@ -48,8 +48,9 @@ def test_bad_block_is_named():
     [([-2.0, -1.0, -1.5] * 9, "holds"), ([1.0, 2.0] * 9, "does not hold"), ([-1.0, 1.0] * 9, INCONCLUSIVE)],
 )
 def test_a_verdict_needs_an_interval_beyond_the_margin(values, outcome):
-    assert judged(mean_interval(values), margin=0.1) == outcome
-    assert judged(mean_interval(np.multiply(values, 0.01)), margin=0.1) == INCONCLUSIVE
+    for factor, expected in ((1.0, outcome), (0.01, INCONCLUSIVE)):
+        interval = mean_interval(np.multiply(values, factor))
+        assert Evidence(name="", statistic=interval, margin=0.1, lower_is_better=True).verdict == expected
 
 
 def test_all_must_hold():

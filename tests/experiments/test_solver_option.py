@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from studies.readings.tasks import through_embedding
 
 from conftest import wave
 from psmt.cli.app import COMMANDS
 from psmt.embedding.stochastic import check_solver
 from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.topology.run import _graph_options
@@ -34,7 +34,8 @@ def test_windows_come_back_as_from_the_closed_form():
     codes = np.maximum(rng.standard_normal((150, 40)).cumsum(axis=0) * 0.2, 0.0)
     dictionary = rng.standard_normal((40, 9))
     closed, sgd = (
-        through_embedding(codes, dictionary, n_components=6, lam=0.05, solver=solver)[0] for solver in ("closed", "sgd")
+        round_trip(codes, dictionary, n_components=6, lam=0.05, solver=solver)(codes, codes)[0]
+        for solver in ("closed", "sgd")
     )
     assert np.mean((closed - sgd) ** 2) < 0.01 * np.var(closed)
 

@@ -7,6 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
+from studies.run import run_study
 
 from fuzz import corpus
 from fuzz.damage import damaged
@@ -97,7 +98,7 @@ def _source(rng: np.random.Generator, folder: Path) -> str:
 def carry_out(arguments: list[str]) -> None:
     """Run a command; raise `PSMTError` where it says what is wrong, AssertionError unless it ends as promised."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as stderr:
-        code = main(arguments)
+        code = run_study("studies.changes", arguments[1:]) if arguments[0] == "changes" else main(arguments)
     said = stderr.getvalue()
     assert code in (0, 2), f"exit code {code}: {said}"
     if code == 2:

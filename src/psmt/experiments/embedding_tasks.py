@@ -15,7 +15,6 @@ from psmt.engines import engine_for
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.model.paper_options import OURS, Departures
-from psmt.numerics.arrays import array_namespace
 from psmt.pipeline.tasks import Task, on_device
 from psmt.recovery import Recovery, activity_limit
 from psmt.types import Array, Result
@@ -55,7 +54,7 @@ def reconstruct_window(
     parameters are those of `PSMT`.
     """
     codes = unpack_codes(values, columns, offsets, len(dictionary))
-    frames_of = _round_trip(codes, dictionary, device=device, **given)
+    frames_of = round_trip(codes, dictionary, device=device, **given)
     errors = []
     # Codes are dense, and frames in memory, one batch at a time: a window may be a whole film.
     for first in range(0, len(patches), BATCH):
@@ -64,23 +63,7 @@ def reconstruct_window(
     return {"mse": np.concatenate(errors, axis=-1)}
 
 
-def through_embedding(
-    codes: Any, dictionary: Array, *, n_window: int | None = None, device: str = "cpu", **given: Any
-) -> Array:
-    """Frames (.., time, n_features) of the codes (time, n_atoms) after the embedding of a window and recovery.
-
-    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
-    did not change in the window keeps the activity that it had there. Each of several `lam` gives frames of its own.
-    The codes may be an array of the engine. Other parameters are those of `PSMT`.
-    """
-    own = engine_for(device).array(codes)
-    xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
-    later = xp.broadcast_to(own[n_window - 1], (len(own) - n_window, own.shape[1]))
-    frames_of = _round_trip(own[:n_window], dictionary, device=device, **given)
-    return frames_of(own, xp.concat([own[:n_window], later]))
-
-
-def _round_trip(
+def round_trip(
     window: Any,
     dictionary: Array,
     *,

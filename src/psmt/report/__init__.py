@@ -8,8 +8,6 @@ from psmt.report.claim import (
     Verdict,
     all_hold,
     error_ratio_evidence,
-    judged,
-    some,
     write_interval,
 )
 from psmt.report.page import Fact, Page, Picture, Section, render
@@ -32,9 +30,7 @@ __all__ = [
     "csv_lines",
     "csv_parts",
     "error_ratio_evidence",
-    "judged",
     "render",
-    "some",
     "to_csv",
     "write_interval",
 ]

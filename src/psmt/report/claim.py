@@ -205,13 +205,3 @@ def write_interval(interval: Interval, write: Callable[[float], str] = signed) -
     if not interval.is_finite:
         return "(no interval)"
     return f"({write(interval.low)} to {write(interval.high)})"
-
-
-def judged(difference: Interval, *, margin: float) -> Verdict:
-    """Verdict on a difference that should be negative by more than `margin`."""
-    return Evidence(name="", statistic=difference, margin=margin, lower_is_better=True).verdict
-
-
-def some(*texts: str) -> tuple[str, ...]:
-    """The texts that are not empty."""
-    return tuple(text for text in texts if text)

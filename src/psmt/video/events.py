@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.evaluation import mse
-from psmt.persistence.state import AttributeState, State
+from psmt.persistence.schema import AttributeState, State
 from psmt.surprise import SurpriseAlarm
 from psmt.types import Levels
 

@@ -1,7 +1,6 @@
 """Where a study runs changes nothing: in this process, in two, or on a Dask cluster."""
 
 import pytest
-from psmt.experiments.provenance import to_json
 
 from psmt.data.readers.scans import Parcels
 from psmt.experiments.brain.run import study_brains

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from studies.readings.tasks import through_embedding
 
 from oracles import literal
 from oracles.solvers import descent_codes, recover_code
 from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import mse
+from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.phases import FilmPhase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
 from psmt.experiments.reconstruction.report import reconstruction_section
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
@@ -19,8 +19,7 @@ from psmt.pipeline.run import Run
 def reconstruct(X, coder, *, n_components, lam):
     """MSE (time,) of each patch after coding, embedding, recovery and decoding."""
     given = {"n_components": n_components, "lam": lam, "device": coder.device}
-    frames = through_embedding(coder.transform(X), coder.dictionary_, **given)
-    return mse(frames, X)
+    return reconstruct_window(patches=X, dictionary=coder.dictionary_, **pack_codes(coder.transform(X)), **given)["mse"]
 
 
 def test_agrees_with_a_plain_recomputation(engine, glide):

@@ -11,7 +11,7 @@ from psmt.cli.app import COMMANDS
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.embedding_tasks import through_embedding
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.film_run import fit_settings, run_key
 from psmt.experiments.options.sources import workers_for
 from psmt.experiments.phases import FilmPhase, least_error
@@ -99,8 +99,9 @@ def test_reconstruction_is_that_of_the_library(glide, tmp_path):
     settings = ReconstructionSettings(n_atoms=16, alpha=0.3, seed=2)
     errors = reconstruct(glide[:150], settings, Run(folder=tmp_path)).errors
     coder = SparseCoder(n_atoms=16, alpha=0.3, random_state=2).fit(glide[:150])
-    frames = through_embedding(coder.transform(glide[:150]), coder.dictionary_, n_components=4, lam=0.1, centred=False)
-    np.testing.assert_allclose(errors, mse(frames, glide[:150]), rtol=1e-6)
+    codes = coder.transform(glide[:150])
+    frames_of = round_trip(codes, coder.dictionary_, n_components=4, lam=0.1, centred=False)
+    np.testing.assert_allclose(errors, mse(frames_of(codes, codes), glide[:150]), rtol=1e-6)
 
 
 def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):

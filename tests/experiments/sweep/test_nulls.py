@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.readings.tasks import through_embedding
 
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
+from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.sweep.report import sweep_claims
 from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -35,7 +35,7 @@ def test_shuffled_frames_keep_their_codes(film, result):
     assert places == [(0, 36), (27, 63), (54, 90)]
     for errors, (start, stop) in zip(result.null_errors["shuffled"][0.1, 12, 36], places, strict=True):
         rows = order[start:stop]
-        frames = through_embedding(codes[rows], dictionary, n_components=3, lam=0.1)
+        frames = round_trip(codes[rows], dictionary, n_components=3, lam=0.1)(codes[rows], codes[rows])
         np.testing.assert_allclose(errors, np.mean((frames - film[rows]) ** 2, axis=1), rtol=1e-6)
 
 

@@ -252,7 +252,7 @@ def test_the_same_again_is_read_from_disk(patches, unbroken, tmp_path, monkeypat
     before = contents(folder)
     monkeypatch.setattr(SparseCoder, "fit", None)
     monkeypatch.setattr(SparseCoder, "transform", None)
-    monkeypatch.setattr(embedding_tasks, "RoundTrip", None)
+    monkeypatch.setattr(embedding_tasks, "round_trip", None)
     write_table(sweep(patches, TINY, Run(folder=folder)), tmp_path, "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == before["sweep.csv"]
     assert contents(folder) == before

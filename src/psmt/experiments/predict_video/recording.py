@@ -25,7 +25,7 @@ from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
 from psmt.persistence.model_file import part
-from psmt.persistence.state import Stateful
+from psmt.persistence.schema import Stateful
 from psmt.pipeline.cache import load_result, save_result
 from psmt.report import csv_lines
 from psmt.types import Predictor, Result

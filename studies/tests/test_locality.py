@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from studies.locality.claims import locality_claims
 from studies.locality.experiment import EXPERIMENT
-from studies.locality.page import locality_tables
+from studies.locality.report import locality_tables
 from studies.locality.result import LocalityResult, Material
 from studies.locality.run import locality
 from studies.locality.settings import LocalityOptions, LocalitySettings
 
-from conftest import wave
+from made_up_series import wave
 from psmt.cli.commands import of_experiment
 from psmt.errors import NotEnoughFramesError
 from psmt.pipeline.run import Run
@@ -46,7 +46,7 @@ def test_the_closed_form_is_its_own_measure_and_descent_comes_to_it(done):
         assert (material.values("early-2", "roughness") > 1.2 * material.values("closed", "roughness")).all()
 
 
-def test_places_are_found_by_a_price_on_weights_and_lost_by_stopping_early(done):
+def test_a_sparsity_penalty_finds_places_and_stopping_early_loses_them(done):
     in_turn = next(material for material in done.materials if material.name == "times")
     closed, early, sparse = (in_turn.values(name, "group").mean() for name in ("closed", "early-2", "sparse-0.03"))
     assert early < closed < sparse
@@ -84,7 +84,7 @@ def test_a_short_film_is_named():
 
 
 def made(n=12, *, atoms=1.0, errors=1.0, group=1.0, missed=False):
-    """Results in which early and sparse descents have so many times the closed form's atoms, errors and share."""
+    """Results in which early and sparse descent have the closed form's atoms, errors and share times these factors."""
     rng = np.random.default_rng(0)
     materials = []
     for name in ("places", "times", "film"):
@@ -132,11 +132,11 @@ def test_fewer_atoms_that_lie_in_more_places_are_not_more_local():
     assert found["locality_early"] == found["locality_sparse"] == "does not hold"
 
 
-def test_a_tie_and_too_few_starts_cannot_be_told():
+def test_a_tie_and_too_few_starts_are_inconclusive():
     found = outcomes(made())
     assert found["locality_early"] == found["locality_sparse_predicts"] == "inconclusive"
     assert outcomes(made(n=2, atoms=0.3, errors=0.5, group=2.0))["locality_sparse"] == "inconclusive"
 
 
-def test_a_descent_that_was_warned_of_has_not_converged():
+def test_a_warning_means_that_descent_has_not_converged():
     assert outcomes(made(missed=True))["locality_converged"] == "does not hold"

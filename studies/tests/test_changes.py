@@ -1,19 +1,21 @@
-"""Changes put into a film: where they are said to be, scored on what nobody has learned from, the same every time."""
+"""Changes are made at the right frame, scored on frames that no method has learned from, and reproducible."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.changes.claims import cuts_found, holding_pays
+from studies.changes.claims import changes_detected, holding_helps
 from studies.changes.experiment import EXPERIMENT
-from studies.changes.result import METHODS, ChangesResult, Row, median_interval, recovery_time
-from studies.changes.run import changed, changes
-from studies.changes.section import changes_page, changes_tables
+from studies.changes.report import changes_page, changes_tables
+from studies.changes.result import METHODS, ChangeRow, ChangesResult, median_interval, recovery_time
+from studies.changes.run import changed, changes, fit_methods
 from studies.changes.settings import KINDS, ChangesSettings
 
-from conftest import wave
+from made_up_series import wave
+from psmt import PSMT
 from psmt.errors import NotEnoughFramesError
+from psmt.model.paper_options import OURS, Departures
 from psmt.pipeline.run import Run
 from psmt.report import render
 
@@ -34,7 +36,7 @@ def result(film, tmp_path_factory):
 
 
 def made_up(n_places, *, found=1.0, psmt=1.0, ignore=2.0, false=0.0):
-    """A result in which PSMT's errors after a change are those given, and so are the cuts."""
+    """A result with given errors of PSMT after a change and given shares of detected cuts."""
     n_frames = SETTINGS.before + SETTINGS.horizon
     rng = np.random.default_rng(0)
     errors = rng.uniform(0.9, 1.1, (n_places, len(KINDS), len(METHODS), n_frames))
@@ -47,7 +49,7 @@ def made_up(n_places, *, found=1.0, psmt=1.0, ignore=2.0, false=0.0):
     return ChangesResult(settings=SETTINGS, places=places, errors=errors, surprise=1 + cut, cut=cut)
 
 
-def test_each_change_is_what_it_says(film):
+def test_each_kind_of_change(film):
     np.testing.assert_array_equal(changed(film, 50, "none", **GIVEN), film[50:60])
     np.testing.assert_array_equal(changed(film, 50, "jump", **GIVEN), film[57:67])
     flash = changed(film, 50, "flash", **GIVEN)
@@ -59,42 +61,55 @@ def test_each_change_is_what_it_says(film):
     assert 60 <= starts[0] <= 110
 
 
-def test_until_the_change_the_film_is_as_it_was(result):
+def test_errors_before_the_change_do_not_depend_on_it(result):
     assert result.errors.shape == (3, len(KINDS), len(METHODS), 16)
     assert np.isfinite(result.errors).all()
     for kind in range(1, len(KINDS)):
         np.testing.assert_array_equal(result.errors[:, kind, :, :6], result.errors[:, 0, :, :6])
 
 
-def test_copying_is_what_it_is(film, result):
+def test_errors_of_copying_are_differences_of_frames(film, result):
     place = result.places[1]
     errors = np.mean(np.diff(film[place - 7 : place + 10], axis=0) ** 2, axis=1)
     np.testing.assert_allclose(result.errors_of("none", "copy")[1], errors)
 
 
-def test_flashes_are_told_and_ordinary_frames_are_not(result):
-    assert result.found("flash") == 1.0
+def test_flashes_are_detected_and_ordinary_frames_are_not(result):
+    assert result.detected("flash") == 1.0
     assert result.false_alarms() == 0.0
 
 
-def test_the_same_every_time_and_wherever_it_runs(film, result, tmp_path):
+def test_results_do_not_depend_on_the_executor(film, result, tmp_path):
     with ThreadPoolExecutor(2) as executor:
         again = changes(film, SETTINGS, Run(folder=tmp_path, executor=executor))
     np.testing.assert_array_equal(again.errors, result.errors)
     assert list(map(str, again.rows())) == list(map(str, result.rows()))
 
 
+@pytest.mark.parametrize("departures", [OURS, Departures.literal()])
+def test_departures_reach_all_models(departures):
+    past = np.random.default_rng(0).standard_normal((40, 9))
+    given = {"n_atoms": 8, "window": 24, "n_components": 3, "alpha": 0.1, "lam": 0.1, "seed": 0}
+    methods = fit_methods(past, **given, departures=departures.parameters)
+    layered = {name: method for name, method in methods.items() if isinstance(method, PSMT)}
+    assert len(layered) == 7
+    for name, method in layered.items():
+        expected = departures.parameters | ({"on_cut": "ignore"} if name == "psmt_ignore" else {})
+        assert {name: method.get_params()[name] for name in expected} == expected
+    assert layered["psmt_gain"].coder_ is layered["psmt"].coder_  # learned once
+
+
 def test_files(result):
     files = EXPERIMENT.written(result)
     assert set(files) == {"changes.csv", "changes.png"}
     assert files["changes.png"].startswith(b"\x89PNG")
-    assert b"Holding the code after a cut pays" in render(EXPERIMENT.page(result, files))
+    assert b"Holding the code after a cut" in render(EXPERIMENT.page(result, files))
     lines = files["changes.csv"].decode().splitlines()
-    assert lines[0] == ",".join(Row._fields)
+    assert lines[0] == ",".join(ChangeRow._fields)
     assert len(lines) == 1 + result.errors.size
 
 
-def test_what_comes_later_has_no_say(film, tmp_path):
+def test_later_frames_do_not_change_errors(film, tmp_path):
     one = replace(SETTINGS, at=(50,))
     other = film.copy()
     other[60:] += 100.0
@@ -104,7 +119,7 @@ def test_what_comes_later_has_no_say(film, tmp_path):
             np.testing.assert_array_equal(first.errors_of(kind, method), second.errors_of(kind, method))
 
 
-def test_places_are_given_or_all_over_the_film():
+def test_places_are_given_or_evenly_spaced():
     assert SETTINGS.chosen_places(120) == (46, 73, 100)
     assert replace(SETTINGS, at=(60, 50, 60)).chosen_places(120) == (60, 50)
     assert ChangesSettings.make({"at": (300, 400)}, preset="quick").at == (300, 400)
@@ -115,14 +130,14 @@ def test_places_are_given_or_all_over_the_film():
     SETTINGS.check(66)
 
 
-def test_recovery_is_steady():
+def test_one_lucky_frame_is_not_a_recovery():
     level = [1.0] * 4
     assert recovery_time(np.array(level + [9.0] + [1.4] * 9), 4) == 1
     assert recovery_time(np.array(level + [9.0, 9.0, 1.0, 9.0, 9.0] + [1.0] * 8), 4) == 5
     assert recovery_time(np.array(level + [9.0] * 10), 4) == 10
 
 
-def test_an_interval_of_a_median_holds_it_95_times_in_100():
+def test_intervals_of_medians_cover_95_percent():
     rng = np.random.default_rng(0)
     held = [low <= 0 <= high for _, low, high in (median_interval(rng.standard_normal(16)) for _ in range(800))]
     assert 0.93 < np.mean(held) < 0.995
@@ -130,14 +145,14 @@ def test_an_interval_of_a_median_holds_it_95_times_in_100():
 
 
 def test_verdicts():
-    assert holding_pays(made_up(12)).verdict == "holds"
-    worse = holding_pays(made_up(12, psmt=2.0, ignore=1.0))
+    assert holding_helps(made_up(12)).verdict == "holds"
+    worse = holding_helps(made_up(12, psmt=2.0, ignore=1.0))
     assert (worse.verdict, worse.size) == ("does not hold", "1.99 × the error, after cuts")  # 2, with some spread
-    assert holding_pays(made_up(12, ignore=1.0)).verdict == "inconclusive"
-    assert holding_pays(made_up(3)).verdict == cuts_found(made_up(3)).verdict == "inconclusive"
-    assert cuts_found(made_up(12)).verdict == "holds"
-    assert cuts_found(made_up(12, found=0.5)).verdict == "does not hold"
-    assert cuts_found(made_up(12, false=1.0)).verdict == "does not hold"
+    assert holding_helps(made_up(12, ignore=1.0)).verdict == "inconclusive"
+    assert holding_helps(made_up(3)).verdict == changes_detected(made_up(3)).verdict == "inconclusive"
+    assert changes_detected(made_up(12)).verdict == "holds"
+    assert changes_detected(made_up(12, found=0.5)).verdict == "does not hold"
+    assert changes_detected(made_up(12, false=1.0)).verdict == "does not hold"
 
 
 def test_tables_mark_the_best_and_what_loses_to_copying(result):

@@ -1,4 +1,4 @@
-"""Each reading once, each changes what it says and nothing else, and verdicts follow from the numbers."""
+"""Each reading is tried once and changes only its own detail, and verdicts follow from the numbers."""
 
 import csv
 from dataclasses import replace
@@ -9,21 +9,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from studies.readings.claims import readings_claims
 from studies.readings.experiment import EXPERIMENT
 from studies.readings.figure import readings_figure
-from studies.readings.page import fig_4_table, table_1_table
 from studies.readings.reading import CENTRES, Reading, all_readings
+from studies.readings.report import fig_4_table, table_1_table
 from studies.readings.result import METHODS, Predicted, ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings
-from studies.readings.tasks import predict_start, reconstruct_frames
+from studies.readings.tasks import predict_start, reconstruct_frames, through_embedding
 from studies.run import run_study
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.coding_tasks import learn_dictionary
-from psmt.experiments.embedding_tasks import through_embedding
 from psmt.model.baselines import Baseline1, Baseline2
 from psmt.model.paper_options import OURS, Departures
 from psmt.pipeline.run import Run
@@ -48,14 +47,14 @@ def done(film, tmp_path_factory):
 
 
 def found(result, **reading):
-    (one,) = [own for own in result.found if own.reading == Reading(**reading)]
+    (one,) = [own for own in result.by_reading if own.reading == Reading(**reading)]
     return one
 
 
 # The readings
 
 
-def test_every_reading_is_there_once_and_has_a_name_of_its_own():
+def test_every_reading_is_there_once_and_has_a_unique_name():
     readings = all_readings(ReadingsSettings().lam)
     assert len(set(readings)) == len(readings) == len({reading.name for reading in readings})
     assert set(CENTRES) <= set(readings)
@@ -74,7 +73,7 @@ def test_the_table_has_each_reading_once(done):
     result, _ = done
     rows = list(csv.DictReader(EXPERIMENT.files["readings.csv"](result).decode().splitlines()))
     assert [row["reading"] for row in rows] == [reading.name for reading in TINY.readings]
-    assert float(rows[0]["mse_M8_H24"]) == result.found[0].means[8, 24]
+    assert float(rows[0]["mse_M8_H24"]) == result.by_reading[0].means[8, 24]
     assert {row["more_atoms"] for row in rows} <= {"holds", "does not hold", INCONCLUSIVE}
     for table in (EXPERIMENT.shown(result)[0], table_1_table(result), fig_4_table(result)):
         assert [row[0].text for row in table.rows] == [reading.name for reading in TINY.readings]
@@ -93,7 +92,7 @@ def test_the_table_has_each_reading_once(done):
         ({"scored": "after"}, True, False),
     ],
 )
-def test_each_reading_changes_what_it_says(done, change, table, prediction):
+def test_each_reading_changes_its_own_detail(done, change, table, prediction):
     result, _ = done
     base, other = found(result), found(result, **change)
     assert (other.means != base.means) == table
@@ -104,7 +103,7 @@ def test_each_reading_changes_what_it_says(done, change, table, prediction):
 
 
 @pytest.mark.parametrize("source", ["film", "past", "window"])
-def test_dictionaries_are_learned_from_what_the_reading_says(film, done, source):
+def test_dictionaries_are_learned_from_the_frames_of_the_reading(film, done, source):
     result, _ = done
     (_, end), window = TINY.ends(140), 36
     assert end == 134
@@ -117,7 +116,7 @@ def test_dictionaries_are_learned_from_what_the_reading_says(film, done, source)
     np.testing.assert_allclose(result.tables[reading][12, window][1], mse(frames, shown), rtol=1e-6)
 
 
-def test_frames_after_the_window_go_through_its_embedding_and_move_nothing_in_it(film):
+def test_frames_after_the_window_do_not_change_its_embedding(film):
     dictionary = learn_dictionary(patches=film, n_atoms=8, alpha=0.1, max_epochs=1, seed=0)["dictionary"]
     given = {
         "n_window": 60,
@@ -132,13 +131,13 @@ def test_frames_after_the_window_go_through_its_embedding_and_move_nothing_in_it
     both = reconstruct_frames(patches=film[:80], dictionary=dictionary, **given)
     assert both["inside"].shape == (2, 60) and both["after"].shape == (2, 20)
     other = np.concatenate([film[:60], film[100:120]])
-    alone = reconstruct_frames(patches=other, dictionary=dictionary, **given)
-    np.testing.assert_allclose(alone["inside"], both["inside"], rtol=1e-7)
-    assert not np.allclose(alone["after"], both["after"])
+    changed = reconstruct_frames(patches=other, dictionary=dictionary, **given)
+    np.testing.assert_allclose(changed["inside"], both["inside"], rtol=1e-7)
+    assert not np.allclose(changed["after"], both["after"])
 
 
-def test_what_the_window_did_not_show_is_not_known_after_it():
-    # Atom 3 is used after the window alone: the embedding cannot tell, and no code is carried over from the truth.
+def test_atoms_that_the_window_did_not_use_are_not_recovered_after_it():
+    # Atom 3 is used only after the window, so the embedding does not depend on it.
     rng = np.random.default_rng(0)
     codes = np.maximum(rng.standard_normal((60, 4)), 0)
     codes[:40, 3] = 0.0
@@ -148,7 +147,7 @@ def test_what_the_window_did_not_show_is_not_known_after_it():
     assert codes[40:, 3].max() > 1
 
 
-def test_a_film_that_stands_still_is_told(film):
+def test_a_film_without_motion_is_refused(film):
     given = {"window": 20, "alpha": 0.1, "n_components": 4, "centred": True, "half_stencils": False, "rank_tol": 1e-3}
     still = np.repeat(film[:1], 24, axis=0)
     with pytest.raises(ValueError, match=r"the 20 codes of a window never change.*use a livelier film"):
@@ -186,7 +185,7 @@ def test_a_start_is_what_the_models_predict(film, how):
     np.testing.assert_allclose(result["vs_frame"][0, mean], mse(film[:60].mean(axis=0), film[61:64]))
 
 
-def test_prices_share_tasks_and_a_second_run_computes_nothing(film, done, monkeypatch):
+def test_penalties_share_tasks_and_a_second_run_computes_nothing(film, done, monkeypatch):
     _, folder = done
     before = {path.name for path in (folder / "tasks").iterdir()}
     embeddings = {replace(r, lam=0.0, scored="inside", dictionary=r.learned_from("table")) for r in TINY.readings}
@@ -240,7 +239,7 @@ def test_the_papers_pattern_and_size_are_found():
     assert readings_claims(result)[0].support == ("λ = 0.1, f = M / 4", "λ = 30, f = M / 4")
 
 
-def test_what_is_not_the_papers_is_told_apart():
+def test_other_patterns_and_sizes_do_not_hold():
     small = made_up({size: 0.1 * mean for size, mean in PAPER_LIKE.items()}, IN_ORDER | {"copy": -9.0})
     assert outcomes(small) == {
         "reading_table_1": "holds",
@@ -251,16 +250,16 @@ def test_what_is_not_the_papers_is_told_apart():
         "reading_copying": "does not hold",
     }
     rising = made_up(PAPER_LIKE | {(8, 24): 1.2}, IN_ORDER | {"baseline2": -6.0, "psmt": -1.0})
-    assert (rising.found[0].more_atoms, rising.found[0].more_frames) == ("holds", "does not hold")
+    assert (rising.by_reading[0].more_atoms, rising.by_reading[0].more_frames) == ("holds", "does not hold")
     assert outcomes(rising)["reading_fig_4"] == "does not hold"
     tie = made_up(PAPER_LIKE | {(8, 24): 0.9}, IN_ORDER | {"baseline2": -5.0}, noise=1e-4)
-    assert (tie.found[0].more_frames, tie.found[0].order) == (INCONCLUSIVE, INCONCLUSIVE)
+    assert (tie.by_reading[0].more_frames, tie.by_reading[0].order) == (INCONCLUSIVE, INCONCLUSIVE)
 
 
 # Pictures, settings
 
 
-def test_the_picture_has_a_row_per_reading_and_no_label_hides_another():
+def test_the_figure_has_a_row_per_reading_and_no_labels_overlap():
     figure = readings_figure(made_up(PAPER_LIKE, IN_ORDER, readings=TINY.readings))
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
@@ -292,7 +291,7 @@ def test_options_are_taken_as_settings():
     assert given == ReadingsSettings(n_atoms=(8, 12), lam=(2.0,), alpha=0.3, seed=3)
     assert ReadingsSettings.make(preset="quick") == ReadingsSettings(n_atoms=(64, 128), horizon=15)
     literal = ReadingsSettings.make({"literal": True})
-    assert literal.told_departures == "none: the paper to the letter"
+    assert literal.common_departures == "none: the paper to the letter"
     assert literal.departures.activity_bound is None and literal.departures.rank_tol == 0
     assert {reading.lam for reading in given.readings} == {2.0, *(centre.lam for centre in CENTRES)}
 

@@ -1,9 +1,9 @@
-"""Locality of P whose truth is constructed."""
+"""Measures of locality on constructed P."""
 
 import numpy as np
 import pytest
 from studies.locality.made_up import ATOMS_PER_PLACE, KINDS, PLACES, make_up
-from studies.locality.measures import atoms_used, frames_used, group_share, shares, turned
+from studies.locality.measures import atoms_used, frames_used, group_share, rotated, shares
 
 from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
@@ -29,7 +29,7 @@ def test_a_row_in_one_group_is_local_by_group_and_not_by_atom():
 
 
 def test_weights_count_by_what_their_atoms_move():
-    """An atom that hardly moves needs a huge weight to have a say, and one that does not move has none."""
+    """An atom that hardly moves needs a huge weight to count, and one that does not move never counts."""
     P = np.array([[1.0, 1000.0, 7.0]])
     assert shares(P, np.array([1.0, 0.001, 0.0])) == pytest.approx(np.array([[0.5, 0.5, 0.0]]))
 
@@ -42,19 +42,19 @@ def test_frames_used_counts_when_a_row_moves():
     assert frames_used(np.array([[0.0, 1.0]]), codes) == pytest.approx(1.0)
 
 
-def test_turning_finds_the_local_rows_that_a_rotation_has_hidden():
+def test_the_rotation_finds_local_rows():
     local = np.kron(np.eye(3), np.ones((1, 4)))
     hidden = (np.eye(3) - 2 / 3) @ local  # a reflection: each row is in all groups
     assert group_share(hidden, np.ones(12), GROUPS) == pytest.approx(4 / 9)
-    found = turned(hidden, np.ones(12))
+    found = rotated(hidden, np.ones(12))
     assert group_share(found, np.ones(12), GROUPS) == pytest.approx(1.0)
     assert np.allclose(found.T @ found, hidden.T @ hidden)
 
 
-def test_a_turn_changes_no_prediction():
+def test_the_rotation_does_not_change_predictions():
     codes = np.abs(np.random.default_rng(1).standard_normal((80, 20)).cumsum(axis=0))
     P = embed_window(WindowMoments.of(codes), 6).matrix
-    local = turned(P, codes.std(axis=0))
+    local = rotated(P, codes.std(axis=0))
     target = 2 * codes[-1] - codes[-2]
     assert np.allclose(Recovery(P, 0.05)(P @ target), Recovery(local, 0.05)(local @ target), atol=1e-6)
 
