@@ -148,10 +148,8 @@ def test_steps_6_and_7_by_hand(operations, recovery):
     rng = np.random.default_rng(1)
     before, now = rng.exponential(size=(2, 24))
     recover = recovery(P, 0.1)
-    assert np.allclose(
-        operations.recover_next(recover, Linear(), before, now), recover(P @ (2 * now - before)), atol=1e-7
-    )
-    assert np.allclose(operations.recover_next(recover, Hold(), before, now), recover(P @ now), atol=1e-7)
+    for rule, code in ((Linear(), 2 * now - before), (Hold(), now)):
+        assert np.allclose(operations.recover_next(recover, rule, before, now), recover(P @ code), atol=1e-7)
     gain = Gain().fit(np.cumsum(np.ones((50, 8)), axis=0), np.cumsum(np.ones((50, 8)), axis=0))
     shift = gain.gains(8) * (P @ (now - before))
     assert np.abs(shift).max() > 0.1

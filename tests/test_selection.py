@@ -27,14 +27,9 @@ def codes_and_dictionary(film):
 
 
 def walk(codes, dictionary, **given):
-    parameters = {
-        "n_components": "auto",
-        "lam": "auto",
-        "centred": True,
-        "half_stencils": False,
-        "rank_tol": 1e-6,
-    } | given
-    return walk_forward(codes, dictionary, Linear(), **parameters)
+    return walk_forward(
+        codes, dictionary, Linear(), **{"n_components": "auto", "lam": "auto", "rank_tol": 1e-6} | given
+    )
 
 
 def test_candidates():

@@ -98,9 +98,7 @@ def test_frames_are_predicted_one_by_one(fitted, film):
 
 
 def test_what_cannot_be_scored(fitted, film):
-    with pytest.raises(
-        NotEnoughFramesError, match=r"X has 1 frames .*; a score needs 2: one to receive, one to predict"
-    ):
+    with pytest.raises(NotEnoughFramesError, match=r"X has 1 frames .*; a score needs 2"):
         fitted.score(film[:1])
     assert np.isnan(fitted.score(np.tile(film[149], (4, 1))))
     with pytest.raises(NotFittedError):
@@ -279,9 +277,7 @@ def test_a_table_of_mixed_columns_is_a_series_if_its_values_are_numbers(film):
 
 
 def test_frames_of_another_shape_are_refused_with_words(frames, pictures):
-    with pytest.raises(
-        ValueError, match=r"frames has shape \(3, 17, 20\); the model was fitted with frames of \(17, 26\)"
-    ):
+    with pytest.raises(ValueError, match=r"frames has shape \(3, 17, 20\); the model was fitted .* \(17, 26\)"):
         frames.score(pictures[:3, :, :20])
     with pytest.raises(ValueError, match=r"give grey levels \(time, height, width\)"):
         frames.partial_fit(pictures[0])

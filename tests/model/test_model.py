@@ -259,10 +259,7 @@ def test_a_black_stretch_is_predicted_black(engine, film, centred, extrapolation
         ({"dictionary_from": "film"}, "dictionary_from='film' is unknown; use one of 'past', 'window'"),
         ({"extrapolation": "cubic"}, "extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain'"),
         ({"window": 201}, "X has 200 frames, fewer than window=201; use window <= 200 or more frames"),
-        (
-            {"n_components": 17},
-            r"n_components=17 is more than the rank \d+ of the window's codes; use n_components <= ",
-        ),
+        ({"n_components": 17}, r"n_components=17 is more than the rank \d+ .*; use n_components <= "),
     ],
 )
 def test_bad_parameters_are_named(film, parameters, message):
@@ -321,14 +318,10 @@ def test_other_bad_arguments(film):
 
 
 def test_nothing_works_before_fit(tmp_path):
-    for use in (
-        lambda m: m.update(np.ones(8)),
-        lambda m: m.predict(),
-        lambda m: m.save(tmp_path / "m"),
-        lambda m: m.transform([[1]]),
-    ):
+    calls = {"update": [np.ones(8)], "predict": [], "save": [tmp_path / "m"], "transform": [[[1]]]}
+    for name, arguments in calls.items():
         with pytest.raises(NotFittedError):
-            use(small())
+            getattr(small(), name)(*arguments)
 
 
 def test_a_film_that_never_moves_is_predicted_to_stay(engine):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.model import PSMT
 from psmt.persistence.schema import AttributeState, State
 from psmt.types import Array
-from psmt.utils.constraints import Constraint, allowing, check_count, check_parameters, count, real
+from psmt.utils.constraints import Declared, allowing, check_count, check_parameters, count, parameter, real
 from psmt.utils.disk_series import blocks
 from psmt.utils.validation import check_frame, check_series
 
@@ -30,7 +30,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
     A subclass defines how its input is checked, how many frames it uses, and which frame follows them.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {}
+    _parameter_constraints: ClassVar[Any] = Declared()
     learned: ClassVar[tuple[str, ...]] = ()
     """Attributes that `fit` learns, numbers or arrays; they are part of the state."""
 
@@ -131,9 +131,7 @@ class CopyLast(SeriesBaseline):
 class MeanFrame(SeriesBaseline):
     """The next frame is the mean of the last `window`: the best prediction of noise."""
 
-    window: int = 1536
-
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
+    window: int = parameter(1536, count())
 
     @property
     def n_last(self) -> int:
@@ -167,14 +165,10 @@ class RidgeAutoregression(SeriesBaseline):
         the last eighth of the past, learned from the rest, and then learns from all of it.
     """
 
-    order: int = 2
-    penalty: float | str = "auto"
+    order: int = parameter(2, count())
+    penalty: float | str = parameter("auto", allowing("auto", real(open_bound=True)))
 
     _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "order": count(),
-        "penalty": allowing("auto", real(open_bound=True)),
-    }
     learned = ("penalty_", "weights_")
 
     @property

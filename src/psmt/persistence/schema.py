@@ -158,27 +158,21 @@ def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
     for name in found:
         if name not in schema:
             raise SchemaError(f"{name} is not a part that this psmt knows; a newer psmt may")
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = {}  # lengths of named axes so far
     for name, field in schema.items():
-        if name in found:
-            _check_layout(name, field, found[name], sizes)
-
-
-def _check_layout(name: str, field: Field, found: Layout, sizes: dict[str, int]) -> None:
-    """Check one array; `sizes` are the lengths of named axes so far."""
-    wanted, shape, dtype = np.dtype(field.dtype), tuple(found.shape), found.dtype
-    text, axes = f"{name} is {dtype} {shape}", f"({', '.join(map(str, field.shape))})"
-    if (dtype.kind, dtype.itemsize) != (wanted.kind, wanted.itemsize) or len(shape) != len(field.shape):
-        raise SchemaError(f"{text}, not {wanted} {axes}")
-    for size, length in zip(field.shape, shape, strict=True):
-        if isinstance(size, str) and length == 0 and not field.may_be_empty:
-            raise SchemaError(f"{text}, without any {size}")
-    expected = tuple(
-        sizes.setdefault(size, length) if isinstance(size, str) else size
-        for size, length in zip(field.shape, shape, strict=True)
-    )
-    if shape != expected:
-        raise SchemaError(f"{text}, not {wanted} {expected}: its axes are {axes}")
+        if name not in found:
+            continue
+        wanted, shape, dtype = np.dtype(field.dtype), tuple(found[name].shape), found[name].dtype
+        text, axes = f"{name} is {dtype} {shape}", f"({', '.join(map(str, field.shape))})"
+        if (dtype.kind, dtype.itemsize) != (wanted.kind, wanted.itemsize) or len(shape) != len(field.shape):
+            raise SchemaError(f"{text}, not {wanted} {axes}")
+        expected = []
+        for size, length in zip(field.shape, shape, strict=True):
+            if isinstance(size, str) and length == 0 and not field.may_be_empty:
+                raise SchemaError(f"{text}, without any {size}")
+            expected.append(sizes.setdefault(size, length) if isinstance(size, str) else size)
+        if shape != tuple(expected):
+            raise SchemaError(f"{text}, not {wanted} {tuple(expected)}: its axes are {axes}")
 
 
 def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -189,25 +183,21 @@ def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
     ...
     psmt.persistence.schema.SchemaError: norms has a number below 0
     """
-    for name, field in schema.items():
-        if name in arrays:
-            _check_numbers(name, field, arrays[name])
-
-
-def _check_numbers(name: str, field: Field, array: NDArray[Any]) -> None:
-    if not np.isfinite(array).all():
-        raise SchemaError(f"{name} has a number that is not finite")
-    largest = LARGEST_SINGLE if np.dtype(field.dtype).name in ("float32", "complex64") else LARGEST
-    high = largest if field.high is None else field.high
-    low = -largest if field.low is None else field.low
-    if array.dtype.kind == "c":
-        low, array = 0.0, np.maximum(np.abs(array.real), np.abs(array.imag))
-    for bound, beyond, word in ((low, array < np.asarray(low), "below"), (high, array > np.asarray(high), "above")):
-        if beyond.any():
-            text = f"{bound:g}" if isinstance(bound, int | float) else f"({', '.join(f'{one:g}' for one in bound)})"
-            raise SchemaError(f"{name} has a number {word} {text}")
-    if field.check is not None and not field.check[0](array):
-        raise SchemaError(f"{name} {field.check[1]}")
+    for name, array in arrays.items():
+        field = schema[name]
+        if not np.isfinite(array).all():
+            raise SchemaError(f"{name} has a number that is not finite")
+        largest = LARGEST_SINGLE if np.dtype(field.dtype).name in ("float32", "complex64") else LARGEST
+        high = largest if field.high is None else field.high
+        low = -largest if field.low is None else field.low
+        if array.dtype.kind == "c":
+            low, array = 0.0, np.maximum(np.abs(array.real), np.abs(array.imag))
+        for bound, beyond, word in ((low, array < np.asarray(low), "below"), (high, array > np.asarray(high), "above")):
+            if beyond.any():
+                text = f"{bound:g}" if isinstance(bound, int | float) else f"({', '.join(f'{one:g}' for one in bound)})"
+                raise SchemaError(f"{name} has a number {word} {text}")
+        if field.check is not None and not field.check[0](array):
+            raise SchemaError(f"{name} {field.check[1]}")
 
 
 def check_state(schema: Schema, state: Mapping[str, NDArray[Any]]) -> None:

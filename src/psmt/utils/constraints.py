@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
 from math import inf
 from numbers import Integral, Real
@@ -243,10 +243,11 @@ def parameter(default: T, constraint: Constraint) -> T:
 
 
 class Declared:
-    """The constraints of a dataclass by name, from those of its fields that are made by `parameter`."""
+    """The constraints of a class by name: those of its fields that are made by `parameter`, if it is a dataclass."""
 
     def __get__(self, _owner: object, cls: Any) -> dict[str, Constraint]:
-        return {field.name: field.metadata["constraint"] for field in fields(cls) if field.metadata}
+        own = fields(cls) if is_dataclass(cls) else ()
+        return {field.name: field.metadata["constraint"] for field in own if field.metadata}
 
 
 def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) -> T:

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import av
 from av.video.frame import VideoFrame
@@ -49,17 +49,11 @@ class Medium:
         return f"the container spans {declared:,} bytes, the file has {actual:,}"
 
 
-class Decoding(NamedTuple):
-    """Frames of a medium, and what its container declares."""
+def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | None, float | None]:
+    """The frames of a medium, decoded lazily, and their number and rate, if its container declares them.
 
-    pictures: Generator[VideoFrame, None, None]
-    """Raises `FrameSourceError` at its end if the medium is damaged or empty. Closing it closes the container."""
-    n_frames: int | None
-    fps: float | None
-
-
-def decode(medium: Medium) -> Decoding:
-    """Open a medium; frames are decoded lazily."""
+    Damaged or empty media raise `FrameSourceError` when the frames end. Closing the frames closes the container.
+    """
     container = _open_container(medium)
     try:
         stream = _video_stream(container, medium)
@@ -67,7 +61,7 @@ def decode(medium: Medium) -> Decoding:
         container.close()
         raise
     rate = stream.average_rate or stream.guessed_rate
-    return Decoding(_pictures(container, stream, medium), stream.frames or None, float(rate) if rate else None)
+    return _pictures(container, stream, medium), stream.frames or None, float(rate) if rate else None
 
 
 def frames_of(
@@ -212,7 +206,7 @@ class VideoFilm(Film):
         return file_checksum(self.path)
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        with closing(decode(_medium(self.path)).pictures) as pictures:
+        with closing(decode(_medium(self.path))[0]) as pictures:
             yield from frames_of(pictures, self.shape, label=str(self.path), colour=colour)
 
 
