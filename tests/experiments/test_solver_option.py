@@ -10,7 +10,6 @@ from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
-from psmt.experiments.topology.run import _graph_options
 from psmt.experiments.window_graphs import window_graph
 
 
@@ -43,7 +42,7 @@ def test_windows_come_back_as_from_the_closed_form():
 def test_the_graph_of_a_window_is_the_closed_forms():
     settings = COMMANDS["reproduce"].job({"n_atoms": 30, "window": 120, "n_components": 5}).settings()["topology"]
     codes = pack_codes(np.maximum(np.random.default_rng(0).standard_normal((120, 30)).cumsum(axis=0) * 0.2, 0.0))
-    inputs = codes | _graph_options(settings, "cpu")
+    inputs = codes | settings.departures.embedding | {"n_atoms": 30, "n_components": settings.components}
     closed, sgd = (window_graph(**inputs | {"solver": solver}) for solver in ("closed", "sgd"))
     assert len(closed["edges"])
     assert closed["edges"].tolist() == sgd["edges"].tolist()

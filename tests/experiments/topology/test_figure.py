@@ -10,7 +10,7 @@ import pytest
 from psmt.data.patches import read_patches
 from psmt.experiments.topology.atom_map import AtomMap
 from psmt.experiments.topology.figure import atom_map_figure, topology_figure
-from psmt.experiments.topology.run import Links, TopologyResult, topology
+from psmt.experiments.topology.run import TopologyResult, topology
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.figures import png
 from psmt.figures.graphs import stable_positions
@@ -157,7 +157,11 @@ def test_figures_of_a_film_without_links(result):
     }
     empty = TopologyResult(
         graphs=[alone] * 3,
-        links=Links(result.design, nothing, [nothing] * 19, None, []),
+        design=result.design,
+        windows=nothing,
+        shuffled=[nothing] * 19,
+        sets=None,
+        dealt=[],
         atom_map=AtomMap.of(arranged, result.dictionary),
         dictionary=result.dictionary,
         starts=result.starts[:3],

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,8 +35,14 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
 def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
     """Dynamic topology of packed codes over a dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
-    options = _graph_options(settings, run.device)
-    of_map = {name: value for name, value in options.items() if name not in ("threshold", "min_uses")}
+    of_map: dict[str, Any] = {
+        "n_atoms": settings.n_atoms,
+        "n_components": settings.components,
+        **settings.departures.embedding,
+        "solver": settings.solver,
+        **on_device(run.device),
+    }
+    options = of_map | {"threshold": settings.threshold, "min_uses": settings.min_uses}
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     # The map takes longest and goes first, so that the other tasks run beside it.
     tasks = [Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, codes | of_map)]
@@ -50,40 +56,15 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
         dictionary=dictionary,
         starts=starts,
         graphs=graphs,
-        links=compare_with_nulls(codes, settings, run),
         atom_map=AtomMap.of(arranged, dictionary),
         picture_shape=run.picture_shape,
+        **_compare_with_nulls(codes, codes | options, settings, run),
     )
 
 
-def _graph_options(settings: TopologySettings, device: str) -> dict[str, Any]:
-    """Inputs of a task that makes a graph, apart from codes and frames."""
-    return {
-        "n_atoms": settings.n_atoms,
-        "n_components": settings.components,
-        "threshold": settings.threshold,
-        **settings.departures.embedding,
-        "solver": settings.solver,
-        "min_uses": settings.min_uses,
-        **on_device(device),
-    }
-
-
-class Links(NamedTuple):
-    """What `link_sets` returned for the frames of a design and for its null models."""
-
-    design: Design
-    windows: Result
-    shuffled: list[Result]
-    sets: Result | None
-    """None if the design has no sets."""
-    dealt: list[Result]
-
-
-def compare_with_nulls(codes: Result, settings: TopologySettings, run: Run) -> Links:
+def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: TopologySettings, run: Run) -> dict[str, Any]:
     """Links of the frames that the tests compare, and of the null models; a task per draw."""
     design = Design.of(codes, settings)
-    inputs = codes | _graph_options(settings, run.device)
 
     def task(name: str, frames: Ints, length: int) -> Task:
         named = f"topology-M{settings.n_atoms:04d}-{name}"
@@ -98,7 +79,8 @@ def compare_with_nulls(codes: Result, settings: TopologySettings, run: Run) -> L
         tasks += [task(f"dealt{i:03d}", frames, design.block) for i, frames in enumerate(design.dealt(*draws))]
     windows, *others = run.tasks(tasks, "nulls")
     shuffled, others = others[: settings.n_nulls], others[settings.n_nulls :]
-    return Links(design, windows, shuffled, others[0] if others else None, others[1:])
+    found = {"windows": windows, "shuffled": shuffled, "sets": others[0] if others else None, "dealt": others[1:]}
+    return {"design": design} | found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +94,17 @@ class TopologyResult:
     """(n_windows,): first frame of each window."""
     graphs: Sequence[Result]
     """What `window_graph` returned, window by window."""
-    links: Links
+    design: Design
+    """Frames that the tests compare."""
+    windows: Result
+    shuffled: Sequence[Result]
+    """What `link_sets` returned for the windows of the design, and for draws of their null model."""
+    sets: Result | None
+    dealt: Sequence[Result]
+    """The same for the sets of the design; None and empty if it has none."""
     atom_map: AtomMap
     picture_shape: tuple[int, int] | None = None
     """Height and width of atoms that are pictures."""
-
-    @property
-    def design(self) -> Design:
-        """Frames that the tests compare."""
-        return self.links.design
 
     @property
     def step(self) -> int:
@@ -153,12 +137,12 @@ class TopologyResult:
     @cached_property
     def change(self) -> measures.LinkChange | None:
         """None if the film has too few blocks for the test."""
-        return None if self.links.sets is None else measures.measure_change(self.links.sets, self.links.dealt)
+        return None if self.sets is None else measures.measure_change(self.sets, self.dealt)
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
         """Links that windows without a common frame share."""
-        return measures.measure_lasting(self.links.windows, self.links.shuffled, **self._permutations)
+        return measures.measure_lasting(self.windows, self.shuffled, **self._permutations)
 
     @cached_property
     def likeness(self) -> measures.Likeness:
@@ -183,7 +167,7 @@ class TopologyResult:
 
     def _likeness(self, max_shift: int) -> measures.Likeness:
         alike = measures.picture_likeness(self.dictionary, max_shift=max_shift)
-        return measures.measure_likeness(alike, self.links.windows, self.links.shuffled, **self._permutations)
+        return measures.measure_likeness(alike, self.windows, self.shuffled, **self._permutations)
 
     # What is shown
 
