@@ -16,7 +16,7 @@ import numpy as np
 
 from psmt import PSMT, read_patches
 from psmt.data import open_series
-from psmt.experiments.brain.prediction import DirectRidge
+from psmt.experiments.brain.prediction import direct_ridge, last_rows
 from psmt.model.baselines import CopyLast, LinearTrend, MeanFrame
 
 HORIZONS = (1, 3, 5)
@@ -49,7 +49,12 @@ def ridge_ahead(values, start):
     """Error / variance of the ridge autoregression that `psmt brain` compares with; it takes deviations."""
     scale = values[:start].std(axis=0)
     scale[scale == 0] = 1.0
-    return errors_ahead(DirectRidge(horizon=max(HORIZONS)), (values - values[:start].mean(axis=0)) / scale, start)
+    rows = (values - values[:start].mean(axis=0)) / scale
+    weights, _ = direct_ridge(rows[:start], max(HORIZONS))
+    return [
+        scored(np.array([last_rows(rows, t) @ weights[h - 1] for t in range(start, len(rows) - h + 1)]), rows, start, h)
+        for h in HORIZONS
+    ]
 
 
 def film_table(path):

@@ -26,8 +26,7 @@ from benchmarks.page import FILM, machine, table, write_section
 from psmt import FramePSMT, open_frames
 from psmt.data.patches import PatchCutter, standardise
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
-from psmt.experiments.predict_video.methods import FRAME_METHODS, SLOW_BASELINES
-from psmt.experiments.predict_video.result import summarise_frames
+from psmt.experiments.predict_video.result import FRAME_METHODS, summarise_frames
 from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.types import Predictor
 from psmt.video import FrameReader
@@ -111,7 +110,7 @@ def run(film: str, path: str, size: int, start: int) -> Stretch:
         if index >= start - LEARN:
             frames.append(frame.luma)
     past = np.stack(frames[: min(LEARN, start)])
-    methods: dict[str, Predictor] = VideoSettings(baselines=SLOW_BASELINES).methods() | {"dmd": DMD()}
+    methods: dict[str, Predictor] = VideoSettings(baselines=("blocks", "ridge")).methods() | {"dmd": DMD()}
     psmt = methods["psmt"]
     assert isinstance(psmt, FramePSMT)
     for method in methods.values():

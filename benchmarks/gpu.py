@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.page import PAGE, default_film, table, write_section
 from psmt import PSMT, SparseCoder
-from psmt.coding.atoms import Atoms
+from psmt.coding.dictionary import Atoms
 from psmt.embedding import FollowedEmbedding, embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for

@@ -31,7 +31,7 @@ from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import FrameSourceError
 from psmt.extrapolation import make_extrapolation
-from psmt.numerics.linalg import drawn_back, robust_peak
+from psmt.numerics.arrays import drawn_back, robust_peak
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 FILMS = (

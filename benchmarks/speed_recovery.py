@@ -11,7 +11,7 @@ import spams
 from benchmarks.measure import ALPHA, Row, dictionary, medians, patches, pinned
 from psmt import SparseCoder, TemporalEmbedding
 from psmt.engines.numba.lasso import solve_one
-from psmt.numerics.linalg import unit_columns
+from psmt.numerics.arrays import unit_columns
 
 LAMBDA, GAP = 0.1, 1e-8
 POINTS = 9

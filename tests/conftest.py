@@ -10,7 +10,7 @@ from made_up_series import wave
 from psmt import read_patches
 from psmt.engines import engine_for
 from psmt.evaluation import METHODS, Score, mse
-from psmt.experiments.phases import Phase
+from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import PhaseResult
 
 
@@ -61,6 +61,6 @@ def make_result():
             predicted = estimates + 0.1 * (i + 1) * rng.standard_normal(frames.shape)
             vs_code, vs_frame = mse(predicted, estimates), mse(predicted, frames)
             scores[method] = Score(np.arange(1, horizon + 1), predicted, vs_code, vs_frame)
-        return PhaseResult(Phase(name, start), 64, 0.3, frames, estimates, scores, scores, (side, side))
+        return PhaseResult(FilmPhase(name, start), 64, 0.3, frames, estimates, scores, scores, (side, side))
 
     return make

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from psmt.coding.atoms import Atoms
-from psmt.coding.dictionary import DictionaryStatistics
+from psmt.coding.dictionary import Atoms, DictionaryStatistics
 from psmt.embedding import FollowedEmbedding
 from psmt.embedding.moments import WindowMoments
 from psmt.recovery import Recovery, recover_next

@@ -8,9 +8,8 @@ import pytest
 from psmt import PSMT
 from psmt.evaluation import teacher_forced
 from psmt.extrapolation import Dynamics
-from psmt.extrapolation.dynamics import MOST_AXES
+from psmt.extrapolation.dynamics import MOST_AXES, OWN, WEIGHTS, Moments, next_state, pairs_within, rollout, states_of
 from psmt.model.baselines import CopyLast, RidgeAutoregression
-from psmt.numerics.transition import OWN, WEIGHTS, Moments, next_state, pairs_within, rollout, states_of
 
 
 def linear_system(matrix, n=3000, noise=1.0, seed=0):

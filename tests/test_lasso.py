@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oracles.solvers import descent_codes, lars_codes, nonnegative_least_squares
 from psmt.engines.numba.lasso import gram_matrix, solve_many, solve_one
-from psmt.numerics.linalg import unit_columns
+from psmt.numerics.arrays import unit_columns
 
 
 def problem(n_columns, n_features, n_targets, seed=0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt.numerics.linalg import drawn_back, robust_peak
+from psmt.numerics.arrays import drawn_back, robust_peak
 
 
 @pytest.fixture

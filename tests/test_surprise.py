@@ -1,4 +1,4 @@
-"""Sharp changes are told from jolts, stutters, noise and films in which all is new."""
+"""Sharp changes are distinguished from jolts, stutters, noise and films in which all is new."""
 
 import numpy as np
 import pytest
@@ -8,67 +8,31 @@ from psmt.surprise import Aftermath, CutDetector, FrameWatch, SurpriseAlarm
 CONTRAST = 1000.0
 
 
-def after(errors):
+@pytest.mark.parametrize(
+    ("errors", "last", "surprise", "cut"),
+    [
+        ([2.0] * 50, 2.0, (1.0, 1.0), False),
+        ([2.0] * 50, 6.0, (3.0, 3.0), False),
+        ([2.0] * 30, 50.0, (20, 30), False),  # a jolt
+        ([2.0] * 30, 900.0, (400, 500), True),
+        ([2.0] * 30 + [50.0], 900.0, (20, 500), True),
+        ([2.0] * 30, (900.0, 5.0), (400, 500), False),  # copying does not fail
+        ([2.0] * 30 + [900.0], 40.0, (0, 30), False),
+        ([2.0] * 30 + [900.0, 40.0], 40.0, (0, 2), False),  # the new scene decides what is usual
+        ([2.0] * 30 + [900.0], 900.0, (6, 500), True),  # a flash is two sharp changes
+        ([2.0] * 30 + [900.0, 900.0], 2.0, (0, 6), False),
+        ([2.0] * 30 + [2000.0] * 2, 2000.0, (0, np.inf), False),  # every frame is new: none is a sharp change
+        ([2.0] * 30 + [2000.0] * 9, 2000.0, (0, np.inf), False),
+        ([0.0] * 10, 0.0, (0.0, 0.0), False),
+        ([0.0] * 10, 500.0, (6, np.inf), True),
+    ],
+)
+def test_a_cut_is_an_error_far_beyond_the_usual_one_that_copying_makes_too(errors, last, surprise, cut):
     detector = CutDetector()
-    for error in errors:
-        detector.observe(error, error, CONTRAST)
-    return detector
-
-
-def test_the_value_is_the_error_over_the_usual_one():
-    detector = after([2.0] * 50)
-    assert np.isclose(detector.surprise, 1.0)
-    detector.observe(6.0, 6.0, CONTRAST)
-    assert np.isclose(detector.surprise, 3.0)
-    assert not detector.cut
-
-
-def test_a_cut_is_noticed_and_a_jolt_is_not():
-    detector = after([2.0] * 30)
-    detector.observe(50.0, 50.0, CONTRAST)
-    assert detector.surprise > 20
-    assert not detector.cut
-    detector.observe(900.0, 900.0, CONTRAST)
-    assert detector.cut
-
-
-def test_a_prediction_that_fails_where_copying_does_not_is_no_cut():
-    detector = after([2.0] * 30)
-    detector.observe(900.0, 5.0, CONTRAST)
-    assert not detector.cut
-
-
-def test_the_new_scene_decides_what_is_usual():
-    detector = after([2.0] * 30 + [900.0])
-    assert detector.cut
-    detector.observe(40.0, 40.0, CONTRAST)
-    assert not detector.cut
-    detector.observe(40.0, 40.0, CONTRAST)
-    assert detector.surprise < 2
-
-
-def test_a_flash_is_two_sharp_changes():
-    detector = after([2.0] * 30 + [900.0])
-    detector.observe(900.0, 900.0, CONTRAST)
-    assert detector.cut
-    detector.observe(2.0, 2.0, CONTRAST)
-    assert not detector.cut
-
-
-def test_where_every_frame_is_new_none_is_a_sharp_change():
-    detector = after([2.0] * 30)
-    cuts = []
-    for _ in range(10):
-        detector.observe(2000.0, 2000.0, CONTRAST)
-        cuts.append(detector.cut)
-    assert sum(cuts) == 2
-
-
-def test_a_still_scene_can_be_cut():
-    detector = after([0.0] * 10)
-    assert detector.surprise == 0.0
-    detector.observe(500.0, 500.0, CONTRAST)
-    assert detector.cut
+    for error in (*errors, last):
+        detector.observe(*np.broadcast_to(error, 2).tolist(), CONTRAST)
+    assert surprise[0] - 1e-6 <= detector.surprise <= surprise[1] + 1e-6
+    assert detector.cut == cut
 
 
 def test_without_any_contrast_nothing_surprises():
@@ -99,7 +63,7 @@ def wandering(n_frames, n_features):
 
 
 def cuts_in(X, start=200):
-    """Frames that are told as cuts after `start`."""
+    """Frames that are reported as cuts after `start`."""
     watch, found = FrameWatch(X[:start], window=150), []
     for frame, x in enumerate(X[start:], start):
         watch.observe(x)
@@ -191,18 +155,14 @@ def test_a_watch_goes_on_from_its_state():
 def test_an_aftermath_ends_when_predictions_have_done_better_for_a_while():
     aftermath = Aftermath()
     assert aftermath.is_over
-    aftermath.begin()
-    for _ in range(4):
-        aftermath.observe(0.1, 1.0)
-        assert not aftermath.is_over
-    aftermath.observe(0.1, 1.0)
-    assert aftermath.is_over
-    aftermath.begin()
-    for _ in range(24):
-        aftermath.observe(1.1, 1.0)
-        assert not aftermath.is_over
-    aftermath.observe(1.1, 1.0)
-    assert aftermath.is_over, "it does not last, even where holding still is always better"
+    # It does not last, even where holding still is always better.
+    for own, n_frames in ((0.1, 5), (1.1, 25)):
+        aftermath.begin()
+        over = []
+        for _ in range(n_frames):
+            aftermath.observe(own, 1.0)
+            over.append(aftermath.is_over)
+        assert over == [False] * (n_frames - 1) + [True]
 
 
 @pytest.mark.parametrize("tail", ["normal", "power"])

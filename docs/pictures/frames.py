@@ -17,7 +17,7 @@ from psmt.data import GlideFilm
 from psmt.evaluation import FrameRow, Step
 from psmt.experiments.predict_video.figures import FRAME_STYLES
 from psmt.experiments.predict_video.film_painter import error_colours
-from psmt.experiments.predict_video.methods import FRAME_METHODS
+from psmt.experiments.predict_video.result import FRAME_METHODS
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.figures import png

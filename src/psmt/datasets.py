@@ -76,6 +76,8 @@ def load(
 ) -> Dataset:
     """Load patches of a film, or a series; see "Your own data" above.
 
+    A source that cannot be read, or is shorter than ``stop``, raises `FrameSourceError`.
+
     Parameters
     ----------
     source : path, str, array, data frame, FrameSource or SeriesSource
@@ -84,11 +86,6 @@ def load(
         Read at most this many frames.
     frame_size, patch_size, position
         Where the patch is cut, as for `psmt.data.patches.PatchCutter`; ignored for a series.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read, or is shorter than ``stop``.
 
     Examples
     --------

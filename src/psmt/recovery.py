@@ -24,8 +24,15 @@ import numpy as np
 from psmt.engines import engine_for
 from psmt.engines.contract import Bound, Engine
 from psmt.extrapolation import Extrapolation
-from psmt.numerics.linalg import contiguous, first_indices, first_of_group, sum_by_group, unit_columns
-from psmt.numerics.namespace import Namespace, array_namespace
+from psmt.numerics.arrays import (
+    Namespace,
+    array_namespace,
+    contiguous,
+    first_indices,
+    first_of_group,
+    sum_by_group,
+    unit_columns,
+)
 from psmt.types import Array, Ints, Mask
 from psmt.utils.validation import check_real
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.numerics.linalg import robust_peak
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.persistence.state import AttributeState, State
+from psmt.numerics.arrays import robust_peak
+from psmt.persistence.schema import LARGEST_SQUARE, AttributeState, Field, Size, State, counter
 from psmt.types import Array
 from psmt.utils.disk_series import mean_of
 from psmt.utils.validation import LARGEST

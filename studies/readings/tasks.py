@@ -15,7 +15,7 @@ from psmt.evaluation import mse, teacher_forced
 from psmt.experiments.embedding_tasks import round_trip
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.types import Array, Result
 
 MODELS: dict[str, type[PSMT]] = {"psmt": PSMT, "baseline2": Baseline2, "baseline1": Baseline1}

@@ -11,24 +11,18 @@ from matplotlib.figure import Figure
 from psmt.evaluation import log_mse, mean_interval
 from psmt.experiments.expectation import (
     COPIES,
-    FOOT,
     FORMAT,
-    LEFT,
     METHODS,
+    REGIME_NOTE,
     Against,
     Ratio,
     RegimeMap,
-    draw_cells,
-    draw_frame,
-    draw_maps,
-    place_figure,
+    draw_ratios,
+    draw_regimes,
 )
-from psmt.figures.panels import WIDTH, panel
+from psmt.figures.layouts import panel_figure
 from psmt.figures.style import INK, SMALL
 from psmt.types import Array
-
-_SMALL = 0.16
-"""Inches per row of a small map."""
 
 
 def measured_map(errors: Mapping[tuple[float, float], Array]) -> RegimeMap:
@@ -60,22 +54,25 @@ def map_to_json(known: RegimeMap) -> bytes:
 
 
 def methods_figure(known: RegimeMap) -> Figure:
-    """The map as in reports, and below it a small map of each other method, vs code and vs frame."""
+    """Figure of the straight line and the best method; below it, a small map of each other method vs code and frame."""
     others = [method for method in METHODS if method not in ("linear", *COPIES.values())]
-    small = len(known.noises) * _SMALL
-    below = 2 * small + 0.95
-    figure = Figure(figsize=(WIDTH, place_figure(known).get_figheight() + below))
-    draw_maps(figure, known, FOOT + below)
-    width = (WIDTH - LEFT - 0.15 - (len(others) - 1) * 0.12) / len(others)
-    for i, against in enumerate(COPIES):
-        for j, method in enumerate(others):
-            axes = panel(figure, LEFT + j * (width + 0.12), FOOT - 0.32 + (1 - i) * (small + 0.14), width, small)
-            draw_cells(axes, known, method, against, words=False)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if i == 0:
+    small = [[f"{against} {method}" for method in others] for against in COPIES]
+    tall, low = 0.9 + 0.36 * len(known.noises), 0.6 + 0.32 * len(known.noises)
+    figure, panels = panel_figure(
+        [[[["a", "b", "c"]]], [small]],
+        height=0.95 + tall + low,
+        heights=[tall, low],
+        title="Which methods predict better than copying, by the film’s speed and noise",
+        note=REGIME_NOTE,
+    )
+    draw_regimes({letter: panels[letter] for letter in "abc"}, known)
+    for against in COPIES:
+        for method in others:
+            axes = panels[f"{against} {method}"]
+            draw_ratios(axes, known, against, dict.fromkeys(known.cells, method))
+            axes.set(xticks=[], yticks=[])
+            if against == "code":
                 axes.set_title(METHODS[method].removeprefix("PSMT, "), fontsize=SMALL, color=INK, pad=4)
-            if j == 0:
+            if method == others[0]:
                 axes.set_ylabel(f"vs {against}", fontsize=SMALL, color=INK, rotation=0, ha="right", va="center")
-    draw_frame(figure, "Which method predicts better than copying, by the film’s speed and noise")
     return figure

@@ -17,7 +17,7 @@ from psmt.cli.terminal import Bars, fitting_columns, show_table
 from psmt.cli.wording import as_typed
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
-from psmt.experiments.phases import Phase
+from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.figures.panels import as_picture
 from psmt.report import Cell, Table
@@ -75,7 +75,7 @@ def _series():
 
 
 def test_units_of_a_series_do_not_matter():
-    plain, odd = (predict_phase(values, Phase("one", 60), series=True, **SMALL) for values in _series())
+    plain, odd = (predict_phase(values, FilmPhase("one", 60), series=True, **SMALL) for values in _series())
     for method, score in plain.scores.items():
         np.testing.assert_allclose(odd.scores[method].vs_frame, score.vs_frame, rtol=1e-4)
 
@@ -84,7 +84,7 @@ def test_nothing_of_the_future_is_in_a_prediction():
     values, _ = _series()
     later = values.copy()
     later[62:] *= 100.0
-    told = [predict_phase(own, Phase("one", 60), series=True, **SMALL) for own in (values, later)]
+    told = [predict_phase(own, FilmPhase("one", 60), series=True, **SMALL) for own in (values, later)]
     for method in told[0].scores:
         first, second = (found.scores[method].predicted[0] for found in told)
         np.testing.assert_array_equal(first, second)
@@ -98,7 +98,7 @@ def test_features_of_a_series_are_no_pixels():
 def test_the_extrapolation_that_was_asked_for_predicts():
     values, _ = _series()
     found = {
-        name: predict_phase(values, Phase("one", 60), series=True, extrapolation=name, **SMALL).scores
+        name: predict_phase(values, FilmPhase("one", 60), series=True, extrapolation=name, **SMALL).scores
         for name in ("linear", "hold", "dynamics")
     }
     predicted = [scores["psmt"].predicted for scores in found.values()]

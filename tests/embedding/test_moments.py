@@ -40,15 +40,15 @@ def assert_moments_of(moments, codes, tol):
     """Moments against the plain definitions."""
     n = len(codes)
     bends = codes[1:-1] - 0.5 * (codes[:-2] + codes[2:])
-    assert relative_error(moments.products, codes.T @ codes) < tol
+    assert relative_error(moments.window.products, codes.T @ codes) < tol
     assert relative_error(moments.total, codes.sum(axis=0)) < tol
     assert relative_error(moments.covariance(centred=False), codes.T @ codes / n) < tol
     scale = np.abs(codes.T @ codes).max() / n + 1e-300
     assert np.abs(moments.covariance() - np.cov(codes.T)).max() < tol * scale
-    assert relative_error(moments.curvature, bends.T @ bends) < tol
-    assert np.array_equal(moments.uses, np.count_nonzero(codes, axis=0))
+    assert relative_error(moments.window.curvature, bends.T @ bends) < tol
+    assert np.array_equal(moments.window.uses, np.count_nonzero(codes, axis=0))
     dead = ~codes.any(axis=0)
-    for matrix in (moments.products, moments.curvature, moments.covariance()):
+    for matrix in (moments.window.products, moments.window.curvature, moments.covariance()):
         assert not matrix[dead].any()
         assert not matrix[:, dead].any()
     assert not moments.total[dead].any()
@@ -188,7 +188,7 @@ def test_products_with_the_matrices(engine, operations, centred, half_stencils, 
     codes = np.abs(rng.standard_normal((40, 60))) * (rng.random((40, 60)) < used)
     moments, vectors = operations.moments(codes), rng.standard_normal((60, 3))
     V, S = moments.covariance(centred=centred), moments.second_differences(half_stencils=half_stencils)
-    sums = moments.sums(half_stencils=half_stencils)
+    sums = moments.window.sums(half_stencils=half_stencils)
     covariance_of, variances = InNumpy(engine, covariance_times), InNumpy(engine, variances_of)
     assert np.allclose(covariance_of(sums, vectors, centred=centred), V @ vectors)
     assert np.allclose(sums.second_differences_times(vectors), S @ vectors)
@@ -203,10 +203,10 @@ def test_a_long_window_is_summed_in_parts_and_may_be_sparse(monkeypatch):
     codes = np.random.default_rng(0).random((50, 6)) * (np.random.default_rng(1).random((50, 6)) < 0.4)
     whole = WindowMoments.of(codes)
     same = WindowMoments.of(csr_array(codes))
-    for name in ("products", "curvature", "total", "uses", "codes", "peak_activity"):
-        np.testing.assert_array_equal(getattr(same, name), getattr(whole, name))
+    for name in ("products", "curvature", "total", "uses", "codes", "activities"):
+        np.testing.assert_array_equal(getattr(same.window, name), getattr(whole.window, name))
     for rows in (1, 2, 7, 49):
         monkeypatch.setattr(code_window, "_ROWS", rows)
         parts = WindowMoments.of(csr_array(codes))
-        np.testing.assert_allclose(parts.products, whole.products, atol=1e-14)
-        np.testing.assert_allclose(parts.curvature, whole.curvature, atol=1e-14)
+        np.testing.assert_allclose(parts.window.products, whole.window.products, atol=1e-14)
+        np.testing.assert_allclose(parts.window.curvature, whole.window.curvature, atol=1e-14)

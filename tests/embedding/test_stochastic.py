@@ -167,11 +167,7 @@ def test_psmt_predicts_what_the_closed_form_predicts():
 def test_auto_is_chosen_by_the_closed_form():
     asked = ASKED | {"n_components": "auto", "lam": "auto"}
     closed, sgd = PSMT(**asked).fit(SERIES[:300]), PSMT(solver="sgd", **asked).fit(SERIES[:300])
-    assert (sgd.n_components_, sgd.lam_, sgd.choice_.scores) == (
-        closed.n_components_,
-        closed.lam_,
-        closed.choice_.scores,
-    )
+    assert sgd.choice_ == closed.choice_
 
 
 @pytest.mark.parametrize("way", [{}, {"tol": None, "max_epochs": 2}, {"sparsity": 0.02, "max_epochs": 30, "tol": 0.5}])

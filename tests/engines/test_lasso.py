@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LassoLars
 
 from psmt.engines.numba.lasso import solve_many
-from psmt.numerics.linalg import unit_columns
+from psmt.numerics.arrays import unit_columns
 from psmt.recovery import Recovery
 
 torch = pytest.importorskip("torch")

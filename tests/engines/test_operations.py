@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from conftest import wave
 from in_numpy import InNumpy
 from psmt import SparseCoder, TemporalEmbedding
-from psmt.coding.atoms import Atoms
-from psmt.numerics.namespace import Linalg, Namespace, UncheckedLinalg, array_namespace
+from psmt.coding.dictionary import Atoms
+from psmt.numerics.arrays import Linalg, Namespace, UncheckedLinalg, array_namespace
 
 
 def test_its_array_library_has_every_function_that_algorithms_use(engine):

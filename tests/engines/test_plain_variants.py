@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.linalg
 
-from psmt.numerics.linalg import eigh_generalised, first_indices, first_of_group
+from psmt.numerics.arrays import eigh_generalised, first_indices, first_of_group
 from psmt.recovery import pose_columns, pose_columns_masked
 
 

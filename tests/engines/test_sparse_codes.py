@@ -14,7 +14,7 @@ def codes(request):
 
 def test_a_queue_that_slides_holds_the_codes_that_came_last(codes):
     """Also when there are no codes at all at first, and when all of them are gone."""
-    queue = SparseCodes(12)
+    queue = SparseCodes(np.empty((0, 12)))
     for t, code in enumerate(codes):
         queue.append(code)
         if t >= 7:
@@ -34,7 +34,7 @@ def test_a_queue_that_slides_holds_the_codes_that_came_last(codes):
 
 def test_products(codes):
     rng = np.random.default_rng(1)
-    queue = SparseCodes.of(codes)
+    queue = SparseCodes(codes)
     queue.popleft()
     queue.append(codes[3])
     held = np.vstack([codes[1:], codes[3]])

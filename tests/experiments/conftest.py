@@ -7,9 +7,9 @@ import pytest
 
 from psmt.evaluation import METHODS, Score
 from psmt.experiments.prediction.phase import PhaseResult
-from psmt.experiments.prediction.result import PredictionResult
+from psmt.experiments.prediction.run import PredictionResult
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.sweep.result import SweepResult
+from psmt.experiments.sweep.run import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psmt.experiments.prediction.claims import prediction_claims
-from psmt.experiments.sweep.claims import sweep_claims
+from psmt.experiments.prediction.report import prediction_claims
+from psmt.experiments.sweep.report import sweep_claims
 from psmt.experiments.sweep.settings import SweepSettings
 
 INCONCLUSIVE = "inconclusive"

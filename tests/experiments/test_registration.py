@@ -105,9 +105,8 @@ def test_one_option_is_one_parameter_in_all_experiments():
 
 
 def test_choices_on_the_command_line_are_those_of_the_library():
-    from psmt.experiments.predict_video.methods import SLOW_BASELINES
     from psmt.experiments.predict_video.settings import VideoSettings
-    from psmt.video import FRAME_EXTRAPOLATIONS
+    from psmt.video import FRAME_BASELINES, FRAME_EXTRAPOLATIONS
 
     assert set(extrapolation_names()) == set(EXTRAPOLATIONS)
     assert {field.name for field in fields(Departures)} == {field.name for field in fields(DepartureFlags)} - {
@@ -115,7 +114,7 @@ def test_choices_on_the_command_line_are_those_of_the_library():
     }
     for name in FRAME_EXTRAPOLATIONS:
         VideoSettings(extrapolation=name)
-    VideoSettings(baselines=SLOW_BASELINES)
+    VideoSettings(baselines=tuple(name for name, entry in FRAME_BASELINES.items() if entry.slow))
     with pytest.raises(ValueError, match="did you mean 'phase'"):
         VideoSettings(extrapolation="phases")
 

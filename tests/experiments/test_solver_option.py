@@ -8,7 +8,7 @@ from psmt.cli.app import COMMANDS
 from psmt.embedding.stochastic import check_solver
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import round_trip
-from psmt.experiments.phases import Phase
+from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.topology.run import _graph_options
 from psmt.experiments.window_graphs import window_graph
@@ -52,7 +52,7 @@ def test_the_graph_of_a_window_is_the_closed_forms():
 def test_baselines_share_the_solver():
     result = predict_phase(
         wave(150, 10),
-        Phase("start", 130),
+        FilmPhase("start", 130),
         horizon=2,
         n_atoms=16,
         window=60,
@@ -62,7 +62,7 @@ def test_baselines_share_the_solver():
         solver="sgd",
     )
     closed = predict_phase(
-        wave(150, 10), Phase("start", 130), horizon=2, n_atoms=16, window=60, n_components=4, alpha=0.1, lam=0.1
+        wave(150, 10), FilmPhase("start", 130), horizon=2, n_atoms=16, window=60, n_components=4, alpha=0.1, lam=0.1
     )
     for method in ("psmt", "baseline1", "baseline2"):
         assert np.allclose(result.scores[method].predicted, closed.scores[method].predicted, atol=0.02)

@@ -1,5 +1,6 @@
 """Servers for the tests: with a real session on a small film, or with a stand-in that has no model."""
 
+import time
 from threading import Event, Thread
 from types import SimpleNamespace
 
@@ -78,23 +79,20 @@ def serve():
 @pytest.fixture
 def serve_film(serve):
     """Start a server of a film, an array or a source."""
-
-    def start(source, *, horizon=1, model=None, save_to=None, loop=True, **options):
-        return serve(open_session(source, horizon=horizon, model=model, save_to=save_to, loop=loop), **options)
-
-    return start
+    return lambda source, **options: serve(open_session(source, **options))
 
 
-@pytest.fixture
-def address_of():
+def address_of(server):
     """Return host, port and address of the socket of a server."""
+    port = int(server.address.split("/")[2].rpartition(":")[2])
+    return SimpleNamespace(port=port, place=f"127.0.0.1:{port}", socket=f"ws://127.0.0.1:{port}/ws")
 
-    def parts(server):
-        place = server.address.split("/")[2]
-        port = int(place.rpartition(":")[2])
-        return SimpleNamespace(port=port, place=f"127.0.0.1:{port}", socket=f"ws://127.0.0.1:{port}/ws")
 
-    return parts
+def wait_for(condition, seconds=30.0, pause=time.sleep):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        pause(0.01)
 
 
 def frame_headers(socket):

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import av
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import psmt
-from live.conftest import SIDE
+from live.conftest import SIDE, wait_for
 from psmt.video import FramePSMT
 
 CHROMIUM = shutil.which("chromium")
@@ -77,10 +76,7 @@ def contrast(page, name):
 
 def eventually(page, condition):
     """Wait until a condition holds. The page's policy forbids what Playwright would wait with (eval)."""
-    deadline = time.monotonic() + PATIENCE / 1000
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        page.wait_for_timeout(30)
+    wait_for(condition, PATIENCE / 1000, lambda _: page.wait_for_timeout(30))
 
 
 def reads(page, name, pattern):

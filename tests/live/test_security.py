@@ -16,7 +16,7 @@ from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as _connect
 
-from live.conftest import SIDE, StandIn, frame_headers
+from live.conftest import SIDE, StandIn, address_of, frame_headers, wait_for
 from psmt.live import messages, serving
 
 
@@ -46,7 +46,7 @@ def closed_with(line):
 
 
 @pytest.fixture
-def where(serve, address_of):
+def where(serve):
     return address_of(serve())
 
 
@@ -153,7 +153,7 @@ def test_no_path_reaches_the_file_system(where, path):
 # The token
 
 
-def test_other_hosts_than_loopback_require_the_token(serve, address_of):
+def test_other_hosts_than_loopback_require_the_token(serve):
     running = serve(host="0.0.0.0")
     where, token = address_of(running), running.address.partition("?token=")[2]
     assert len(token) >= 32
@@ -221,7 +221,7 @@ HOSTILE = [
 ]
 
 
-def test_a_hostile_message_closes_its_own_socket_with_a_reason_and_nothing_else(serve, address_of):
+def test_a_hostile_message_closes_its_own_socket_with_a_reason_and_nothing_else(serve):
     session = StandIn()
     where = address_of(serve(session))
     with connect(where.socket) as witness:
@@ -232,9 +232,7 @@ def test_a_hostile_message_closes_its_own_socket_with_a_reason_and_nothing_else(
                 assert code == 1008 and reason, message
         assert next(frame_headers(witness))["kind"] == "frame"
         witness.send('{"do": "pause"}')
-        deadline = time.monotonic() + 10
-        while not session.controls and time.monotonic() < deadline:
-            next(frame_headers(witness))
+        wait_for(lambda: session.controls)
     assert [control.name for control in session.controls] == ["pause"]
 
 
@@ -245,7 +243,7 @@ def test_an_oversized_message_closes_its_socket(where, message):
         assert closed_with(line)[0] == 1009
 
 
-def test_a_film_takes_no_frames(serve_film, film, address_of):
+def test_a_film_takes_no_frames(serve_film, film):
     where = address_of(serve_film(film))
     with connect(where.socket) as line:
         line.send(bytes(SIDE * SIDE))
@@ -281,7 +279,7 @@ def test_pages_beyond_the_limit_are_closed(where, monkeypatch):
             assert closed_with(third) == (1013, "2 pages are already open")
 
 
-def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address_of):
+def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve):
     session = StandIn()
     where = address_of(serve(session))
     before = threading.active_count()
@@ -301,13 +299,8 @@ def test_a_thousand_connects_and_disconnects_leave_nothing_behind(serve, address
     asyncio.run(all_of_them())
     with connect(where.socket) as line:
         assert next(frame_headers(line))["viewers"] <= 11
-        deadline = time.monotonic() + 20
-        while len(session.listeners) > 1 and time.monotonic() < deadline:
-            time.sleep(0.05)
-    assert len(session.listeners) <= 1
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert threading.active_count() <= before
+        wait_for(lambda: len(session.listeners) <= 1)
+    wait_for(lambda: threading.active_count() <= before)
 
 
 @contextmanager
@@ -324,11 +317,10 @@ def deaf(where):
         yield
 
 
-def test_a_client_that_never_reads_does_not_delay_the_end(serve, address_of):
+def test_a_client_that_never_reads_does_not_delay_the_end(serve):
     running = serve(StandIn(n_bytes=400_000))
     with deaf(address_of(running)):
-        while not running.session.listeners:
-            time.sleep(0.01)
+        wait_for(lambda: running.session.listeners)
         # Wait until the buffers of the system are full.
         time.sleep(0.5)
         began = time.monotonic()
@@ -336,7 +328,7 @@ def test_a_client_that_never_reads_does_not_delay_the_end(serve, address_of):
         assert time.monotonic() - began < 1.0
 
 
-def test_a_client_that_never_reads_is_closed_and_slows_no_other(serve, address_of, monkeypatch):
+def test_a_client_that_never_reads_is_closed_and_slows_no_other(serve, monkeypatch):
     monkeypatch.setattr(serving, "READ_TIMEOUT", 0.5)
     session = StandIn(n_bytes=200_000)
     where = address_of(serve(session))
@@ -349,7 +341,7 @@ def test_a_client_that_never_reads_is_closed_and_slows_no_other(serve, address_o
     assert max(seen) == 2 and seen[-1] == 1
 
 
-def test_a_slow_reader_gets_the_newest(serve, address_of):
+def test_a_slow_reader_gets_the_newest(serve):
     session = StandIn(n_bytes=400_000)
     where = address_of(serve(session))
     with connect(where.socket, max_size=None, max_queue=1) as line:

@@ -1,6 +1,5 @@
 """The session: predictions, scores, controls, and what it publishes."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -8,7 +7,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from live.conftest import SIDE, glide
+from live.conftest import SIDE, glide, wait_for
 from psmt import PSMT, FramePSMT
 from psmt.data import open_frames, open_stream
 from psmt.errors import PSMTError
@@ -20,13 +19,6 @@ from psmt.live.predictions import N_FIRST, FramePredictor, Scores
 from psmt.live.serving import open_session
 from psmt.live.session import LiveSnapshot, Session
 from psmt.persistence import load_model
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture

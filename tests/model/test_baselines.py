@@ -214,10 +214,7 @@ def test_the_mean_code_is_that_of_the_window(engine, film):
 
 
 def test_baseline_1_never_changes(engine, film):
-    model, psmt = (
-        Baseline1(**SHARED, device=engine.device).fit(film[:200]),
-        PSMT(**SHARED, device=engine.device).fit(film[:200]),
-    )
+    model, psmt = (cls(**SHARED, device=engine.device).fit(film[:200]) for cls in (Baseline1, PSMT))
     constant = model.predict()
     assert np.allclose(constant, psmt.predict(), atol=1e-9)
     for x in film[200:220]:

@@ -42,73 +42,66 @@ def test_experts_that_know_nothing_of_each_other_start_equal():
     assert np.allclose(advice.weights(), 0.25)
 
 
-def put_on_record(horizons, rolled, came):
-    """Let it learn from a rollout that began at a black frame, after which `came` so much."""
-    still = np.zeros(came[0].shape, np.float32)
-    horizons.add_energy(1.0)
-    horizons.begin(rolled[0], still, still[None])
-    assert [horizons.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
-    for frame in came:
-        horizons.learn(frame)
+def walk_forward(pairs, score, skip):
+    """Mean scores of a record before it learns from pairs of a rollout and the true frames; `skip` the first ones."""
+    record, still, scores = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32), []
+    for rolled, came in pairs:
+        record.add_energy(1.0)
+        scores.append(score(record, np.array(record.mixed(list(rolled), still, still[None])), rolled, came))
+        record.begin(rolled[0], still, still[None])
+        assert [record.add(frame) for frame in rolled[1:]] == [False] * (LEADS - 2) + [True]
+        for frame in came:
+            record.learn(frame)
+    return np.array(scores)[skip:].mean(axis=0)
 
 
-def rollouts(quality, n=60, seed=0):
-    """Horizons after rollouts whose share `quality` of the change k frames ahead is true, the rest noise."""
-    rng = np.random.default_rng(seed)
-    horizons, current = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
-    scores = []
-    for _ in range(n):
-        truth = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
-        noise = rng.standard_normal((LEADS, 32, 32)).astype(np.float32)
-        rolled = list(quality * truth + (1 - quality) * noise)
-        horizons.add_energy(1.0)
-        expected = horizons.expected(LEADS)
-        mixed = horizons.mixed(rolled, current, current[None])
-        scores.append((np.mean((np.array(mixed) - truth) ** 2, axis=(1, 2)), expected))
-        put_on_record(horizons, rolled, truth)
-    return np.array(scores)[20:].mean(axis=0)
+def rollouts(qualities):
+    """Pairs of rollouts (LEADS, 32, 32), a share `quality` of which is true and the rest noise, and of the truth."""
+    rng = np.random.default_rng(0)
+    for quality in qualities:
+        truth, noise = rng.standard_normal((2, LEADS, 32, 32)).astype(np.float32)
+        yield quality * truth + (1 - quality) * noise, truth
 
 
-def test_a_rollout_that_is_worth_nothing_is_not_believed():
-    error, _ = rollouts(0.0)
-    assert error[0] == pytest.approx(2, rel=0.05)  # one frame ahead is the business of the gains
+def errors_and_expected(record, mixed, _rolled, came):
+    return np.mean((mixed - came) ** 2, axis=(1, 2)), record.expected(LEADS)
+
+
+def test_a_rollout_that_is_noise_is_not_used():
+    error, _ = walk_forward(rollouts([0.0] * 60), errors_and_expected, skip=20)
+    assert error[0] == pytest.approx(2, rel=0.05)  # one frame ahead is left to the gains
     assert np.all(error[1:] < 1.1)
 
 
-def test_a_rollout_that_is_right_is_believed_and_its_error_foretold():
-    error, expected = rollouts(0.8)
+def test_a_rollout_that_is_right_is_used_and_its_error_expected():
+    error, expected = walk_forward(rollouts([0.8] * 60), errors_and_expected, skip=20)
     assert np.all(error[1:] < 0.1)
     assert np.allclose(expected, error, rtol=0.2)
 
 
-def test_what_is_said_is_no_worse_than_any_of_its_experts():
-    """Rollouts that are right or worth nothing by turns: no opinion is best each time."""
-    rng = np.random.default_rng(0)
-    horizons, still, scores = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32), []
-    for quality in [0.9, 0.1] * 12:
-        came, noise = rng.standard_normal((2, LEADS, 32, 32)).astype(np.float32)
-        rolled = list(quality * came + (1 - quality) * noise)
-        said = horizons.mixed(rolled, still, still[None])[5]
-        every = (said, *horizons._experts(5, rolled[5], still, still[None]))
-        scores.append([np.mean((one - came[5]) ** 2) for one in every])
-        put_on_record(horizons, rolled, came)
-    said, *experts = np.array(scores)[4:].mean(axis=0)
-    assert said < 1.02 * min(experts)
+def test_the_average_of_experts_is_no_worse_than_any_of_them():
+    """Rollouts that are right or noise by turns: no expert is best each time."""
+
+    def score(record, mixed, rolled, came):
+        still = np.zeros((32, 32), np.float32)
+        every = (mixed[5], *record._experts(5, rolled[5], still, still[None]))
+        return [np.mean((one - came[5]) ** 2) for one in every]
+
+    own, *experts = walk_forward(rollouts([0.9, 0.1] * 12), score, skip=4)
+    assert own < 1.02 * min(experts)
 
 
-def test_detail_that_a_rollout_makes_up_is_left():
+def test_detail_that_a_rollout_makes_up_is_left_out():
     rng = np.random.default_rng(0)
-    horizons, still = RolloutRecord(Grid((32, 32)), 1), np.zeros((32, 32), np.float32)
-    scores = []
-    for _ in range(12):
-        coarse = np.kron(rng.standard_normal((LEADS, 4, 4)), np.ones((8, 8))).astype(np.float32)
-        rolled = list(coarse + rng.standard_normal(coarse.shape).astype(np.float32))
-        said = np.array(horizons.mixed(rolled, still, still[None]))[1:]
-        scores.append([np.mean((one - coarse[1:]) ** 2) for one in (said, np.array(rolled)[1:])])
-        put_on_record(horizons, rolled, coarse)
+    coarse = [np.kron(rng.standard_normal((LEADS, 4, 4)), np.ones((8, 8))).astype(np.float32) for _ in range(12)]
+    pairs = ((came + rng.standard_normal(came.shape).astype(np.float32), came) for came in coarse)
+
+    def score(_record, mixed, rolled, came):
+        return [np.mean((one[1:] - came[1:]) ** 2) for one in (mixed, rolled)]
+
     # Weights by cell alone could only weaken the whole: to half of its error.
-    said, rolled = np.array(scores)[4:].mean(axis=0)
-    assert said < 0.3 * rolled
+    own, rolled = walk_forward(pairs, score, skip=4)
+    assert own < 0.3 * rolled
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What the network adds to the blend: nothing at first, and what it has proved to be worth."""
+"""What the network adds to the blend: nothing at first, then as much as its record allows."""
 
 import numpy as np
 import pytest

@@ -2,21 +2,21 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter, shift
+from scipy.ndimage import shift
 
 from psmt.engines.numba.flow import flow_between, moved
+from video.conftest import texture
 
 INSIDE = np.s_[:, 16:-16, 16:-16]
 
 
-def texture(seed=0, size=96):
-    smooth = gaussian_filter(np.random.default_rng(seed).standard_normal((size, size)), 2.0, mode="wrap")
-    return (smooth / smooth.std()).astype(np.float32)
+def picture(seed=0):
+    return ((texture((96, 96), seed, 2.0) - 128) / 40).astype(np.float32)
 
 
 @pytest.mark.parametrize("motion", [(0.0, 0.0), (0.4, -0.7), (3.0, 2.0), (-7.0, 8.0)])
 def test_translation_is_found_to_a_fraction_of_a_pixel(motion):
-    before = texture()
+    before = picture()
     now = shift(before, motion, order=3, mode="grid-wrap").astype(np.float32)
     flow = flow_between(before, now)
     assert flow.shape == (2, 96, 96)
@@ -26,7 +26,7 @@ def test_translation_is_found_to_a_fraction_of_a_pixel(motion):
 
 
 def test_a_still_ground_stays_still_beside_what_moves():
-    before, thing = texture(1), texture(2)
+    before, thing = picture(1), picture(2)
     film = []
     for t in range(2):
         frame = before.copy()
@@ -38,14 +38,14 @@ def test_a_still_ground_stays_still_beside_what_moves():
 
 
 def test_moving_along_the_flow_explains_the_frame():
-    before = texture(3)
+    before = picture(3)
     now = shift(before, (1.5, -2.25), order=3, mode="grid-wrap").astype(np.float32)
     gap = moved(before, flow_between(before, now)) - now
     assert np.mean(gap[INSIDE[1:]] ** 2) < 0.02 * np.mean((now - before)[INSIDE[1:]] ** 2)
 
 
 def test_whole_pixels_are_moved_exactly():
-    frame = texture(4)
+    frame = picture(4)
     flow = np.zeros((2, *frame.shape), np.float32)
     flow[0], flow[1] = 2, -3
     assert np.allclose(moved(frame, flow)[:-2, 3:], frame[2:, :-3], atol=1e-6)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import NotFittedError
 
 import psmt.extrapolation
@@ -16,25 +15,7 @@ from psmt.errors import FrameSourceError, ModelFileError, NotEnoughFramesError
 from psmt.video import FRAME_EXTRAPOLATIONS, Prior
 from psmt.video.candidates import PLANES, CandidateGroup, Candidates
 from psmt.video.prior import read_prior
-
-
-def texture(shape=(48, 56), seed=0, width=1.5):
-    """A smooth random picture (height, width) with levels around 128, periodic at its edges."""
-    noise = np.random.default_rng(seed).standard_normal(shape)
-    smooth = gaussian_filter(noise, width, mode="wrap")
-    return 128 + 40 * smooth / smooth.std()
-
-
-def gliding(velocity, n, **kwargs):
-    """A film (n, height, width) of a texture that moves by `velocity` (down, right) pixels per frame."""
-    spectrum = np.fft.fft2(texture(**kwargs))
-    down, right = np.fft.fftfreq(spectrum.shape[0])[:, None], np.fft.fftfreq(spectrum.shape[1])
-    shifts = np.exp(-2j * np.pi * np.arange(n)[:, None, None] * (velocity[0] * down + velocity[1] * right))
-    return np.fft.ifft2(spectrum * shifts).real
-
-
-def small(**kwargs):
-    return FramePSMT(**kwargs)
+from video.conftest import gliding, texture
 
 
 def ratios(model, film, start):
@@ -56,37 +37,39 @@ def glide():
 
 @pytest.fixture
 def fitted(glide):
-    return small().fit(glide[:40])
+    return FramePSMT().fit(glide[:40])
 
 
 @pytest.mark.parametrize("velocity", [(0.6, -1.3), (2.5, 0.0)])
-def test_steady_motion_is_foretold(velocity):
+def test_steady_motion_is_predicted(velocity):
     film = gliding(velocity, 60)
-    error, _, cut = ratios(small().fit(film[:40]), film, 40)
+    error, _, cut = ratios(FramePSMT().fit(film[:40]), film, 40)
     assert error.mean() < 0.04
     assert not cut.any()
 
 
 def test_a_still_scene_is_copied_exactly():
     still = np.repeat(texture()[None].astype(np.float32), 20, axis=0)
-    model = small().fit(still)
+    model = FramePSMT().fit(still)
     assert np.array_equal(model.predict(horizon=4), still[:4])
     assert model.update(still[0]).surprise_ == 0.0
 
 
 def test_noise_on_a_still_scene_is_never_worse_than_copying():
     noisy = texture() + np.random.default_rng(0).normal(0, 4, (60, 48, 56))
-    error, _, cut = ratios(small().fit(noisy[:30]), noisy, 30)
+    error, _, cut = ratios(FramePSMT().fit(noisy[:30]), noisy, 30)
     # Copying carries the noise of one frame into the next; the mean of several frames would reach one half.
     assert error.max() < 0.9
     assert not cut.any()
 
 
-def test_unforeseeable_frames_are_no_worse_than_copied():
+@pytest.mark.parametrize(("extrapolation", "largest"), [("phase", 1.15), ("gain", 1.05)])
+def test_frames_that_cannot_be_predicted_are_no_worse_than_copied(extrapolation, largest):
     """Steps of a random walk, different at every pixel: the last frame is the best prediction."""
     walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((80, 40, 40)), axis=0)
-    error, _, _ = ratios(small().fit(walk[:50]), walk, 50)
+    error, _, _ = ratios(FramePSMT(extrapolation=extrapolation).fit(walk[:50]), walk, 50)
     assert error.mean() < 1.02
+    assert error.max() < largest
 
 
 @pytest.mark.parametrize("shaking", [False, True])
@@ -98,7 +81,7 @@ def test_motion_that_stops_at_once_is_over(shaking):
         moving = np.array([np.roll(moving[0], by, axis=(0, 1)) for by in rng.integers(-4, 5, (50, 2))])
     film = np.concatenate([moving, np.repeat(moving[-1:], 31, axis=0)])
     film += rng.normal(0, 2, film.shape)
-    error, _, cut = ratios(small().fit(film[:51]), film, 51)
+    error, _, cut = ratios(FramePSMT().fit(film[:51]), film, 51)
     assert not cut.any()
     assert error.max() < 1.1
     assert error[-10:].mean() < 0.9
@@ -106,29 +89,24 @@ def test_motion_that_stops_at_once_is_over(shaking):
 
 def test_linear_goes_on_along_the_line():
     fade = texture() + np.arange(12.0)[:, None, None] * np.linspace(-3, 5, 56)
-    model = small(extrapolation="linear").fit(fade[:6])
+    model = FramePSMT(extrapolation="linear").fit(fade[:6])
     assert np.allclose(model.predict(horizon=6), fade[6:], atol=1e-3)
 
 
 def test_hold_copies(glide):
-    model = small(extrapolation="hold").fit(glide[:10]).update(glide[10])
+    model = FramePSMT(extrapolation="hold").fit(glide[:10]).update(glide[10])
     assert np.array_equal(model.predict(horizon=2), np.repeat(glide[10:11].astype(np.float32), 2, axis=0))
 
 
 def test_gain_lies_between_copying_and_turning(glide):
-    """The last change again is worth something where it moves by a fraction of a detail, but motion is no line."""
+    """Repeating the last change helps where motion is slower than the detail, but motion is not a straight line."""
     by_name = {
-        name: ratios(small(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean() for name in FRAME_EXTRAPOLATIONS
+        name: ratios(FramePSMT(extrapolation=name).fit(glide[:40]), glide, 40)[0].mean()
+        for name in FRAME_EXTRAPOLATIONS
     }
     assert by_name["hold"] == pytest.approx(1)
     assert 5 * by_name["phase"] < by_name["gain"] < 0.95
     assert by_name["gain"] < by_name["linear"]
-
-
-def test_gain_is_never_much_worse_than_copying():
-    walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((80, 40, 40)), axis=0)
-    error, _, _ = ratios(small(extrapolation="gain").fit(walk[:50]), walk, 50)
-    assert error.max() < 1.05
 
 
 def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
@@ -142,7 +120,7 @@ def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
 
 
 def test_predicting_changes_nothing(glide, fitted):
-    other = small().fit(glide[:40])
+    other = FramePSMT().fit(glide[:40])
     for frame in glide[40:45]:
         other.predict(horizon=3)
         other.predict()
@@ -150,19 +128,20 @@ def test_predicting_changes_nothing(glide, fitted):
 
 
 def test_what_is_predicted_later_is_what_was_known(glide, fitted):
-    model = small().fit(glide[:40])
+    model = FramePSMT().fit(glide[:40])
     wanted, later = model.predict(horizon=4), model.predict_later(4)
     for frame in glide[40:45]:
         model.update(frame)
     with ThreadPoolExecutor() as pool:
         assert pool.submit(later).result().tobytes() == wanted.tobytes()
-    with pytest.raises(ValueError, match="horizon"):
-        model.predict_later(0)
+    for use in (model.predict, model.predict_later):
+        with pytest.raises(ValueError, match="horizon=0"):
+            use(0)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (3.0, -200.0)])
 def test_levels_may_be_in_any_range(glide, fitted, scale, offset):
-    other = small().fit(scale * glide[:40] + offset)
+    other = FramePSMT().fit(scale * glide[:40] + offset)
     # Training a network makes more of rounding: it stays far below the error.
     apart, error = other.predict() - (scale * fitted.predict() + offset), scale * (fitted.predict() - glide[40])
     assert np.mean(apart**2) < 0.01 * np.mean(error**2)
@@ -170,7 +149,7 @@ def test_levels_may_be_in_any_range(glide, fitted, scale, offset):
 
 def test_bytes_are_levels_too(glide):
     film = np.clip(glide, 0, 255).round().astype(np.uint8)
-    predicted = small().fit(film[:40]).predict()
+    predicted = FramePSMT().fit(film[:40]).predict()
     assert predicted.dtype == np.float32
     assert np.mean((predicted - film[40]) ** 2) < 0.05 * np.mean((film[39].astype(float) - film[40]) ** 2)
 
@@ -178,34 +157,34 @@ def test_bytes_are_levels_too(glide):
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (16, 16), (17, 33), (8, 64)])
 def test_any_size_of_frame(shape):
     film = np.random.default_rng(0).uniform(0, 255, (12, *shape))
-    model = small().fit(film[:10]).update(film[10])
+    model = FramePSMT().fit(film[:10]).update(film[10])
     assert model.predict(horizon=2).shape == (2, *shape)
     assert np.isfinite(model.predict(horizon=2)).all()
 
 
 def test_a_flat_film_stays_flat():
     flat = np.full((8, 20, 20), 3.0)
-    model = small().fit(flat)
+    model = FramePSMT().fit(flat)
     assert np.array_equal(model.predict(horizon=2), flat[:2])
 
 
 def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide):
     film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 45, seed=5)])
-    error, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    error, surprise, cut = ratios(FramePSMT().fit(film[:40]), film, 40)
     assert list(np.flatnonzero(cut)) == [5]
     assert surprise[5] > 10 * surprise[:5].max()
-    # Copied while nothing is known, foretold as soon as one step is.
+    # Copied while nothing is known, predicted as soon as one step is.
     assert error[6] == pytest.approx(1, abs=0.01)
     assert error[7:].max() < 0.9
     assert error[-10:].mean() < 0.1
 
 
 def test_a_fast_pan_is_no_cut():
-    """The picture is as unlike the last one as after a cut, but motion explains it, and foretells the next."""
+    """The picture is as unlike the last one as after a cut, but motion explains it, and predicts the next."""
     wide = texture((64, 400), width=2.5)
     place = np.concatenate([np.arange(45), 44 + 12 * np.arange(1, 16)])
     film = np.array([wide[:, 20 + at : 84 + at] for at in place])
-    error, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    error, surprise, cut = ratios(FramePSMT().fit(film[:40]), film, 40)
     assert surprise[5] > 6
     assert not cut.any()
     assert error[7:].max() < 0.9
@@ -216,7 +195,7 @@ def test_a_fast_pan_is_no_cut():
 def test_no_single_candidate_is_much_better(glide):
     """Regret, where the motion changes at once and nothing is cut."""
     film = np.concatenate([glide[:50], glide[49:20:-1]])
-    model, own, single = small().fit(film[:40]), 0.0, []
+    model, own, single = FramePSMT().fit(film[:40]), 0.0, []
     for frame in film[40:]:
         own += float(np.mean((model.predict() - frame) ** 2))
         errors = model.update(frame).candidate_errors_
@@ -226,7 +205,9 @@ def test_no_single_candidate_is_much_better(glide):
 
 
 def test_a_prior_helps_a_film_that_has_just_begun(glide):
-    with_prior, without = (ratios(small(prior=prior).fit(glide[:2]), glide[:12], 2)[0] for prior in ("default", None))
+    with_prior, without = (
+        ratios(FramePSMT(prior=prior).fit(glide[:2]), glide[:12], 2)[0] for prior in ("default", None)
+    )
     assert with_prior[:4].mean() < 0.6
     assert with_prior[:4].mean() < 0.8 * without[:4].mean()
 
@@ -249,7 +230,7 @@ def test_a_candidate_that_a_prior_does_not_know_gets_no_weight_from_it(glide):
         assert not filled.weights_at(age)[new].any()
         # Up to the floor of energies, which is relative to the mean over all candidates.
         assert np.allclose(filled.weights_at(age)[old], short.weights_at(age), atol=1e-3)
-    error, _, _ = ratios(small(prior=short).fit(glide[:2]), glide[:12], 2)
+    error, _, _ = ratios(FramePSMT(prior=short).fit(glide[:2]), glide[:12], 2)
     assert error[:4].mean() < 0.6
 
 
@@ -266,7 +247,7 @@ def test_a_candidate_is_added_in_one_place(tmp_path, glide, monkeypatch):
         out[0] = 0.5 * (scene.current - scene.previous)
 
     monkeypatch.setattr(Candidates, "_others", with_one_more)
-    model = small().fit(glide[:30])
+    model = FramePSMT().fit(glide[:30])
     assert model.get_state()["places.weights"][..., -1].any()
     model.save(tmp_path / "m.psmt")
     assert np.array_equal(FramePSMT.load(tmp_path / "m.psmt").predict(), model.predict())
@@ -276,13 +257,13 @@ def test_a_candidate_is_added_in_one_place(tmp_path, glide, monkeypatch):
 def test_a_prior_of_other_candidates_is_refused(glide):
     other = Prior(("one",), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
     with pytest.raises(ValueError, match="the prior is of 1 candidates"):
-        small(prior=other).fit(glide[:4])
+        FramePSMT(prior=other).fit(glide[:4])
 
 
 def test_the_expected_error_is_that_which_comes():
     film = gliding((0.6, -1.3), 150) + np.random.default_rng(0).normal(0, 8, (150, 48, 56))
-    model, errors = small().fit(film[:80]), []
-    assert np.isnan(small().fit(film[:10]).expected_mse(3)).all()
+    model, errors = FramePSMT().fit(film[:80]), []
+    assert np.isnan(FramePSMT().fit(film[:10]).expected_mse(3)).all()
     for t in range(80, 140, 6):
         true = np.mean((model.predict(horizon=10) - film[t : t + 10]) ** 2, axis=(1, 2))
         errors.append((true, model.expected_mse(10)))
@@ -295,7 +276,7 @@ def test_the_expected_error_is_that_which_comes():
 
 def test_without_rollouts_on_record_the_next_frame_is_the_same():
     film = gliding((0.6, -1.3), 90)
-    kept, left = small().fit(film[:8]), small(rollouts=False).fit(film[:8])
+    kept, left = FramePSMT().fit(film[:8]), FramePSMT(rollouts=False).fit(film[:8])
     for frame in film[8:60]:
         assert np.array_equal(kept.update(frame).predict(), left.update(frame).predict())
     assert np.isfinite(kept.expected_mse(10)).all()
@@ -309,20 +290,20 @@ def test_without_rollouts_on_record_the_next_frame_is_the_same():
 def test_a_flash_passes(glide):
     film = glide.copy()
     film[45] += 100
-    error, _, cut = ratios(small().fit(film[:40]), film, 40)
+    error, _, cut = ratios(FramePSMT().fit(film[:40]), film, 40)
     assert list(np.flatnonzero(cut)) == [5, 6]
     assert error[-5:].mean() < 0.1
 
 
 def test_a_stutter_is_no_cut(glide):
     film = np.concatenate([glide[:45], glide[44:45], glide[44:45], glide[45:]])
-    _, surprise, cut = ratios(small().fit(film[:40]), film, 40)
+    _, surprise, cut = ratios(FramePSMT().fit(film[:40]), film, 40)
     assert not cut.any()
     assert np.isfinite(surprise).all()
 
 
 def test_what_was_given_may_be_overwritten(glide):
-    model, other = small().fit(glide[:40]), small()
+    model, other = FramePSMT().fit(glide[:40]), FramePSMT()
     given = glide[:40].astype(np.float32)
     other.fit(given)
     given[:] = 0
@@ -337,7 +318,7 @@ def test_what_was_given_may_be_overwritten(glide):
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_frames):
     """After the first change, in the middle of a scene, and right after a cut, which those who copy do not notice."""
     film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 15, seed=5)])
-    model = small(extrapolation=extrapolation).fit(film[:n_frames])
+    model = FramePSMT(extrapolation=extrapolation).fit(film[:n_frames])
     assert model.cut_ == (n_frames == 46 and extrapolation != "hold")
     model.save(tmp_path / "m.psmt")
     loaded = FramePSMT.load(tmp_path / "m.psmt")
@@ -350,14 +331,14 @@ def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_fr
 
 
 def test_saving_and_giving_the_state_change_nothing(tmp_path, glide):
-    model, other = small().fit(glide[:40]), small().fit(glide[:40])
+    model, other = FramePSMT().fit(glide[:40]), FramePSMT().fit(glide[:40])
     state = other.get_state()
     kept = {key: value.copy() for key, value in state.items()}
     other.save(tmp_path / "m.psmt")
     for frame in glide[40:44]:
         assert model.update(frame).predict().tobytes() == other.update(frame).predict().tobytes()
     # Neither the model that goes on nor the one that takes over writes into the state.
-    third = small().set_state(state)
+    third = FramePSMT().set_state(state)
     for frame in glide[40:44]:
         third.update(frame)
     assert third.predict().tobytes() == model.predict().tobytes()
@@ -369,7 +350,7 @@ def test_nothing_depends_on_the_number_of_threads_nor_on_who_comes_first(glide, 
 
     def outcome(n_threads):
         monkeypatch.setattr(fan_out, "get_num_threads", lambda: n_threads)
-        model = small().fit(glide[:26])
+        model = FramePSMT().fit(glide[:26])
         assert model._learner.rollout is not None  # one is under way
         return {"ahead": model.predict(horizon=3), **model.get_state()}
 
@@ -412,7 +393,7 @@ def test_what_is_no_saved_model_is_refused(tmp_path, fitted):
 )
 def test_what_is_no_film_is_refused(frames, error, message):
     with pytest.raises(error, match=message):
-        small().fit(frames)
+        FramePSMT().fit(frames)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +414,7 @@ def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message)
 @pytest.mark.parametrize("parameters", [{"prior": 3}, {"extrapolation": "cubic"}])
 def test_parameters_are_checked(glide, parameters):
     with pytest.raises((TypeError, ValueError), match=next(iter(parameters))):
-        small(**parameters).fit(glide[:4])
+        FramePSMT(**parameters).fit(glide[:4])
 
 
 def test_an_unknown_extrapolation_is_refused_with_the_names_that_this_model_knows(glide, monkeypatch):
@@ -441,22 +422,17 @@ def test_an_unknown_extrapolation_is_refused_with_the_names_that_this_model_know
     with pytest.raises(
         ValueError, match="extrapolation='cubic' is unknown; use one of 'phase', 'gain', 'linear', 'hold'"
     ):
-        small(extrapolation="cubic").fit(glide[:4])
+        FramePSMT(extrapolation="cubic").fit(glide[:4])
 
 
 def test_an_unfitted_model_says_so(glide):
     for use in (lambda m: m.predict(), lambda m: m.update(glide[0]), lambda m: m.surprise_, lambda m: m.dictionary_):
         with pytest.raises((NotFittedError, AttributeError)):
-            use(small())
-
-
-def test_the_horizon_is_a_positive_number(fitted):
-    with pytest.raises(ValueError, match="horizon=0"):
-        fitted.predict(horizon=0)
+            use(FramePSMT())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told(FrameStream):
+class FailingStream(FrameStream):
     """Frames that are made one at a time, of which each is known as long as somebody holds it."""
 
     n_good: int
@@ -474,14 +450,14 @@ class Told(FrameStream):
 def test_a_film_is_learned_from_as_it_is_read_and_not_held():
     """No frame but the last few is kept, whatever the film says of its length; and what is learned is the same."""
     film = gliding((0.6, -1.3), 24).astype(np.float32)
-    model = small().fit(open_frames(film))
-    assert np.array_equal(model.predict(), small().fit(film).predict())
-    told = Told(name="told", shape=(48, 56), n_frames=10**15, n_good=40)
+    model = FramePSMT().fit(open_frames(film))
+    assert np.array_equal(model.predict(), FramePSMT().fit(film).predict())
+    failing = FailingStream(name="failing", shape=(48, 56), n_frames=10**15, n_good=40)
     with pytest.raises(FrameSourceError, match="breaks off"):
-        model.fit(told)
-    assert len(told.alive) < 8
+        model.fit(failing)
+    assert len(failing.alive) < 8
     # And the model is what it was.
-    assert np.array_equal(model.predict(), small().fit(film).predict())
+    assert np.array_equal(model.predict(), FramePSMT().fit(film).predict())
     with pytest.raises(NotEnoughFramesError, match="frames has 1 frames; at least 2 are needed"):
         model.fit(open_frames(film[:1]))
-    assert np.array_equal(model.update(film[0]).predict(), small().fit(film).update(film[0]).predict())
+    assert np.array_equal(model.update(film[0]).predict(), FramePSMT().fit(film).update(film[0]).predict())

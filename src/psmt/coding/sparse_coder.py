@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, ClassVar, Literal, Self, overload
+from dataclasses import dataclass
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,32 +16,29 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.coding.atoms import BATCH, Atoms, SparseRows
-from psmt.coding.dictionary import DictionaryStatistics, alpha_for_sparsity, first_atoms, start_alpha
+from psmt.coding.dictionary import (
+    BATCH,
+    Atoms,
+    DictionaryStatistics,
+    SparseRows,
+    alpha_for_sparsity,
+    first_atoms,
+    start_alpha,
+)
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
-from psmt.numerics.linalg import unit_columns
+from psmt.numerics.arrays import unit_columns
 from psmt.types import Array, Ints, Progress, silent
+from psmt.utils.constraints import Declared, allowing, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    as_array,
-    check_parameters,
-    check_samples,
-    check_series,
-    check_size,
-    count,
-    mapping,
-    real,
-    seed,
-)
+from psmt.utils.validation import as_array, check_samples, check_series, check_size
 
 _ROUGH_GAP = 1e-6  # duality gap of codes whose atoms are only counted
 _CHOSEN_ON = 1024  # most samples for alpha='auto': one half to learn a dictionary, the other to count atoms
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).
 
@@ -91,59 +89,25 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ('csr', True)
     """
 
-    objective_: list[float]
-    n_features_in_: int
-    _chosen: float | None = None
+    n_atoms: int = parameter(512, count())
+    alpha: float | Literal["auto"] = parameter(1.0, allowing("auto", real(open_bound=True)))
+    max_epochs: int = parameter(5, count())
+    tol: float = parameter(0.01, real())
+    batch_size: int = parameter(256, count())
+    gap_tol: float = parameter(1e-12, real(open_bound=True))
+    random_state: int | np.random.RandomState | None = parameter(None, seed())
+    device: str = "cpu"
+    dtype: str = "float64"
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_atoms": count(),
-        "alpha": allowing("auto", real(open_bound=True)),
-        "max_epochs": count(),
-        "tol": real(),
-        "batch_size": count(),
-        "gap_tol": real(open_bound=True),
-        "random_state": seed(),
-    }
-
-    def __init__(
-        self,
-        *,
-        n_atoms: int = 512,
-        alpha: float | Literal["auto"] = 1.0,
-        max_epochs: int = 5,
-        tol: float = 0.01,
-        batch_size: int = 256,
-        gap_tol: float = 1e-12,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-        dtype: str = "float64",
-    ) -> None:
-        self.n_atoms = n_atoms
-        self.alpha = alpha
-        self.max_epochs = max_epochs
-        self.tol = tol
-        self.batch_size = batch_size
-        self.gap_tol = gap_tol
-        self.random_state = random_state
-        self.device = device
-        self.dtype = dtype
+    _chosen = cast("float | None", None)
+    _parameter_constraints = Declared()
 
     @classmethod
-    def from_dictionary(
-        cls,
-        atoms: ArrayLike,
-        *,
-        alpha: float = 1.0,
-        gap_tol: float = 1e-12,
-        device: str = "cpu",
-        dtype: str = "float64",
-    ) -> Self:
-        """Fitted coder with given atoms (n_atoms, n_features), of any norm; the other parameters as in the class.
+    def from_dictionary(cls, atoms: ArrayLike, **parameters: Any) -> Self:
+        """Fitted coder with given atoms (n_atoms, n_features), of any norm; further parameters are those of the class.
 
         `transform` uses the atoms as they are, and `partial_fit` improves them.
 
-        Examples
-        --------
         >>> import numpy as np
         >>> coder = SparseCoder.from_dictionary(np.eye(3), alpha=0.5)
         >>> coder.transform([[2.0, 0.0, -1.0]])
@@ -151,7 +115,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         dictionary: Array = check_array(as_array(atoms, name="atoms"), dtype=np.float64)
         check_size(dictionary, name="atoms")
-        coder = cls(n_atoms=len(dictionary), alpha=alpha, gap_tol=gap_tol, device=device, dtype=dtype)
+        coder = cls(n_atoms=len(dictionary), **parameters)
         coder._check_parameters()
         coder.dictionary_ = dictionary
         coder.n_features_in_ = dictionary.shape[1]
@@ -178,7 +142,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._check_parameters()
         samples = self._samples(X, reset=True)
         rng = check_random_state(self.random_state)
-        self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
         self._start(samples, rng)
         total = self.max_epochs * len(samples)
         for epoch in range(self.max_epochs):
@@ -192,15 +155,11 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored.
-
-        The first call starts the dictionary.
-        """
+        """Start or continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored."""
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)
         if first:
-            self._chosen = self._choose_alpha(samples) if isinstance(self.alpha, str) else None
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
             self.dictionary_, _ = unit_columns(self.dictionary_)
@@ -209,15 +168,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def fit_further(self, X: ArrayLike) -> Self:
-        """A copy of this coder that continues `fit` with more samples (n_samples, n_features).
+        """A copy of this coder that continues `fit` or `partial_fit` with more samples (n_samples, n_features).
 
         The samples are seen as often as those of `fit`. The copy keeps the atoms and their statistics, so it takes only
         the time for the new samples.
-
-        Raises
-        ------
-        NotFittedError
-            Unless `fit` or `partial_fit` was called before.
         """
         check_is_fitted(self, "_statistics", msg="fit_further continues fit; given atoms are improved by partial_fit")
         samples = self._samples(X, reset=False)
@@ -237,12 +191,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
 
         Samples in the order of a film are coded faster. With `sparse_output` the result is a CSR array with the same
-        values, built batch by batch: the codes are never all dense, and a GPU sends only non-zero values.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features, or values that are not finite.
+        values, built batch by batch: the codes are never all dense, and a GPU sends only non-zero values. Samples of
+        another number of features, or with values that are not finite, raise ValueError.
         """
         check_is_fitted(self)
         samples = self._samples(X, reset=False, finite=False)  # values are checked batch by batch
@@ -286,13 +236,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def inverse_transform(self, codes: ArrayLike | csr_array) -> Array:
         """Samples (n_samples, n_features) reconstructed from codes (n_samples, n_atoms), which may be sparse: step 8.
 
-        Raises
-        ------
-        ValueError
-            If the number of columns is not the number of atoms.
-
-        Examples
-        --------
         >>> import numpy as np
         >>> SparseCoder.from_dictionary(2 * np.eye(2)).inverse_transform([[1.0, 3.0]])
         array([[2., 6.]])
@@ -360,8 +303,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return alpha_for_sparsity(atoms_used, counted)
 
     def _start(self, X: Array, rng: np.random.RandomState) -> None:
+        self._chosen = self._choose_alpha(X) if isinstance(self.alpha, str) else None
         self.dictionary_ = first_atoms(X, self.n_atoms, rng)
-        self.objective_ = []
+        self.objective_: list[float] = []
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:

@@ -77,11 +77,24 @@ _BY_SUFFIX: dict[str, Reader] = {
 
 
 def _reader(spec: object) -> Reader | None:
-    """The reader of a string, an existing `Path` or another object; None if there is none."""
+    """The reader of an object or an existing `Path`; None if there is none, or if a string is a path."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
-        return _reader_of_name(spec)
+        for film in (GLIDE, CUTS, SHAPES):
+            if film.matches(spec):
+                return film.open
+        if BOLD.matches(spec):
+            # The simulation has several subjects; a command that takes one series gets the first.
+            return lambda name, stop: BOLD.parse(name).subject(0).head(stop)
+        if spec.startswith("builtin:"):
+            raise FrameSourceError(
+                f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use "
+                "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
+            )
+        if spec.startswith("camera:"):
+            return open_camera
+        return open_url if re.match(r"[a-z][a-z0-9+.-]+://", spec, re.IGNORECASE) else None
     if isinstance(spec, Path):
         return open_images if spec.is_dir() else _BY_SUFFIX.get(spec.suffix.lower(), open_video)
     if isinstance(spec, np.ndarray):
@@ -91,26 +104,10 @@ def _reader(spec: object) -> Reader | None:
     return open_stream if isinstance(spec, Iterator) else None
 
 
-def _reader_of_name(name: str) -> Reader | None:
-    """The reader of a string; None if it is a path."""
-    if BOLD.matches(name):
-        # The simulation has several subjects; a command that takes one series gets the first.
-        return lambda spec, stop: BOLD.parse(spec).subject(0).head(stop)
-    for film in (GLIDE, CUTS, SHAPES):
-        if film.matches(name):
-            return film.open
-    if name.startswith("builtin:"):
-        raise FrameSourceError(
-            f"{name!r}: there is no built-in film {name.removeprefix('builtin:').partition('?')[0]!r}; use "
-            "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
-        )
-    if name.startswith("camera:"):
-        return open_camera
-    return open_url if re.match(r"[a-z][a-z0-9+.-]+://", name, re.IGNORECASE) else None
-
-
 def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
     """Return frames as a `FrameSource`, or a ``(time, features)`` series as a `SeriesSource`.
+
+    A source that cannot be read raises `FrameSourceError`. Damage that is found later is raised while iterating.
 
     Parameters
     ----------
@@ -129,11 +126,6 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - an opened source, to which only ``stop`` is applied.
     stop : int, optional
         Read at most this many frames.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read. Damage that is found later is raised while iterating.
 
     Examples
     --------
@@ -172,8 +164,6 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
     The result is a `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width),
     float32. A series, or a source that cannot be read, raises `FrameSourceError`.
 
-    Examples
-    --------
     >>> film = open_frames("builtin:glide?frames=50&seed=1", stop=3)
     >>> film.n_frames, film.shape
     (3, (200, 200))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,17 +17,9 @@ from psmt.data import SeriesSource, Spec, open_frames, open_source
 from psmt.data.contract import check_stop
 from psmt.errors import FrameSourceError
 from psmt.types import Array
+from psmt.utils.constraints import Declared, allowing, check_count, check_parameters, check_real, count, parameter
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    check_count,
-    check_finite,
-    check_parameters,
-    check_real,
-    count,
-    real_array,
-)
+from psmt.utils.validation import check_finite, real_array
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
 
@@ -62,14 +54,11 @@ class PatchCutter:
     array([22.5, 24.5, 38.5, 40.5])
     """
 
-    frame_size: int | None = 200
-    patch_size: int = 16
+    frame_size: int | None = parameter(200, allowing(None, count()))
+    patch_size: int = parameter(16, count())
     position: tuple[int, int] | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "frame_size": allowing(None, count()),
-        "patch_size": count(),
-    }
+    _parameter_constraints = Declared()
 
     def __post_init__(self) -> None:
         check_parameters(self, self._parameter_constraints)
@@ -162,20 +151,11 @@ class Patches:
 
 
 def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
-    """Scale each patch ``(n, features)`` to zero mean and unit variance; mean and contrast are kept.
+    """Scale grey patches ``(n, features)``, each to zero mean and unit variance; mean and contrast are kept.
 
     A patch whose standard deviation is below ``flat`` holds little but noise. It becomes zeros with contrast 0, and is
     restored as its mean.
 
-    Parameters
-    ----------
-    values : array_like (n, features)
-        Grey levels.
-    flat : float
-        Standard deviation below which a patch is flat.
-
-    Examples
-    --------
     >>> patches = standardise([[1.0, 3.0], [5.0, 5.0]])
     >>> patches.values
     array([[-1.,  1.],
@@ -235,7 +215,7 @@ def read_patches(
 ) -> Patches:
     """Return the standardised patches ``(n, patch_size**2)`` of the frames ``start`` to ``stop``.
 
-    Only the patches are kept in memory.
+    Only the patches are kept in memory. A source that cannot be read, or ends too early, raises `FrameSourceError`.
 
     Parameters
     ----------
@@ -249,16 +229,6 @@ def read_patches(
         As for `standardise`.
     progress : callable, optional
         Called as ``progress(done, total)`` after each frame; ``total`` is None if it is unknown.
-
-    Returns
-    -------
-    Patches
-        `values` ``(n, patch_size**2)`` with the mean and contrast of each patch.
-
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read, or ends before ``stop`` or ``start``.
 
     Examples
     --------
@@ -282,27 +252,10 @@ def read_values(
 ) -> Array:
     """Return the input of a model, ``(time, features)``: standardised patches of frames, or a series as it is.
 
-    Parameters
-    ----------
-    source : path, str, array, iterator, FrameSource or SeriesSource
-        Anything that `psmt.data.open_source` takes; it is read once.
-    frame_size, patch_size, position
-        As for `PatchCutter`; ignored for a series.
-    stop : int
-        Read at most this many frames.
-    progress : callable, optional
-        As for `read_patches`; called once for a series.
-    store : path, optional
-        A file for patches of more than 32 MiB, which are then a `DiskSeries` (see `psmt.utils.disk_series`). The file
-        is deleted when no array uses it any more.
+    The source is anything that `psmt.data.open_source` takes; the other parameters are those of `read_patches`. `store`
+    is a file for patches of more than 32 MiB, which are then a `DiskSeries` (see `psmt.utils.disk_series`). The file is
+    deleted when no array uses it any more.
 
-    Raises
-    ------
-    FrameSourceError
-        If the source cannot be read, or ends before ``stop``.
-
-    Examples
-    --------
     >>> read_values("builtin:glide?frames=20", patch_size=8).shape
     (20, 64)
     >>> read_values(np.array([[1.0, 2.0], [3.0, 4.0]]), stop=1)

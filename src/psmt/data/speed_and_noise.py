@@ -62,17 +62,10 @@ class Regime:
 
 
 def measure_regime(values: ArrayLike, *, n_samples: int = 120) -> Regime | None:
-    """Speed and noise of a film's patches ``(time, side * side)``, or None if they cannot be measured.
+    """Speed and noise of a film's standardised patches ``(time, side * side)``, measured at up to `n_samples` times.
 
-    They cannot be measured if there are fewer than 32 frames, if the features do not form a square of at least 8 x 8,
-    or if neighbouring features are not correlated, as they are in pictures.
-
-    Parameters
-    ----------
-    values : (time, n_features) array-like
-        Standardised patches in order of time.
-    n_samples : int
-        Largest number of places in the film that are measured.
+    The result is None if there are fewer than 32 frames, if the features do not form a square of at least 8 x 8, or if
+    neighbouring features are not correlated, as they are in pictures.
 
     Notes
     -----

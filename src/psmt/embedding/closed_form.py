@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psmt.embedding.moments import WindowMoments
-from psmt.numerics.linalg import add_to_diagonal, eigh, lowest_eigenpairs
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import add_to_diagonal, array_namespace, eigh, lowest_eigenpairs
 from psmt.numerics.rank import (
     NOISE_ROUGHNESS,
     RANK_TOL,

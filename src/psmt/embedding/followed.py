@@ -44,8 +44,7 @@ from psmt.embedding.pencil import (
 )
 from psmt.engines.contract import Engine, LowRankChange, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.numerics.linalg import contiguous, eigh, eigh_generalised
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, contiguous, eigh, eigh_generalised
 from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 
@@ -151,7 +150,12 @@ class FollowedEmbedding:
 
     def _start(self, moments: WindowMoments) -> Embedding:
         """Solve the closed form, and track it from here on if that pays."""
-        wanted, followed = self.n_components, self._followed_directions(moments)
+        wanted, n_features = self.n_components, moments.n_features
+        followed = 0  # directions to track, guards included, if that takes less time than the closed form
+        fewest = _FEWEST if len(moments) > n_features else _FEWEST_OF_FEW
+        if wanted is not None and self.rank_tol and n_features >= fewest:
+            with_guards = wanted + max(int(_GUARDS * wanted), _FEWEST_GUARDS)
+            followed = with_guards if with_guards <= _MOST * n_features else 0
         found = self._solve(moments, followed or wanted)
         if wanted is None or not 0 < followed == len(found):
             return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
@@ -164,24 +168,14 @@ class FollowedEmbedding:
         how = {"centred": self.centred, "half_stencils": self.half_stencils}
         return embed_window(moments, n_components, rank_tol=self.rank_tol, **how)
 
-    def _followed_directions(self, moments: WindowMoments) -> int:
-        """Number of directions to track, guards included; 0 if the closed form takes no longer."""
-        n_features = moments.n_features
-        fewest = _FEWEST if len(moments) > n_features else _FEWEST_OF_FEW
-        if self.n_components is None or not self.rank_tol or n_features < fewest:
-            return 0
-        followed = self.n_components + max(int(_GUARDS * self.n_components), _FEWEST_GUARDS)
-        return followed if followed <= _MOST * n_features else 0
-
     def _view(self, moments: WindowMoments) -> View:
         if self._engine is not moments.engine:
             self._engine = moments.engine
             self._noise = moments.engine.capture(window_noise)
-        squares = array_namespace(moments.products).linalg.diagonal(moments.products)
-        constant, noise = self._noise(
-            squares, moments.total, n=len(moments), centred=self.centred, rank_tol=self.rank_tol
-        )
-        return View(moments.sums(half_stencils=self.half_stencils), constant, noise, self.centred)
+        sums = moments.window.sums(half_stencils=self.half_stencils)
+        squares = array_namespace(sums.products).linalg.diagonal(sums.products)
+        constant, noise = self._noise(squares, sums.total, n=sums.n, centred=self.centred, rank_tol=self.rank_tol)
+        return View(sums, constant, noise, self.centred)
 
 
 class View(NamedTuple):
@@ -230,7 +224,7 @@ class Track:
         self._resolvent: ShiftInvert = self._engine.shift_invert(lifted, self._engine.array([-1.0]))
 
     def _pencil(self, view: View) -> Pencil:
-        return Pencil(view.sums, view.constant, view.noise, view.centred, self.noise, self._resolvent)
+        return Pencil(*view, self.noise, self._resolvent)
 
     @property
     def followed(self) -> int:

@@ -17,13 +17,12 @@ from scipy.sparse import issparse
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
-from psmt.numerics.linalg import robust_peak, subtract_outer
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, counter
-from psmt.persistence.state import State
-from psmt.types import Array, Ints, Mask
+from psmt.numerics.arrays import array_namespace, robust_peak, subtract_outer
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
+from psmt.types import Array, Mask
 
 ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh
+_SUMS = ("products", "curvature", "total", "peak")  # arrays of a window that are saved beside its codes
 CONSTANT = 1e-12  # an atom whose variance is below this fraction of its mean square is constant, but for rounding
 
 
@@ -77,17 +76,8 @@ def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array
 class WindowMoments:
     """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
 
-    Parameters
-    ----------
-    n_features : int
-        Length of a code, M of the paper.
-    engine : Engine, optional
-        Stores the codes and their sums; None is the engine of the CPU.
-
-    Attributes
-    ----------
-    changes : int
-        Number of changes of the window so far.
+    The `engine` stores the codes and their sums as `window`; None is the engine of the CPU. `changes` is the number of
+    changes so far.
 
     Examples
     --------
@@ -122,12 +112,12 @@ class WindowMoments:
 
     def _begin(self, codes: Array, begins: Mask | None = None) -> None:
         self.n_features = codes.shape[1]
-        self._window = self.engine.code_window(codes, begins)
+        self.window = self.engine.code_window(codes, begins)
         self._slide: Slide | None = None
         self._weights: dict[tuple[int, bool, bool], tuple[Array, Array]] = {}
 
     def __len__(self) -> int:
-        return len(self._window)
+        return len(self.window)
 
     # Changes
 
@@ -135,7 +125,7 @@ class WindowMoments:
         """Add the code (n_features,) that follows the youngest, or `begins` another series."""
         self._slide = None
         self.changes += 1
-        self._window.append(code, begins=begins)
+        self.window.append(code, begins=begins)
 
     def revert(self) -> None:
         """Remove the oldest code."""
@@ -143,14 +133,11 @@ class WindowMoments:
             raise ValueError("the window is empty: there is no code to remove")
         self._slide = None
         self.changes += 1
-        self._window.popleft()
+        self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest and remove the oldest; see `last_change`.
-
-        A code that `begins` another series has a seam before it.
-        """
-        self._slide = self._window.slide(code, begins=begins)
+        """Add the code (n_features,) that follows the youngest, or `begins` another series, and remove the oldest."""
+        self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> LowRankChange | None:
@@ -178,72 +165,42 @@ class WindowMoments:
     @property
     def codes(self) -> Array:
         """The window (time, n_features), oldest first."""
-        return self._window.codes
+        return self.window.codes
 
     @property
     def begins(self) -> Mask:
         """Whether each code (time,) is the first of its series, oldest first."""
-        return np.array(self._window.begins, dtype=bool)
-
-    def bends_kept(self) -> Mask:
-        """Which interior second differences (time - 2,) lie within one series."""
-        return self._window.bends_kept()
+        return np.array(self.window.begins, dtype=bool)
 
     def latest(self, count: int) -> Array:
         """The youngest codes (count, n_features), oldest first."""
-        return self._window.latest(count)
+        return self.window.latest(count)
 
     @property
     def peak_activity(self) -> Array:
         """Largest sum () of a code in the window, with outliers clipped (see `robust_peak`); zero if it is empty."""
-        return robust_peak(self._window.activities)
+        return robust_peak(self.window.activities)
 
     @property
     def total(self) -> Array:
         """Sum of the codes (n_features,)."""
-        return self._window.total
-
-    @property
-    def products(self) -> Array:
-        """Sum of ``a_t a_t'`` (n_features, n_features)."""
-        return self._window.products
-
-    @property
-    def curvature(self) -> Array:
-        """Sum of ``d_t d_t'`` (n_features, n_features) over the interior ``d_t = a_t - (a_(t-1) + a_(t+1)) / 2``."""
-        return self._window.curvature
-
-    @property
-    def uses(self) -> Ints:
-        """Number of codes that use each atom (n_features,). Rows of an unused atom are exactly zero in the sums."""
-        return self._window.uses
-
-    def sums(self, *, half_stencils: bool = False) -> Sums:
-        """The present sums, for products with V and S."""
-        return self._window.sums(half_stencils=half_stencils)
+        return self.window.total
 
     def covariance(self, *, centred: bool = True) -> Array:
         """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
-        return covariance_of(self.sums(), centred=centred)
+        return covariance_of(self.window.sums(half_stencils=False), centred=centred)
 
     def second_differences(self, *, half_stencils: bool = False) -> Array:
         """S (n_features, n_features): ``A D D' A'`` of the paper, with or without half stencils at both ends."""
-        return second_moment_of_differences(self.sums(half_stencils=half_stencils))
+        return second_moment_of_differences(self.window.sums(half_stencils=half_stencils))
 
     # State
 
     def get_state(self) -> State:
         """Return all codes and sums as NumPy arrays, rounding included, so that a copy continues exactly alike."""
-        window, numpy = self._window, self.engine.numpy
-        return {
-            "codes": numpy(window.codes),
-            "products": numpy(window.products),
-            "curvature": numpy(window.curvature),
-            "total": numpy(window.total),
-            "peak": numpy(window.peak),
-            "reverted": np.array(window.reverted),
-            "begins": self.begins.astype(np.int8),
-        }
+        window, numpy = self.window, self.engine.numpy
+        arrays = {name: numpy(getattr(window, name)) for name in ("codes", *_SUMS)}
+        return {**arrays, "reverted": np.array(window.reverted), "begins": self.begins.astype(np.int8)}
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
@@ -269,13 +226,8 @@ class WindowMoments:
                 raise ValueError(f"moments.{name} is not that of the codes")
         if np.any(state["peak"] < (1.0 - ROUNDING) * made["peak"]):
             raise ValueError("moments.peak is below what the codes have")
-        window, array = self._window, self.engine.array
-        for own, name in (
-            (window.products, "products"),
-            (window.curvature, "curvature"),
-            (window.total, "total"),
-            (window.peak, "peak"),
-        ):
-            own[...] = array(state[name])
+        window, array = self.window, self.engine.array
+        for name in _SUMS:
+            getattr(window, name)[...] = array(state[name])
         window.reverted = int(state["reverted"])
         return self

@@ -9,9 +9,10 @@ from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import covariance_of, covariance_times, second_moment_of_differences, variances_of
 from psmt.engines.contract import LowRankChange, Resident, ShiftInvert
 from psmt.engines.window import Sums
-from psmt.numerics.linalg import (
+from psmt.numerics.arrays import (
     add_multiple,
     add_to_diagonal,
+    array_namespace,
     eigh,
     eigh_generalised,
     inverse_cholesky_unchecked,
@@ -19,7 +20,6 @@ from psmt.numerics.linalg import (
     unit_columns,
     whitening_mixtures,
 )
-from psmt.numerics.namespace import array_namespace
 from psmt.numerics.rank import fix_signs, moving, noise_variance
 from psmt.types import AnyArray, Array, Mask
 
@@ -201,17 +201,16 @@ class Known(NamedTuple):
 
         The known directions need no products, only their change.
         """
-        covariance = self._bordered(1.0, self.covariance_beyond, proposed, images)
-        return self._bordered(self.eigenvalues, self.curvature_beyond, proposed, rough), covariance
+        n, size = len(self.eigenvalues), len(self.eigenvalues) + proposed.shape[1]
 
-    def _bordered(self, values: Array | float, change: Array, proposed: Array, images: Array) -> Array:
-        """A diagonal matrix plus its change, bordered by products of all directions with the images."""
-        n, size = len(change), len(change) + proposed.shape[1]
-        cross = self.directions.T @ images
-        matrix = array_namespace(change).empty((size, size), dtype=change.dtype, device=change.device)
-        matrix[:n, :n], matrix[:n, n:], matrix[n:, :n], matrix[n:, n:] = change, cross, cross.T, proposed.T @ images
-        add_to_diagonal(matrix[:n, :n], values)
-        return matrix
+        def border(values: Array | float, change: Array, images: Array) -> Array:
+            cross = self.directions.T @ images
+            matrix = array_namespace(change).empty((size, size), dtype=change.dtype, device=change.device)
+            matrix[:n, :n], matrix[:n, n:], matrix[n:, :n], matrix[n:, n:] = change, cross, cross.T, proposed.T @ images
+            add_to_diagonal(matrix[:n, :n], values)
+            return matrix
+
+        return border(self.eigenvalues, self.curvature_beyond, rough), border(1.0, self.covariance_beyond, images)
 
 
 def rayleigh_ritz(pencil: Pencil, proposed: Array, known: Known) -> tuple[Array, Array, float]:

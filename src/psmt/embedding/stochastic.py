@@ -36,8 +36,7 @@ from psmt.embedding.closed_form import ALL_NOISE, Embedding
 from psmt.embedding.moments import WindowMoments
 from psmt.engines.window import half_stencil, second_difference
 from psmt.numerics.rank import NOISE_ROUGHNESS, RANK_TOL, fix_signs, whiten
-from psmt.persistence.schema import Field
-from psmt.persistence.state import State
+from psmt.persistence.schema import Field, State
 from psmt.types import Array
 
 MAX_EPOCHS, BATCH_SIZE, RATE, TOL = 200, 32, 10.0, 1e-2  # defaults of the stochastic solver
@@ -248,7 +247,7 @@ class WhiteProblem:
         shown = whitening.noise_share < ALL_NOISE
         white, noise = whitening.matrix[:, shown], NOISE_ROUGHNESS * whitening.noise_share[shown]
         codes = moments.codes
-        bends = second_difference(codes[:-2], codes[1:-1], codes[2:])[moments.bends_kept()]
+        bends = second_difference(codes[:-2], codes[1:-1], codes[2:])[moments.window.bends_kept()]
         if half_stencils:
             bends = np.vstack([bends, half_stencil(codes[0], codes[1]), half_stencil(codes[-1], codes[-2])])
         differences = csr_array(bends) @ white

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,40 +18,35 @@ from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.utils.validation import (
-    Constraint,
+from psmt.utils.constraints import (
+    Declared,
     allowing,
     check_parameters,
-    check_samples,
-    check_size,
     choice,
     count,
+    parameter,
     real,
     renamed,
     truth,
     warn_renamed,
 )
+from psmt.utils.validation import check_samples, check_size
 
 
 def solve_window(
-    moments: WindowMoments,
-    n_components: int | None,
-    *,
-    solver: str = "closed",
-    centred: bool = True,
-    half_stencils: bool = False,
-    rank_tol: float = RANK_TOL,
-    seed: int = 0,
+    moments: WindowMoments, n_components: int | None, *, solver: str = "closed", seed: int = 0, **how: Any
 ) -> Embedding:
-    """The embedding of a window by 'closed', or by 'sgd' from a random start; parameters as in `TemporalEmbedding`."""
+    """The embedding of a window by 'closed', or by 'sgd' from a random start.
+
+    `how` are `centred`, `half_stencils` and `rank_tol`, as in `TemporalEmbedding`.
+    """
     if solver == "closed":
-        return embed_window(moments, n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol)
+        return embed_window(moments, n_components, **how)
     check_solver(solver, device=moments.engine.device)
-    return StochasticEmbedding(
-        n_components, centred=centred, half_stencils=half_stencils, rank_tol=rank_tol, seed=seed
-    ).update(moments)
+    return StochasticEmbedding(n_components, seed=seed, **how).update(moments)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Linear embedding in which a sequence moves as straight as possible (layer 2 of the paper).
 
@@ -121,65 +117,27 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     True
     """
 
-    embedding_: Array
-    eigenvalues_: Array
+    n_components: int | None = parameter(None, allowing(None, count()))
+    centred: bool = parameter(True, truth())
+    half_stencils: bool = parameter(False, truth())
+    lam: float = parameter(0.0, real())
+    rank_tol: float = parameter(RANK_TOL, real())
+    solver: str = parameter("closed", choice("closed", "sgd"))
+    max_epochs: int = parameter(MAX_EPOCHS, count())
+    batch_size: int = parameter(BATCH_SIZE, count())
+    rate: float = parameter(RATE, real(open_bound=True))
+    tol: float | None = parameter(TOL, allowing(None, real()))
+    sparsity: float = parameter(0.0, real())
+    random_state: int | np.random.RandomState | None = None
+    device: str = "cpu"
+    ends: bool | Literal["deprecated"] = "deprecated"
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "n_components": allowing(None, count()),
-        "centred": truth(),
-        "half_stencils": truth(),
-        "lam": real(),
-        "rank_tol": real(),
-        "solver": choice("closed", "sgd"),
-        "max_epochs": count(),
-        "batch_size": count(),
-        "rate": real(open_bound=True),
-        "tol": allowing(None, real()),
-        "sparsity": real(),
-    }
-
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        centred: bool = True,
-        half_stencils: bool = False,
-        lam: float = 0.0,
-        rank_tol: float = RANK_TOL,
-        solver: str = "closed",
-        max_epochs: int = MAX_EPOCHS,
-        batch_size: int = BATCH_SIZE,
-        rate: float = RATE,
-        tol: float | None = TOL,
-        sparsity: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-        ends: bool | Literal["deprecated"] = "deprecated",
-    ) -> None:
-        self.n_components = n_components
-        self.centred = centred
-        self.half_stencils = half_stencils
-        self.lam = lam
-        self.rank_tol = rank_tol
-        self.solver = solver
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.rate = rate
-        self.tol = tol
-        self.sparsity = sparsity
-        self.random_state = random_state
-        self.device = device
-        self.ends = ends
+    _parameter_constraints = Declared()
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn P from the codes (time, n_features), in the order of time; `y` is ignored.
+        """Learn P from three or more codes (time, n_features), in the order of time; `y` is ignored.
 
-        Raises
-        ------
-        NotEnoughFramesError
-            If there are fewer than three codes.
-        ValueError
-            If `n_components` is more than the rank of the codes.
+        If `n_components` is more than the rank of the codes, ValueError is raised.
         """
         self._check_parameters()
         codes: Array = check_samples(self, X)
@@ -195,8 +153,6 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Continue learning from the codes (time, n_features) that follow those seen so far; `y` is ignored.
 
-        Examples
-        --------
         >>> import numpy as np
         >>> codes = np.random.default_rng(0).random((100, 4))
         >>> whole = TemporalEmbedding().fit(codes)
@@ -222,11 +178,6 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         Each of the points ``(n_samples, n_components_)`` is recovered by itself, with the penalty `lam` and without a
         bound on activity.
-
-        Raises
-        ------
-        ValueError
-            If the number of columns is not the number of components.
         """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)

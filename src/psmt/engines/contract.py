@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.engines.window import CodeWindow
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.types import AnyArray, Array, Mask
 
 E = TypeVar("E", bound="Engine")
@@ -42,34 +42,20 @@ class Bound(NamedTuple):
 
 
 def bounded_optimum(
-    free: Array,
-    solve: Callable[[Array], Array],
-    cost: Callable[[Array], Array],
-    worth: Array,
-    limit: Array,
-    tolerance: Array,
+    free: Array, solve: Callable[[Array], Array], cost: Callable[[Array], Array], bound: Bound, tolerance: Array
 ) -> Array:
-    """Coefficients (.., n) of least cost whose weighted sum is at most `limit` (..), by cutting planes.
+    """Coefficients (.., n) of least cost under a bound on their weighted sum, by cutting planes.
 
     The Lagrange multiplier of the bound is a penalty on the weighted sum. As it rises the sum falls, in places by
     jumps, so the solution is sought between coefficients with too large a sum (infeasible) and a smaller one
     (feasible). Each solution gives a plane below the optimum as a function of the multiplier. The planes intersect at
-    the next multiplier.
+    the next multiplier. The search stops at a gap of `tolerance` (..) to the dual bound.
 
-    Parameters
-    ----------
-    free : array
-        Optima (.., n) without the bound. Those that satisfy it are returned as they are.
-    solve : callable
-        Maps multipliers (..) to optima (.., n) with these penalties on the weighted sum.
-    cost : callable
-        Maps coefficients (.., n) to their cost (..), without any multiplier.
-    worth, limit : array
-        See `Bound`.
-    tolerance : array
-        Gap (..) to the dual bound at which to stop.
+    `free` (.., n) are the optima without the bound. Those that satisfy it are returned as they are. `solve` maps
+    multipliers (..) to optima (.., n) with these penalties on the weighted sum. `cost` maps coefficients (.., n) to
+    their cost (..), without any multiplier. The `bound` has one limit for each problem.
     """
-    xp = array_namespace(free)
+    xp, (worth, limit) = array_namespace(free), bound
     found = infeasible = free
     feasible, lower = xp.zeros_like(free), cost(free)
     over = free @ worth > limit

@@ -18,6 +18,8 @@ from psmt.types import AnyArray, Array, Ints, Levels
 
 Complex = NDArray[np.complex64]
 Layers = tuple[tuple[Levels, Levels], ...]
+Shape = tuple[int, int]
+CellSums = tuple[Levels, Levels]  # of candidates with each other, and with the change
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
@@ -43,20 +45,11 @@ class Tiles:
 
     Every pixel lies in the same number of tiles, also in frames smaller than a tile. Tiles with the same numbers are
     equal, so engines can use them as keys of a cache.
-
-    Parameters
-    ----------
-    shape : (height, width)
-        Of the frames.
-    size : int
-        Side of a tile, a multiple of `stride`.
-    stride : int
-        Distance between neighbouring tiles.
     """
 
-    shape: tuple[int, int]
-    size: int
-    stride: int
+    shape: Shape  # (height, width) of the frames
+    size: int  # side of a tile, a multiple of `stride`
+    stride: int  # distance between neighbouring tiles
 
     def __post_init__(self) -> None:
         if self.size % self.stride:
@@ -77,7 +70,7 @@ class Tiles:
         return down, right
 
     @cached_property
-    def layout(self) -> tuple[int, int]:
+    def layout(self) -> Shape:
         """Numbers of rows and columns of tiles."""
         down, right = ((len(indices) - self.size) // self.stride + 1 for indices in self.mirrored)
         return down, right
@@ -155,7 +148,7 @@ class FrameKernels(Protocol):
         are continued by their mirror image.
         """
 
-    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels, found: Levels) -> None:
+    def neighbours(self, frame: Levels, offsets: tuple[Shape, ...], base: Levels, found: Levels) -> None:
         """Fill the levels (n, height, width) of the pixels at n offsets (down, right) of each, less `base`.
 
         Edges are repeated.
@@ -163,21 +156,14 @@ class FrameKernels(Protocol):
 
     # Cells: squares of `cell` pixels
 
-    def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> tuple[Levels, Levels]:
+    def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
         """Inner products by cell of candidates (n, height, width), with each other and with the change (height, width).
 
         (rows, columns, n, n) and (rows, columns, n).
         """
 
     def add_moments(
-        self,
-        gram: Levels,
-        match: Levels,
-        kept: float,
-        candidates: Levels,
-        change: Levels,
-        weight: float,
-        cell: tuple[int, int],
+        self, gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: Shape
     ) -> None:
         """Scale moments by `kept` and add `weight` times those of cells (height, width), in place.
 
@@ -188,13 +174,7 @@ class FrameKernels(Protocol):
         """Sum of squares (rows, columns) of a change (height, width) by cell."""
 
     def cell_weights(
-        self,
-        gram: Levels,
-        match: Levels,
-        ridge: float,
-        prior: float,
-        known: tuple[Levels, Levels] | None,
-        rows: slice = slice(None),
+        self, gram: Levels, match: Levels, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
     ) -> Levels:
         """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
 

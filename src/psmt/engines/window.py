@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.numerics.linalg import few_times
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, few_times
 from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2

@@ -51,10 +51,6 @@ class NullTest:
             return Interval(float(less.mean()) if len(less) else np.nan, -np.inf, np.inf)
         return Interval(float(less.mean()), float(less[-outside]), float(less[outside - 1]))
 
-    def beyond(self) -> Interval:
-        """The same as `excess`, until all callers use that."""
-        return self.excess
-
     def summary(self) -> dict[str, Any]:
         """Values for JSON."""
         return {
@@ -64,7 +60,3 @@ class NullTest:
             "beyond": self.excess._asdict(),
             "p_value": self.p_value,
         }
-
-
-Measured = NullTest
-"""Name until all callers use `NullTest`."""

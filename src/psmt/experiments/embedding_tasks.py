@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.coding.atoms import BATCH
+from psmt.coding.dictionary import BATCH
 from psmt.embedding import solve_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for

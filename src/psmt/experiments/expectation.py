@@ -1,17 +1,17 @@
-"""The map of regimes: which method predicts better than copying, by speed and noise; and where a film lies on it.
+"""The map of regimes: which methods predict better than copying, by speed and noise; and where a film lies on it.
 
-The map in the package was measured on the built-in film. ``python -m studies.regimes --out psmt-regimes`` makes it
-again, as ``psmt-regimes/expectation_map.json``; reports use it after it is copied over the file beside this module.
+The map that ships was measured on the built-in film. ``python -m studies.regimes --out psmt-regimes`` makes it again as
+``psmt-regimes/expectation_map.json``; copied over the file beside this module, it is the map that reports use.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,13 +20,14 @@ from matplotlib.figure import Figure
 
 from psmt.data.speed_and_noise import Regime
 from psmt.evaluation import Interval
-from psmt.figures.panels import WIDTH, heading, panel
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TITLE, style_axes
-from psmt.report import Evidence, Verdict
+from psmt.figures.layouts import panel_figure
+from psmt.figures.panels import heading
+from psmt.figures.style import COLOURS, INK, SMALL, style_axes
+from psmt.report import Verdict, error_ratio_evidence
 from psmt.report.numbers import ratio
 
 FORMAT = 1
-"""Version of the file format."""
+"""Version of the file's format."""
 
 FILE = "expectation_map.json"
 
@@ -46,15 +47,19 @@ METHODS = {
     "ridge": "ridge regression",
     "trend": "linear in pixels",
 }
-"""The methods that are compared, by their names in files, with the names for people."""
+"""Methods that are compared, by their name in files, with the name for people."""
 
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
-"""What methods are compared with: copying the last code, vs code; copying the last patch, vs frame."""
+"""Methods are compared with copying the last code, vs code; and with copying the last patch, vs frame."""
+
+_COLOURS = LinearSegmentedColormap.from_list("copying", [COLOURS[0], "#ffffff", COLOURS[1]])
+_FULL = np.log(30.0)
+"""A ratio of 30, or 1 / 30, has the full colour."""
 
 
 class Ratio(NamedTuple):
-    """An MSE divided by that of copying, with the bounds of its geometric mean over starts."""
+    """An MSE divided by that of copying: geometric mean over starts, and its interval."""
 
     mean: float
     low: float
@@ -63,23 +68,22 @@ class Ratio(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """Whether it is below copying."""
-        logarithms = Interval(*np.log(self).tolist())
-        return Evidence(name="ratio", statistic=logarithms, margin=MARGIN, lower_is_better=True).verdict
+        return error_ratio_evidence(name="", statistic=Interval(*np.log(self).tolist()), margin=MARGIN).verdict
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeMap:
-    """Errors of each method relative to copying, by speed and noise."""
+    """Errors of each method divided by those of copying, by speed and noise."""
 
     speeds: tuple[float, ...]
-    """Pixels per frame, ascending."""
+    """Pixels per frame, in increasing order."""
     noises: tuple[float, ...]
-    """Fractions of the contrast, ascending."""
+    """Fractions of the contrast, in increasing order."""
     ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
-    """By what they are compared with, method, and (speed, noise)."""
+    """By what errors are measured against, method, and (speed, noise)."""
 
     def nearest(self, regime: Regime) -> tuple[float, float]:
-        """Speed and noise of the nearest film on the map."""
+        """Speed and noise of the cell of the map that is nearest to this regime."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
@@ -89,32 +93,22 @@ class RegimeMap:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegimeMap:
-        """The map in a file.
-
-        Raises
-        ------
-        ValueError
-            When the file is of another format.
-        """
+        """The map in a file. Raises ValueError if the file has another format."""
         content = json.loads(text)
         if content.get("format") != FORMAT:
-            raise ValueError(
-                f"format={content.get('format')!r} is not {FORMAT}; make the map again: python -m studies.regimes"
-            )
+            raise ValueError(f"format={content.get('format')!r} is not {FORMAT}; make the map again: psmt regimes")
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
-        ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
-            against: {
-                method: {cell: Ratio(*three) for cell, three in zip(cells, content[f"{against} {method}"], strict=True)}
-                for method in METHODS
-            }
-            for against in COPIES
-        }
+
+        def read(name: str) -> dict[tuple[float, float], Ratio]:
+            return {cell: Ratio(*three) for cell, three in zip(cells, content[name], strict=True)}
+
+        ratios = {against: {method: read(f"{against} {method}") for method in METHODS} for against in COPIES}
         return cls(speeds=speeds, noises=noises, ratios=ratios)
 
     @property
     def cells(self) -> list[tuple[float, float]]:
-        """Speed and noise of each film."""
+        """Speed and noise of each cell."""
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
 
 
@@ -125,7 +119,7 @@ def shipped_map() -> RegimeMap:
 
 
 def scale(value: float, marks: tuple[float, ...]) -> float:
-    """Position of a value on an axis with marks at 0, 1, ..: logarithmic, and linear below the first positive mark.
+    """Place of a value on an axis with marks at 0, 1, ..: by its logarithm, or linear below the first positive mark.
 
     >>> [round(scale(value, (0.0, 0.1, 1.0)), 2) for value in (0.05, 0.1, 10**-0.5, 7.0)]
     [0.5, 1.0, 1.5, 2.0]
@@ -137,29 +131,92 @@ def scale(value: float, marks: tuple[float, ...]) -> float:
 
 
 def expectation(regime: Regime) -> str:
-    """What to expect of a film of this regime: what the map says of the nearest film."""
+    """Two sentences on what to expect of a film of this regime: what the map says of the nearest cell."""
     known = shipped_map()
     cell = known.nearest(regime)
     code, frame = (known.ratios[against]["linear"][cell] for against in ("code", "frame"))
     best = known.best(cell, "frame")
+    words: dict[Verdict, str] = {"holds": "it wins", "does not hold": "it loses", "inconclusive": "a tie"}
     return (
         f"The patch moves by {regime.speed:.2g} pixels per frame, with noise of {regime.noise:.1%} of its contrast. "
         f"On the built-in film at {cell[0]:g} pixels per frame and noise of {cell[1]:.0%}, PSMT's straight line has "
-        f"{ratio(code.mean)} times the error of copying the code ({_WORDS[code.verdict]}) and {ratio(frame.mean)} "
-        f"times that of copying the patch ({_WORDS[frame.verdict]}); nearest to the patch itself comes "
-        f"{METHODS[best]}, with {ratio(known.ratios['frame'][best][cell].mean)} times the error of copying it."
+        f"{ratio(code.mean)} times the error of copying the code ({words[code.verdict]}) and {ratio(frame.mean)} "
+        f"times that of copying the patch ({words[frame.verdict]}). The lowest error vs the patch itself is that of "
+        f"{METHODS[best]}: {ratio(known.ratios['frame'][best][cell].mean)} times the error of copying it."
     )
 
 
-_WORDS: dict[Verdict, str] = {"holds": "it wins", "does not hold": "it loses", "inconclusive": "a tie"}
+def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
+    """Figure of the straight line against copying the code and the patch, and the best method; with a film's place."""
+    note = REGIME_NOTE
+    if regime is not None:
+        note += "\nDiamond: this film’s median speed and its noise; bar: the middle half of its speeds."
+    figure, panels = panel_figure(
+        [["a", "b", "c"]],
+        height=1.85 + 0.36 * len(known.noises),
+        title="Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film"),
+        note=note,
+    )
+    draw_regimes(panels, known)
+    if regime is not None:
+        slow, middle, fast = (scale(speed, known.speeds) for speed in (regime.slow, regime.speed, regime.fast))
+        noise = scale(regime.noise, known.noises)
+        for axes in panels.values():
+            axes.plot([slow, fast], [noise, noise], color=INK, linewidth=2.2, zorder=5, solid_capstyle="round")
+            axes.plot(middle, noise, marker="D", markersize=7.5, color="#f0e442", markeredgecolor=INK, zorder=6)
+    return figure
 
 
-# Figures
+REGIME_NOTE = (
+    "MSE divided by that of copying: blue wins, orange loses; in brackets, inconclusive (95% interval over films, 5% "
+    "margin)."
+)
 
-_WINS, _LOSES = COLOURS[0], COLOURS[1]
-_COLOURS = LinearSegmentedColormap.from_list("copying", [_WINS, "#ffffff", _LOSES])
-_FULL = np.log(30.0)
-"""A ratio of 30, or 1 / 30, has the full colour."""
+
+def draw_regimes(panels: Mapping[str, Axes], known: RegimeMap) -> None:
+    """Draw the straight line against copying code (a) and patch (b), and the method of least error vs frame (c)."""
+    linear = dict.fromkeys(known.cells, "linear")
+    draw_ratios(panels["a"], known, "code", linear, _write_ratio)
+    draw_ratios(panels["b"], known, "frame", linear, _write_ratio)
+    best = {cell: known.best(cell, "frame") for cell in known.cells}
+    draw_ratios(panels["c"], known, "frame", best, lambda method, _: {"s": _SHORT[method], "fontsize": 6.6})
+    titles = ("straight line ÷ copying code", "straight line ÷ copying patch", "least error vs frame")
+    for (letter, axes), title in zip(panels.items(), titles, strict=False):
+        heading(axes, letter, title)
+        axes.set_xticks(range(len(known.speeds)), [f"{speed:g}" for speed in known.speeds])
+        axes.set_yticks(range(len(known.noises)), [f"{noise:g}" for noise in known.noises])
+        axes.tick_params(labelleft=letter == "a")
+        axes.set_xlabel("speed (pixels per frame)", fontsize=SMALL, color=INK)
+    panels["a"].set_ylabel("noise ÷ contrast", fontsize=SMALL, color=INK)
+
+
+def draw_ratios(
+    axes: Axes,
+    known: RegimeMap,
+    against: Against,
+    methods: Mapping[tuple[float, float], str],
+    write: Callable[[str, Ratio], dict[str, Any]] | None = None,
+) -> None:
+    """Draw the ratio to copying of the method chosen for each cell as a colour, with the text that `write` gives."""
+    shown = [[known.ratios[against][methods[v, n]][v, n] for v in known.speeds] for n in known.noises]
+    logs = np.log([[own.mean for own in row] for row in shown])
+    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
+    style_axes(axes, grid=False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
+    if write is None:
+        return
+    for (i, j), value in np.ndenumerate(logs):
+        text = write(methods[known.speeds[j], known.noises[i]], shown[i][j])
+        colour = "white" if abs(value) > 0.72 * _FULL else INK
+        axes.text(j, i, **text, ha="center", va="center", color=colour, linespacing=0.9)
+
+
+def _write_ratio(_method: str, value: Ratio) -> dict[str, Any]:
+    text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
+    weight = "bold" if value.verdict == "holds" else "normal"
+    return {"s": f"({text})" if value.verdict == "inconclusive" else text, "fontsize": 7.0, "fontweight": weight}
+
 
 _SHORT = {
     "linear": "straight\nline",
@@ -174,105 +231,3 @@ _SHORT = {
     "ridge": "ridge",
     "trend": "linear\npixels",
 }
-
-# Inches.
-LEFT, _GAP, _HEAD, FOOT, _ROW = 0.75, 0.28, 0.9, 0.95, 0.36
-
-
-def place_figure(known: RegimeMap, regime: Regime | None = None) -> Figure:
-    """The straight line relative to copying the code and the patch, and the best method; with a film's place."""
-    height = _HEAD + len(known.noises) * _ROW + FOOT
-    figure = Figure(figsize=(WIDTH, height))
-    draw_maps(figure, known, FOOT, regime)
-    title = "Where the paper’s straight line beats copying" + ("" if regime is None else ", and this film")
-    below = "Diamond: this film’s median speed and its noise; bar: the middle half of its speeds."
-    draw_frame(figure, title, "" if regime is None else below)
-    return figure
-
-
-def draw_maps(figure: Figure, known: RegimeMap, bottom: float, regime: Regime | None = None) -> None:
-    """Draw the three maps side by side, `bottom` inches above the lower edge."""
-    width = (WIDTH - LEFT - 0.15 - 2 * _GAP) / 3
-    height = len(known.noises) * _ROW
-    titles = ("straight line ÷ copying code", "straight line ÷ copying patch", "least error vs frame")
-    for k, title in enumerate(titles):
-        axes = panel(figure, LEFT + k * (width + _GAP), bottom, width, height)
-        if k < 2:
-            draw_cells(axes, known, "linear", ("code", "frame")[k], words=True)
-        else:
-            _draw_best(axes, known)
-        heading(axes, "abc"[k], title)
-        axes.set_xticks(range(len(known.speeds)), [f"{speed:g}" for speed in known.speeds])
-        axes.set_yticks(range(len(known.noises)), [f"{noise:g}" for noise in known.noises])
-        axes.tick_params(labelleft=k == 0)
-        axes.set_xlabel("speed (pixels per frame)", fontsize=SMALL, color=INK)
-        if k == 0:
-            axes.set_ylabel("noise ÷ contrast", fontsize=SMALL, color=INK)
-        if regime is not None:
-            _draw_film(axes, known, regime)
-
-
-def draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, words: bool) -> None:
-    """Ratios to copying as colours; with `words` as numbers too, in brackets if inconclusive."""
-    by_cell = known.ratios[against][method]
-    logs = np.array([[np.log(by_cell[speed, noise].mean) for speed in known.speeds] for noise in known.noises])
-    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
-    _quiet_axes(axes)
-    if not words:
-        return
-    for i, noise in enumerate(known.noises):
-        for j, speed in enumerate(known.speeds):
-            value = by_cell[speed, noise]
-            text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
-            axes.text(
-                j,
-                i,
-                f"({text})" if value.verdict == "inconclusive" else text,
-                ha="center",
-                va="center",
-                fontsize=7.0,
-                color="white" if abs(logs[i, j]) > 0.72 * _FULL else INK,
-                fontweight="bold" if value.verdict == "holds" else "normal",
-            )
-
-
-def _draw_best(axes: Axes, known: RegimeMap) -> None:
-    """The best method in each cell, on the colour of its ratio to copying."""
-    best = {cell: known.best(cell, "frame") for cell in known.cells}
-    logs = [
-        [np.log(known.ratios["frame"][best[speed, noise]][speed, noise].mean) for speed in known.speeds]
-        for noise in known.noises
-    ]
-    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
-    _quiet_axes(axes)
-    for i, noise in enumerate(known.noises):
-        for j, speed in enumerate(known.speeds):
-            colour = "white" if logs[i][j] < -0.72 * _FULL else INK
-            text = _SHORT[best[speed, noise]]
-            axes.text(j, i, text, ha="center", va="center", fontsize=6.6, color=colour, linespacing=0.9)
-
-
-def _draw_film(axes: Axes, known: RegimeMap, regime: Regime) -> None:
-    slow, middle, fast = (scale(speed, known.speeds) for speed in (regime.slow, regime.speed, regime.fast))
-    noise = scale(regime.noise, known.noises)
-    axes.plot([slow, fast], [noise, noise], color=INK, linewidth=2.2, zorder=5, solid_capstyle="round")
-    axes.plot(middle, noise, marker="D", markersize=7.5, color="#f0e442", markeredgecolor=INK, zorder=6)
-
-
-def _quiet_axes(axes: Axes) -> None:
-    style_axes(axes, grid=False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(length=0)
-
-
-def draw_frame(figure: Figure, title: str, note: str = "") -> None:
-    """Draw the title, and the note on colours with `note` below it."""
-    height = figure.get_figheight()
-    figure.text(0.12 / WIDTH, 1 - 0.14 / height, title, fontsize=TITLE, fontweight="bold", color=INK, va="top")
-    text = (
-        "MSE divided by that of copying: blue wins, orange loses; in brackets, inconclusive (95% interval over "
-        "films, 5% margin)."
-    )
-    text += f"\n{note}" if note else ""
-    figure.text(0.12 / WIDTH, 0.12 / height, text, fontsize=SMALL, color=QUIET, va="bottom", linespacing=1.4)

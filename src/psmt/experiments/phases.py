@@ -20,7 +20,7 @@ ALIKE = 1.25
 
 
 @dataclass(frozen=True)
-class Phase:
+class FilmPhase:
     """A stretch of the film to predict."""
 
     name: str
@@ -64,7 +64,7 @@ def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
-def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "segment") -> list[Phase]:
+def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "segment") -> list[FilmPhase]:
     """The stretches with the lowest error ('calm') and the highest error ('lively'), without a frame in common.
 
     `errors` (time,) are reconstruction errors. Each stretch has a whole window before it, a frame to receive and
@@ -80,7 +80,7 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
     sums = np.concatenate([[0.0], np.cumsum(errors[first:stop])])
     means = (sums[length:] - sums[:-length]) / length
     if len(means) <= length:
-        return [Phase("only", first + int(np.argmin(means)))]
+        return [FilmPhase("only", first + int(np.argmin(means)))]
     # Of all pairs without overlap, the one whose errors differ most. The calm phase may come first or second.
     earlier, later = means[:-length], means[length:]
     calm_first = later - np.minimum.accumulate(earlier)
@@ -91,7 +91,7 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
     else:
         second = int(np.argmax(calm_last))
         calm, lively = second + length, int(np.argmax(earlier[: second + 1]))
-    return [Phase("calm", first + calm), Phase("lively", first + lively)]
+    return [FilmPhase("calm", first + calm), FilmPhase("lively", first + lively)]
 
 
 def frame_motion(frames: Array) -> Array:
@@ -111,12 +111,12 @@ def frame_motion(frames: Array) -> Array:
     return motion
 
 
-def phase_motion(motion: Array, phase: Phase, *, horizon: int) -> float:
+def phase_motion(motion: Array, phase: FilmPhase, *, horizon: int) -> float:
     """Mean motion of the predicted frames of a phase, given the motion of each frame of the film (time,)."""
     return float(np.mean(motion[phase.start + 1 : phase.start + horizon + 1]))
 
 
-def describe_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> str:
+def describe_motion(motion: Array, phases: Sequence[FilmPhase], *, horizon: int) -> str:
     """Sentences on the motion in each phase and in the film: the calm phase may move more than the lively one."""
     moved = {phase.name: phase_motion(motion, phase, horizon=horizon) for phase in phases}
     each = ", ".join(f"{value:.3g} in “{name}”" for name, value in moved.items())
@@ -124,12 +124,8 @@ def describe_motion(motion: Array, phases: Sequence[Phase], *, horizon: int) -> 
         f"From frame to frame a pixel changes by {each} (mean absolute change, relative to the contrast); the median "
         f"over the film is {np.median(motion[1:]):.3g}."
     )
-    if not {"calm", "lively"} <= moved.keys():
+    calm, lively = (moved.get(name, np.nan) for name in ("calm", "lively"))
+    if lively > ALIKE * calm or not np.isfinite([calm, lively]).all():
         return text
-    if moved["calm"] > ALIKE * moved["lively"]:
-        return (
-            f"{text} The calm phase moves more than the lively one: calm and lively refer to the error, not to motion."
-        )
-    if moved["lively"] <= ALIKE * moved["calm"]:
-        return f"{text} Both phases move alike: calm and lively refer to the error, not to motion."
-    return text
+    found = "The calm phase moves more than the lively one" if calm > ALIKE * lively else "Both phases move alike"
+    return f"{text} {found}: calm and lively refer to the error, not to motion."

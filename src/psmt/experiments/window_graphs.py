@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -61,10 +60,7 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Graph of one window from its packed codes, in the form of `similarity_graph`. One task.
-
-    `how` are options of `solve_window`.
-    """
+    """Graph of one window from its packed codes, see `similarity_graph` and `embed`. One task."""
     codes = unpack_codes(values, columns, offsets, n_atoms)
     embedding = embed(codes, n_components, engine_for(device), **how)
     return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
@@ -86,11 +82,8 @@ def link_sets(
 ) -> Result:
     """Links of sets of frames (n_sets, n_frames) of the packed codes, each set made of runs of `run` frames. One task.
 
-    Returns
-    -------
-    dict
-        ``edges`` (n_edges, 2): linked atoms of all sets, one set after the other; ``counts`` (n_sets,): links of each;
-        ``used`` (n_sets, n_atoms): whether the atom may have links in the set.
+    Returns ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,), the
+    links of each; and ``used`` (n_sets, n_atoms), whether the atom may have links in the set.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
@@ -115,13 +108,10 @@ def similarity_graph(
 ) -> Result:
     """Graph of the columns of P (n_components, n_atoms), of all atoms or of those that `may_link` (n_atoms,).
 
-    Returns
-    -------
-    dict
-        ``used`` (n_atoms,): whether the atom may have links and has a column in P; ``edges`` (n_edges, 2): linked
-        atoms, sorted, the lower number first; ``component`` (n_atoms,): label of the connected component;
-        ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8): most similar atoms, padded with -1,
-        and ``nearest_similarity``.
+    Returns ``used`` (n_atoms,), whether the atom may have links and has a column in P; ``edges`` (n_edges, 2), linked
+    atoms, sorted, the lower number first; ``component`` (n_atoms,), label of the connected component;
+    ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8), most similar atoms, padded with -1, and
+    ``nearest_similarity``.
     """
     engine = engine_for(device)
     n_atoms = embedding.shape[1]
@@ -133,7 +123,12 @@ def similarity_graph(
     nearest = np.full((n_atoms, k), -1, dtype=np.int32)
     nearest_similarity = np.zeros((n_atoms, k))
     if found := min(k, len(atoms) - 1) if len(atoms) else 0:
-        others = _nearest(similarity, found)
+        # Most similar others first; ties are ordered by number.
+        apart = similarity.copy()
+        np.fill_diagonal(apart, -np.inf)
+        row, column = np.nonzero(apart >= np.partition(apart, -found, axis=1)[:, -found, None])
+        order = np.lexsort((-apart[row, column], row))
+        others = column[order][np.searchsorted(row, np.arange(len(apart)))[:, None] + np.arange(found)]
         nearest[atoms, :found] = atoms[others]
         nearest_similarity[atoms, :found] = np.take_along_axis(similarity, others, axis=1)
     return {
@@ -145,15 +140,3 @@ def similarity_graph(
         "nearest": nearest,
         "nearest_similarity": nearest_similarity,
     }
-
-
-def _nearest(similarity: Array, count: int) -> NDArray[np.intp]:
-    """The `count` most similar others (n, count) of each, most similar first; ties are ordered by number."""
-    others = similarity.copy()
-    np.fill_diagonal(others, -np.inf)
-    least = np.partition(others, -count, axis=1)[:, -count, None]
-    row, column = np.nonzero(others >= least)
-    order = np.lexsort((-others[row, column], row))
-    first = np.searchsorted(row, np.arange(len(others)))
-    nearest: NDArray[np.intp] = column[order][first[:, None] + np.arange(count)]
-    return nearest

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from psmt.persistence.schema import Field
-from psmt.persistence.state import AttributeState
+from psmt.persistence.schema import AttributeState, Field
 from psmt.types import Array, Mask
 
 EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {}

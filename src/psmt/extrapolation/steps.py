@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from psmt.extrapolation.contract import Extrapolation
 from psmt.persistence.model_file import part
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, under
-from psmt.persistence.state import State
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, under
 from psmt.types import Array
 
 

@@ -1,8 +1,8 @@
 """Figures for a dark page: ink and paper change places, pictures stay as they are.
 
-A frame or an atom with black and white exchanged would be another picture. So `png` writes down where the pictures lie,
-in the file itself, and whoever has the file can make the dark one. A table in colours (weights, ratios) is no picture:
-its white says "nothing", and is the colour of the page.
+A frame or an atom with black and white exchanged would be another picture. So `png` writes the places of the pictures
+into the file, from which the dark one can be made. A table in colours (weights, ratios) is not a picture: its white
+means "nothing", and is the colour of the page.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from PIL.PngImagePlugin import PngInfo
 from psmt.types import Array
 
 PAPER = (0x1D, 0x21, 0x26)
-"""Red, green and blue of a dark page's cards, which is what white becomes."""
+"""Red, green and blue that white becomes: the cards of a dark page."""
 
 PLACES = "psmt-pictures"
 """Text chunk of a PNG file with the places of its pictures: left, top, right and bottom, in pixels."""
 
 N_COLOURS = 128
-"""Of a figure: the dark one needs as many again, and a palette has 256."""
+"""Colours of a figure: the dark version needs the same number again, and a palette has 256."""
 
 ON_PAPER = "drawn on paper"
-"""``gid`` of an image of red, green and blue that is a drawing on white, and no photograph."""
+"""``gid`` of a colour image that is a drawing on white, not a photograph."""
 
 
-def picture_places(figure: Figure, dpi: float) -> list[tuple[int, int, int, int]]:
-    """Left, top, right and bottom of each picture in a figure that was drawn, in pixels of a file of so many dpi."""
+def picture_places(figure: Figure, dpi: float) -> PngInfo:
+    """Text chunk for a PNG file: left, top, right and bottom of each picture in a drawn figure, in pixels."""
     height = figure.get_size_inches()[1] * dpi
     scale = dpi / figure.dpi
     places = []
@@ -43,7 +43,9 @@ def picture_places(figure: Figure, dpi: float) -> list[tuple[int, int, int, int]
             left, right = sorted(scale * x for x in (box.x0, box.x1))
             bottom, top = sorted(scale * y for y in (box.y0, box.y1))
             places.append((round(left), round(height - top), round(right), round(height - bottom)))
-    return places
+    info = PngInfo()
+    info.add_text(PLACES, json.dumps(places))
+    return info
 
 
 def _is_picture(image: AxesImage) -> bool:
@@ -55,15 +57,8 @@ def _is_picture(image: AxesImage) -> bool:
     return bool((darkest[:3] == 0).all() and (brightest[:3] == 1).all())
 
 
-def with_places(places: list[tuple[int, int, int, int]]) -> PngInfo:
-    """The text chunk for a PNG file."""
-    info = PngInfo()
-    info.add_text(PLACES, json.dumps(places))
-    return info
-
-
 def is_figure(png: bytes) -> bool:
-    """Whether a PNG file says what in it is a picture: it was written by `png`, and is no photograph."""
+    """Whether a PNG file was written by `png`, with the places of its pictures."""
     return PLACES.encode() in png
 
 
@@ -88,7 +83,7 @@ def darkened(png: bytes) -> bytes | None:
 def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
     """Colours (n, 3) of 0 to 255 with light and dark exchanged and their hue kept; white is `PAPER`.
 
-    The mean of the largest and the smallest channel, lightness, is turned around; what a colour has beyond it stays.
+    Lightness, the mean of the largest and the smallest channel, is inverted; differences from it are kept.
 
     >>> swap_lightness(np.array([[255.0, 255.0, 255.0], [0.0, 0.0, 0.0]])).round().astype(int).tolist()
     [[29, 33, 38], [255, 255, 255]]

@@ -62,7 +62,15 @@ def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
         right = (np.diag(pull.sum(axis=1)) - pull) @ positions
         # The first node is pinned at the origin: distances do not change if all move together.
         positions = np.vstack([np.zeros(2), scipy.linalg.cho_solve(factor, right[1:])])
-    return _fill_disc(positions - positions.mean(axis=0))
+    # Spread over the unit disc in the same directions: outliers move in, a crowded centre out.
+    positions = positions - positions.mean(axis=0)
+    radius = np.linalg.norm(positions, axis=1)
+    rank = np.empty(n_nodes)
+    rank[np.argsort(radius, kind="stable")] = np.arange(1, n_nodes + 1)
+    wanted = 0.35 * radius / max(float(radius.max()), 1e-12) + 0.65 * np.sqrt(rank / n_nodes)
+    factors = np.divide(wanted, radius, out=np.zeros_like(radius), where=radius > 1e-9)
+    spread: Array = positions * factors[:, None]
+    return spread
 
 
 def _classical_scaling(distances: Array) -> Array:
@@ -79,13 +87,3 @@ def _classical_scaling(distances: Array) -> Array:
     angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
     spiral: Array = np.sqrt((np.arange(n) + 1) / n)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return points + 0.1 * spiral
-
-
-def _fill_disc(positions: Array) -> Array:
-    """The points (n, 2) spread over the unit disc in the same directions: outliers move in, a crowded centre out."""
-    radius = np.linalg.norm(positions, axis=1)
-    rank = np.empty(len(radius))
-    rank[np.argsort(radius, kind="stable")] = np.arange(1, len(radius) + 1)
-    wanted = 0.35 * radius / max(float(radius.max()), 1e-12) + 0.65 * np.sqrt(rank / len(radius))
-    factors: Array = np.divide(wanted, radius, out=np.zeros_like(radius), where=radius > 1e-9)
-    return positions * factors[:, None]

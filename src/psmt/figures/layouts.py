@@ -1,4 +1,4 @@
-"""Layouts that figures share: a titled grid of panels, and a chart of estimates with their intervals."""
+"""Shared layouts and charts: a titled grid of panels, estimates with their intervals, and Table 1 as a chart."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from psmt.figures.panels import WIDTH
-from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
+from psmt.evaluation import trimmed
+from psmt.figures.panels import WIDTH, label_axes
+from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, SMALL, TEXT, TITLE, style_axes
+from psmt.types import Array
 
 
 def panel_figure(
@@ -89,3 +92,37 @@ def draw_key(figure: Figure, colours: Mapping[str, str]) -> None:
         for name, colour in colours.items()
     ]
     figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False, fontsize=TEXT)
+
+
+def size_style(i: int) -> dict[str, str]:
+    """Colour and marker of the i-th M, smallest first."""
+    return {"color": COLOURS[(0, 2, 1, 3, 4, 5)[i % 6]], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def draw_sweep(axes: Axes, errors: Mapping[tuple[int, int], Array]) -> None:
+    """Draw trimmed means and standard deviations of errors by (M, H), with a line per M over H / M.
+
+    Hollow markers are untrimmed means. Empty arrays, of combinations that are missing, only take their place.
+    """
+    # A window is a whole number of codes, so H / M is only close to the ratio asked for.
+    ratios = sorted({round(window / n_atoms, 2) for n_atoms, window in errors})
+    sizes = sorted({n_atoms for (n_atoms, _), own in errors.items() if len(own)})
+    top = 0.0
+    for i, size in enumerate(sizes):
+        windows = sorted(window for (n_atoms, window), own in errors.items() if n_atoms == size and len(own))
+        at = np.array([ratios.index(round(window / size, 2)) for window in windows]) + 0.14 * (i - (len(sizes) - 1) / 2)
+        inner = [trimmed(errors[size, window]) for window in windows]
+        means, stds = (np.array([getattr(own, name)() for own in inner]) for name in ("mean", "std"))
+        untrimmed = np.array([errors[size, window].mean() for window in windows])
+        look: dict[str, Any] = size_style(i)
+        axes.errorbar(
+            at, means, yerr=stds, linewidth=1.5, elinewidth=1.0, markersize=5.4, zorder=4, label=f"M = {size:,}", **look
+        )
+        axes.plot(at + 0.06, untrimmed, linestyle="none", markersize=4.2, markerfacecolor="white", zorder=3, **look)
+        top = max(top, float(untrimmed.max()), float((means + stds).max()))
+    style_axes(axes)
+    axes.set_ylim(0, 1.08 * top if top > 0 else 1.0)
+    axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.set_xlim(-0.5, len(ratios) - 0.5)
+    axes.set_xticks(range(len(ratios)), [f"{ratio:g} M" for ratio in ratios])
+    label_axes(axes, "window H", "mean MSE ± standard deviation", SMALL)

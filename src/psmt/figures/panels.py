@@ -1,4 +1,4 @@
-"""What figures share: places in inches, headings, and pictures of values."""
+"""Parts of figures: places in inches, headings, labels, and pictures of values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psmt.figures.style import INK
+from psmt.figures.style import INK, TEXT
 from psmt.types import Array
 
 WIDTH = 10.0
-"""Inches that a figure is wide."""
+"""Width of a figure in inches."""
 
 BETWEEN = "#9aa1a9"
-"""What is seen between pictures."""
+"""Colour between pictures: no grid shows on a bright or a dark page."""
 
 _BARS, _LEVELS = 64, 16
-"""Bars in the picture of a series at the most, and their steps from zero to either end."""
+"""Most bars in the picture of a series, and their steps from zero to either end."""
 
 
 def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
@@ -43,16 +43,22 @@ def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
     )
 
 
+def label_axes(axes: Axes, x: str, y: str = "", size: float = TEXT) -> None:
+    """Labels of both axes."""
+    axes.set_xlabel(x, fontsize=size, color=INK)
+    axes.set_ylabel(y, fontsize=size, color=INK)
+
+
 def contrast(values: Array) -> Array:
-    """The values with the largest of them at 1 or -1."""
+    """The values, scaled so that the largest absolute value is 1."""
     return values / max(float(np.abs(values).max()), 1e-12)
 
 
 def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0) -> Array:
-    """Values (n_features,) as a picture (height, width) whose black and white are at -`limit` and `limit`.
+    """Values (n_features,) as a picture (height, width), black at -`limit` and white at `limit`.
 
-    With a `shape` they are its pixels. Without, such as the sensors of a series, they are bars from a middle line;
-    neighbours share a bar where there are many. That their number is a square does not make a picture of them.
+    With a `shape`, values are its pixels. Without, as for the sensors of a series, they are bars from a middle line;
+    if there are many values, neighbours share a bar.
 
     >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]), (2, 2))
     array([[ 1.,  2.],
@@ -78,7 +84,7 @@ def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tu
         return np.full((1, 1), np.nan)
     tall, wide = pictures[0].shape
     gap = tile_gap(tall)
-    (rows, columns) = grid
+    rows, columns = grid
     canvas = np.full((rows * (tall + gap) - gap, columns * (wide + gap) - gap), np.nan)
     for picture, (row, column) in zip(pictures, places, strict=True):
         top, left = row * (tall + gap), column * (wide + gap)
@@ -92,7 +98,7 @@ def tile_gap(tall: int) -> int:
 
 
 def show_tiles(axes: Axes, canvas: Array, limit: float = 1.0) -> None:
-    """Draw what `tiled` gives; what lies between is grey: neither a bright nor a dark page makes a grid of it."""
+    """Draw the canvas of `tiled`, with grey gaps."""
     grey = colormaps["gray"].with_extremes(bad=BETWEEN)
     axes.imshow(canvas, cmap=grey, vmin=-limit, vmax=limit, interpolation="antialiased", interpolation_stage="rgba")
     axes.set_axis_off()

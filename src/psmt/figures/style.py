@@ -1,4 +1,4 @@
-"""One look for all figures: type, ink, and lines."""
+"""One style for all figures: type, colours, and the line of each method."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from psmt.figures.dark import N_COLOURS, picture_places, with_places
+from psmt.figures.dark import N_COLOURS, picture_places
 
 INK = "#1b1f24"
 QUIET = "#6a737d"
 RULE = "#d5dae0"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Okabe and Ito's, which stay apart for colour-blind readers, in turn."""
+"""Colours of Okabe and Ito, which colour-blind readers can distinguish, in order of use."""
+MARKERS = ("o", "s", "^", "D", "v", "P")
 
 SETTLED = 10_000
-"""Pixels that may still change between two rounds of k-means when colours are settled. A picture has some millions: the
-error is that of no pixel changing, in a third of the time."""
+"""Pixels that may still change between two rounds of k-means when it stops. A picture has millions, so the error is
+that of a converged k-means, in a third of the time."""
 
 TITLE, TEXT, SMALL = 12.0, 9.5, 8.5
 """Sizes in points."""
@@ -36,7 +37,7 @@ class LineStyle:
     layer: int = 3
 
     def kwargs(self) -> dict[str, Any]:
-        """As `Axes.plot` takes it."""
+        """Keyword arguments of `Axes.plot`."""
         return {
             "color": self.colour,
             "linewidth": self.width,
@@ -47,10 +48,27 @@ class LineStyle:
         }
 
 
-def literal(text: str) -> str:
-    r"""The text as matplotlib draws it letter by letter: dollars make no formula, and what cannot be printed is '?'.
+# Copying, the reference, is black. Curves often coincide, so thin lines lie on top of wide ones. Of two equally thin
+# lines the upper one is dashed: no line hides another.
+METHOD_STYLES = {
+    "psmt": LineStyle("#0072b2", 2.2, layer=5),
+    "psmt_gain": LineStyle("#009e73", 3.2, layer=3),
+    "baseline2": LineStyle("#e69f00", 1.6, layer=6),
+    "baseline1": LineStyle("#d55e00", 1.6, (0, (5.0, 1.4)), layer=7),
+    "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
+    "copy": LineStyle(INK, 2.8, layer=4),
+    "mean_code": LineStyle("#c3c9d0", 1.3, (0, (3.2, 1.6)), layer=6),
+    "mean": LineStyle(QUIET, 2.6, layer=3),
+    "linear": LineStyle("#cc79a7", 1.4, layer=9),
+    "ridge": LineStyle("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
+}
+"""Styles by method, in the order of display."""
 
-    For names that come from files. A letter that is no UTF-8 would end the drawing, and so would half a formula.
+
+def literal(text: str) -> str:
+    r"""The text with dollars escaped for matplotlib, and '?' for characters that cannot be printed.
+
+    For names that come from files: matplotlib fails on invalid UTF-8 and on half a formula.
 
     >>> print(literal("\a costs $1"), literal("$x_$"))
     ? costs \$1 \$x_\$
@@ -74,12 +92,12 @@ def style_axes(axes: Axes, *, grid: bool = True) -> None:
 def png(figure: Figure, *, dpi: int = 150) -> bytes:
     """The figure as a PNG file of few colours, which is a third of the size; the same bytes for the same figure.
 
-    It says where its pictures lie, so that a dark page can show it, see `psmt.figures.dark`.
+    The file records where its pictures lie, so that a dark page can show it, see `psmt.figures.dark`.
     """
     # Maximum coverage keeps the colours of thin lines, which are rare; the usual median cut greys them.
     drawn, file = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", dpi=dpi, facecolor="white")
     Image.open(drawn).convert("RGB").quantize(
         N_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE
-    ).save(file, format="png", optimize=True, dpi=(dpi, dpi), pnginfo=with_places(picture_places(figure, dpi)))
+    ).save(file, format="png", optimize=True, dpi=(dpi, dpi), pnginfo=picture_places(figure, dpi))
     return file.getvalue()

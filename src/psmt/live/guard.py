@@ -10,11 +10,11 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECURITY_HEADERS = {
@@ -59,11 +59,15 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        reason = self._refusal(scope, headers)
-        secured = self._secured(send, headers["host"] if reason is None else "")
-        if reason is None and scope["type"] == "http" and scope["path"] == "/" and self._token_given(scope):
-            await self._set_cookie(scope)(scope, receive, secured)
+        request = HTTPConnection(scope)
+        reason = self._refusal(request)
+        host = request.headers["host"] if reason is None else ""
+        secured = self._secured(send, host)
+        if reason is None and scope["type"] == "http" and scope["path"] == "/" and self._sends_token(request):
+            # Redirect to the page without the token, which keeps it out of the browser's history.
+            response = RedirectResponse("/", 303)
+            response.set_cookie(_cookie_name(host), str(self._token), httponly=True, samesite="strict", path="/")
+            await response(scope, receive, secured)
         elif reason is None:
             await self._app(scope, receive, secured)
         elif scope["type"] == "http":
@@ -72,9 +76,9 @@ class Guard:
             await receive()
             await send({"type": "websocket.close", "code": 1008, "reason": reason})
 
-    def _refusal(self, scope: Scope, headers: Headers) -> str | None:
+    def _refusal(self, request: HTTPConnection) -> str | None:
         """Return why a request is refused; None if it is not."""
-        hosts = headers.getlist("host")
+        headers, hosts = request.headers, request.headers.getlist("host")
         if len(hosts) != 1 or not self._is_own_name(hosts[0]):
             return "the Host is not a name of this server"
         for origin in headers.getlist("origin"):
@@ -84,9 +88,10 @@ class Guard:
         other_site = headers.get("sec-fetch-site", "none") in ("cross-site", "same-site")
         if other_site and headers.get("sec-fetch-mode") != "navigate":
             return "the request comes from a page of another Origin"
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+        if request["type"] == "http" and request["method"] not in ("GET", "HEAD"):
             return "only GET is answered"
-        if self._token is not None and not (self._token_given(scope) or self._cookie_given(headers)):
+        cookie = request.cookies.get(_cookie_name(hosts[0]))
+        if self._token is not None and not (self._sends_token(request) or self._is_token(cookie)):
             return "the token is missing or wrong; open the address that psmt live printed"
         return None
 
@@ -101,37 +106,11 @@ class Guard:
         except ValueError:
             return False
 
-    def _token_given(self, scope: Scope) -> bool:
-        if self._token is None:
-            return False
-        try:
-            given = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=8)
-        except ValueError:
-            return False
-        return self._is_token(given.get("token", [""])[0])
+    def _sends_token(self, request: HTTPConnection) -> bool:
+        return self._is_token(request.query_params.get("token"))
 
-    def _cookie_given(self, headers: Headers) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name(headers.get("host", "")))
-        except CookieError:
-            return False
-        return cookie is not None and self._is_token(cookie.value)
-
-    def _is_token(self, given: str) -> bool:
-        return self._token is not None and compare_digest(given.encode(), self._token.encode())
-
-    @staticmethod
-    def _cookie_name(host: str) -> str:
-        # Browsers share cookies between ports, and two servers of one machine must not overwrite each other's.
-        return f"psmt-live-{_split(host).port or 80}"
-
-    def _set_cookie(self, scope: Scope) -> Response:
-        """Redirect to the page without the token, which keeps it out of the browser's history."""
-        response = RedirectResponse("/", 303)
-        assert self._token is not None
-        name = self._cookie_name(Headers(scope=scope).get("host", ""))
-        response.set_cookie(name, self._token, httponly=True, samesite="strict", path="/")
-        return response
+    def _is_token(self, given: str | None) -> bool:
+        return bool(given and self._token) and compare_digest(str(given).encode(), str(self._token).encode())
 
     def _secured(self, send: Send, host: str) -> Send:
         policy = (
@@ -142,12 +121,15 @@ class Guard:
 
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=list(message["headers"]))
-                headers.update(_SECURITY_HEADERS | {"content-security-policy": policy})
-                message["headers"] = headers.raw
+                MutableHeaders(scope=message).update(_SECURITY_HEADERS | {"content-security-policy": policy})
             await send(message)
 
         return send_secured
+
+
+def _cookie_name(host: str) -> str:
+    # Browsers share cookies between ports, and two servers of one machine must not overwrite each other's.
+    return f"psmt-live-{_split(host).port or 80}"
 
 
 def _split(host: str) -> SplitResult:

@@ -16,6 +16,7 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import uvicorn
@@ -84,14 +85,13 @@ class LiveServer:
         self.address = f"http://{place}:{self._listener.getsockname()[1]}/{query}"
         endpoints = _Endpoints(session)
         # The files of the page are listed here, once; no address is ever used as a path.
-        names = [entry.name for entry in files("psmt.live").joinpath("static").iterdir() if entry.is_file()]
         app = Starlette(
             routes=[
-                *(_static_route(name) for name in names),
+                *map(_static_route, files("psmt.live").joinpath("static").iterdir()),
                 Route("/record.mp4", endpoints.record),
                 WebSocketRoute("/ws", endpoints.socket),
             ],
-            exception_handlers={404: _not_found},
+            exception_handlers={404: lambda *_: PlainTextResponse("Not found; the page is at /.\n", 404)},
         )
         config = uvicorn.Config(
             Guard(app, host=host, token=token, framed_by=framed_by),
@@ -181,14 +181,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _static_route(name: str) -> Route:
-    content = files("psmt.live").joinpath("static", name).read_bytes()
-    kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
-    return Route("/" if name == "index.html" else f"/static/{name}", Response(content, media_type=kind))
-
-
-async def _not_found(_request: Request, _error: Exception) -> Response:
-    return PlainTextResponse("Not found; the page is at /.\n", 404)
+def _static_route(file: Traversable) -> Route:
+    kind = "text/javascript" if file.name.endswith(".js") else mimetypes.guess_type(file.name)[0]
+    path = "/" if file.name == "index.html" else f"/static/{file.name}"
+    return Route(path, Response(file.read_bytes(), media_type=kind))
 
 
 class _Viewer:
@@ -251,7 +247,7 @@ class _Endpoints:
             ends = await asyncio.gather(*tasks, return_exceptions=True)
         reason = next((str(end) for end in ends if isinstance(end, RefusedMessage)), None)
         if reason is not None:
-            # A page that does not read cannot be told the reason either.
+            # A page that does not read does not receive the reason either.
             with suppress(TimeoutError, RuntimeError, WebSocketDisconnect):
                 async with asyncio.timeout(1.0):
                     await socket.close(1008, reason)

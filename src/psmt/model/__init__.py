@@ -1,6 +1,6 @@
 """`PSMT`: Algorithm 1 of the paper, as an estimator.
 
-Each file adds one thing: `parameters`, `state` (what a fitted model holds, saving and loading), `fitting` (`fit`) and
+Each file adds one thing: `state` (parameters, what a fitted model holds, saving and loading), `fitting` (`fit`) and
 `algorithm` (the eight steps).
 """
 

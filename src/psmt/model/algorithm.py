@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from psmt.model.fitting import Learning
 from psmt.model.html_repr import N_SHOWN, atoms_picture, card
 from psmt.model.online_estimator import as_small_work
-from psmt.numerics.linalg import drawn_back
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
@@ -218,19 +217,14 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
                 following = recover_next(recover, self._extrapolation, previous, current)
             else:
                 following = recover(self._engine.array(points[step]), current)
-            previous, current = current, self._within_reach(following, latest, reach)
+            # Step 7 bounds the activity. If atoms cancel each other, a code of large activity decodes to a small frame,
+            # and another of the same activity may decode to a huge one: then it is moved back to the latest code. No
+            # straight line through two frames of the window, continued by one step, moves further than twice their
+            # largest norm.
+            length = array_namespace(following).linalg.vector_norm(self.coder_.decode((following - latest)[None]))
+            previous, current = current, drawn_back(following, latest, length, reach)
             codes.append(current)
         return self._stacked(codes)
-
-    def _within_reach(self, code: Array, latest: Array, reach: Array | float) -> Array:
-        """The code (n_atoms,), moved back to the latest one as far as their decoded frames are beyond `reach`.
-
-        Step 7 bounds the activity. If atoms cancel each other, a code of large activity decodes to a small frame, and
-        another code of the same activity may decode to a huge one. No straight line through two frames of the window,
-        continued by one step, moves further than twice their largest norm.
-        """
-        length = array_namespace(code).linalg.vector_norm(self.coder_.decode((code - latest)[None]))
-        return drawn_back(code, latest, length, reach)
 
     def _recovery(self) -> Recovery:
         embedding = self._embed().matrix

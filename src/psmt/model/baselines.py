@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,19 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.model import PSMT
-from psmt.persistence.state import AttributeState, State
+from psmt.persistence.schema import AttributeState, State
 from psmt.types import Array
+from psmt.utils.constraints import Constraint, allowing, check_count, check_parameters, count, real
 from psmt.utils.disk_series import blocks
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    check_count,
-    check_frame,
-    check_parameters,
-    check_series,
-    count,
-    real,
-)
+from psmt.utils.validation import check_frame, check_series
 
 
 class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
@@ -134,13 +127,13 @@ class CopyLast(SeriesBaseline):
         return np.array(last[-1])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MeanFrame(SeriesBaseline):
     """The next frame is the mean of the last `window`: the best prediction of noise."""
 
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
+    window: int = 1536
 
-    def __init__(self, *, window: int = 1536) -> None:
-        self.window = window
+    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"window": count()}
 
     @property
     def n_last(self) -> int:
@@ -162,6 +155,7 @@ class LinearTrend(SeriesBaseline):
         return np.asarray(2.0 * last[-1] - last[-2])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeAutoregression(SeriesBaseline):
     """Ridge autoregression: the change to the next frame is a linear map of the last `order` frames.
 
@@ -173,16 +167,15 @@ class RidgeAutoregression(SeriesBaseline):
         the last eighth of the past, learned from the rest, and then learns from all of it.
     """
 
+    order: int = 2
+    penalty: float | str = "auto"
+
     _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "order": count(),
         "penalty": allowing("auto", real(open_bound=True)),
     }
     learned = ("penalty_", "weights_")
-
-    def __init__(self, *, order: int = 2, penalty: float | str = "auto") -> None:
-        self.order = order
-        self.penalty = penalty
 
     @property
     def n_last(self) -> int:

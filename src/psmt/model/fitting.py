@@ -33,12 +33,7 @@ class Learning(FittedState):
 
     @as_small_work
     def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        lengths: Sequence[int] | None = None,
-        progress: Progress = silent,
+        self, X: ArrayLike, y: object = None, *, lengths: Sequence[int] | None = None, progress: Progress = silent
     ) -> Self:
         """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters.
 
@@ -49,7 +44,8 @@ class Learning(FittedState):
         Parameters
         ----------
         X : (time, n_features) array
-            Frames in order of time, without gaps; at least `window` of them.
+            Frames in order of time, without gaps. Fewer than `window` raise `NotEnoughFramesError`; if all their codes
+            are zero, because `alpha` is too large, that is a `SilentCodesError`.
         y : object
             Ignored.
         lengths : sequence of int, optional
@@ -57,15 +53,6 @@ class Learning(FittedState):
         progress : callable, optional
             Called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and how much
             there is. A stage may occur twice: the dictionary continues to learn after the choice.
-
-        Raises
-        ------
-        NotEnoughFramesError
-            If X has fewer frames than `window`.
-        SilentCodesError
-            If all codes are zero, because `alpha` is too large.
-        ValueError
-            If a parameter is out of range, or X has values that are not finite.
         """
         self._check_parameters()
         given = self.check_next(X, reset=True)

@@ -1,10 +1,11 @@
-"""State of `PSMT`: what a fitted model holds, and how it is saved and loaded."""
+"""What a `PSMT` holds: parameters with their constraints, and the fitted state; how both are saved and loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +14,111 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.coding import SparseCoder
 from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import check_solver, draw_seed
+from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver, draw_seed
+from psmt.engines import engine_for
+from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
-from psmt.model.online_estimator import by_one_thread
-from psmt.model.parameters import Parameters
+from psmt.model.online_estimator import Forecaster, by_one_thread
+from psmt.model.paper_options import CONSTRAINTS, Departures
+from psmt.numerics.rank import RANK_TOL
 from psmt.persistence.model_file import Header, check_prediction, load_model, part, plain
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, under
-from psmt.persistence.state import State, Stateful
-from psmt.selection import Choice
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, State, Stateful, under
+from psmt.recovery import ACTIVITY_FACTOR
+from psmt.selection import Auto, Choice
 from psmt.series import Scaling
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
-from psmt.utils.validation import allowing, each, mapping, nothing, text, truth
+from psmt.utils.constraints import (
+    Declared,
+    allowing,
+    check_parameters,
+    choice,
+    count,
+    each,
+    mapping,
+    nothing,
+    parameter,
+    real,
+    renamed,
+    seed,
+    text,
+    truth,
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters(Forecaster):
+    """Parameters of `PSMT`, whose docstring explains them."""
+
+    _parameter_constraints = Declared()
+
+    n_atoms: int | Auto = parameter(512, allowing("auto", count()))
+    window: int | Auto = parameter(1536, allowing("auto", count(3)))
+    n_components: int | Auto | None = parameter("auto", allowing(None, allowing("auto", count())))
+    alpha: float | Auto = parameter(1.0, allowing("auto", real(open_bound=True)))
+    lam: float | Auto = parameter("auto", allowing("auto", real()))
+    # Extrapolations may be added after this module was imported.
+    extrapolation: str = parameter("linear", lambda name, value: choice(*EXTRAPOLATIONS)(name, value))
+    standardise: bool = parameter(False, truth())
+    on_cut: str = parameter("hold", CONSTRAINTS["on_cut"])
+    centred: bool = parameter(True, truth())
+    half_stencils: bool = parameter(False, truth())
+    rank_tol: float = parameter(RANK_TOL, CONSTRAINTS["rank_tol"])
+    activity_bound: float | None = parameter(ACTIVITY_FACTOR, CONSTRAINTS["activity_bound"])
+    merge_parallel: bool = parameter(True, truth())
+    dictionary_from: str = parameter("past", CONSTRAINTS["dictionary_from"])
+    solver: str = parameter("closed", choice("closed", "sgd"))
+    max_epochs: int = parameter(MAX_EPOCHS, count())
+    batch_size: int = parameter(BATCH_SIZE, count())
+    tol: float | None = parameter(TOL, allowing(None, real()))
+    sparsity: float = parameter(0.0, real())
+    coder: SparseCoder | None = None
+    random_state: int | np.random.RandomState | None = parameter(None, seed())
+    device: str = "cpu"
+    dtype: str = "float64"
+    ends: bool | Literal["deprecated"] = "deprecated"
+
+    @classmethod
+    def literal(cls, **parameters: Any) -> Self:
+        """The paper to the letter, except for the given parameters.
+
+        The dictionary is learned from the H frames of the window, D is H x H, V is not regularised, and step 7 has
+        neither a bound nor merged columns. What the paper leaves open is as in all models: a singular V is inverted
+        in its range, and an atom that does not vary in the window keeps its activity.
+
+        >>> from psmt import PSMT
+        >>> model = PSMT.literal(n_atoms=24, window=200)
+        >>> model.rank_tol, model.half_stencils, model.activity_bound
+        (0.0, True, None)
+        """
+        return cls(**Departures.literal().parameters | parameters)
+
+    @classmethod
+    def for_series(cls, **parameters: Any) -> Self:
+        """For series other than films, of any units and length, except for the given parameters.
+
+        They are taken to have no cuts: a sharp change of a brain is part of its dynamics.
+
+        >>> from psmt import PSMT
+        >>> model = PSMT.for_series()
+        >>> model.standardise, model.alpha, model.window, model.n_atoms, model.extrapolation, model.on_cut
+        (True, 'auto', 'auto', 'auto', 'dynamics', 'ignore')
+        """
+        auto: dict[str, Any] = dict.fromkeys(("alpha", "window", "n_atoms"), "auto")
+        return cls(**auto | {"standardise": True, "extrapolation": "dynamics", "on_cut": "ignore"} | parameters)
+
+    @property
+    def _half_stencils(self) -> bool:
+        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_for(self.device, self.dtype)
+
+    def _check_parameters(self) -> None:
+        engine_for(self.device, self.dtype)
+        check_parameters(self, self._parameter_constraints)
+        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
 
 
 class FittedState(Parameters):

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psmt.numerics.linalg import eigh, inverse_positive
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace, eigh, inverse_positive
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.errors import DeviceError, ModelFileError
-from psmt.persistence.schema import Layout, Schema, check_layouts, check_state, check_values
-from psmt.persistence.state import State
+from psmt.persistence.schema import Layout, Schema, State, check_layouts, check_state, check_values
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.utils.files import writing
 
@@ -96,7 +95,10 @@ def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> 
             layouts = {part: archive.layout(part) for part in archive.names if part != _HEADER}
             schema = cls.stored_schema(own, layouts)
             check_layouts(schema, layouts)
-            arrays = {part: _native(archive.read(part)) for part in layouts}
+            # In the byte order of this machine; the memory order is kept, as it affects rounding.
+            arrays = {
+                part: (array := archive.read(part)).astype(array.dtype.newbyteorder("="), order="K") for part in layouts
+            }
             check_values(schema, arrays)
         return cls.from_stored(own, arrays, **place)
     except DeviceError:
@@ -143,11 +145,6 @@ def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
         raise ModelFileError(f"holds a {stored}, not a {wanted}; use {stored}.load")
     cls: type[Model] = known[stored]
     return cls
-
-
-def _native(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy in the byte order of this machine; the memory order is kept, as it affects rounding."""
-    return array.astype(array.dtype.newbyteorder("="), order="K")
 
 
 def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:

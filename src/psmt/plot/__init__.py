@@ -10,13 +10,13 @@
 `sweep`          errors by size and sparsity penalty                                model, sweep.csv
 ===============  =================================================================  =======================
 
-Each function draws on the given `ax`, or on a new figure, and returns the axes. A table is the path of a CSV file that
-a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save` writes PNG, PDF or SVG,
-by the name of the file.
+Each function draws on the given `ax`, or on a new figure, and returns the axes. A model must be fitted. A table is the
+path of a CSV file that a command of psmt has written, a data frame, a mapping of columns, or the result itself. `save`
+writes PNG, PDF or SVG, by the name of the file.
 
-Features that are the pixels of a picture are drawn as one, others as bars or lines. A dataset knows which it is
-(`psmt.datasets.Dataset.picture_shape`); pass it as ``shape``. With ``shape="auto"``, features are taken for pixels if
-they fill a square in which neighbours are similar.
+Features that are the pixels of a picture are drawn as one, others as bars or lines: `shape` is the height and width of
+pictures, or None for other features. A dataset knows it (`psmt.datasets.Dataset.picture_shape`). With ``shape="auto"``,
+features are taken for pixels if they fill a square in which neighbours are similar.
 """
 
 from psmt.plot.curves import prediction, surprise, sweep

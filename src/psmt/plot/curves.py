@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +11,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from psmt.errors import PSMTError
-from psmt.evaluation import METHODS, log_mse, trimmed
-from psmt.figures.methods import METHOD_STYLES
+from psmt.evaluation import METHODS, log_mse
+from psmt.figures.layouts import draw_sweep
 from psmt.figures.panels import show_tiles, tiled
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
-from psmt.figures.sweep_chart import draw_sweep
+from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, SMALL, LineStyle, style_axes
 from psmt.plot.shared import BESIDE, Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
 from psmt.types import Array
 
@@ -39,20 +38,9 @@ def prediction(
 ) -> Axes:
     """Draw predictions with the true frames: as pictures, or as lines; or, from a table, the errors of all methods.
 
-    Parameters
-    ----------
-    given : fitted model, array (steps, n_features) of predictions; or table
-        A model predicts as many steps as `truth` has. A table is prediction.csv of ``psmt predict``, or its result.
-    truth : array_like (steps, n_features), optional
-        The true frames.
-    horizon : int
-        Steps that a model predicts without `truth`.
-    shape : (height, width), None or 'auto'
-        Of frames that are pictures, see `psmt.plot`. Frames of `FramePSMT` always are.
-    phase : str, optional
-        Which phase of a table; by default the first.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `given` is a model or its predictions (steps, n_features). A model predicts as many steps as `truth` has, the true
+    frames (steps, n_features), or `horizon` steps without it. Frames of `FramePSMT` are pictures whatever the `shape`.
+    A table is prediction.csv of ``psmt predict``, or its result; `phase` is one of its phases, by default the first.
     """
     if is_table(given):
         return _errors(given, phase, ax)
@@ -139,15 +127,9 @@ def _errors(table: Any, phase: str | None, ax: Axes | None) -> Axes:
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the surprise of each frame relative to its usual value, and the detected cuts.
 
-    Parameters
-    ----------
-    given : fitted model, array (time,); or table
-        A model needs the `frames` that come next; a copy of it receives them. A table is scores.csv of
-        ``psmt predict-video``, or has a column ``surprise``, and ``cut`` if cuts are marked.
-    frames : array_like (time, ..), optional
-        The frames that follow those that the model has received.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `given` is a model, the values (time,), or a table. A copy of a model receives the `frames` (time, ..) that follow
+    those that it has received. A table is scores.csv of ``psmt predict-video``, or has a column ``surprise``, and
+    ``cut`` if cuts are marked.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if is_table(given):
@@ -180,28 +162,11 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     return label(ax, f"Surprise of {len(values):,} frames, {count}", "frame", "surprise ÷ usual", legend=BESIDE)
 
 
-class _SizeErrors(NamedTuple):
-    """Errors of one (M, H) of Table 1."""
-
-    n_atoms: int
-    window: int
-    trimmed_mean: float
-    trimmed_std: float
-    mean: float
-
-
 def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw errors by size: from a table by atoms M and window H, from a model by the f and λ that it chose from.
 
-    Parameters
-    ----------
-    given : fitted PSMT; or table
-        A model with ``n_components='auto'`` or ``lam='auto'`` keeps the walk-forward errors behind its choice. A table
-        is sweep.csv of ``psmt sweep``, or its result.
-    lam : float, optional
-        Which λ of a table; by default the first.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    A model with ``n_components='auto'`` or ``lam='auto'`` keeps the walk-forward errors behind its choice. A table is
+    sweep.csv of ``psmt sweep``, or its result; `lam` is one of its penalties λ, by default the first.
     """
     if hasattr(given, "choice_"):
         return _choice(given.choice_.scores, ax)
@@ -213,14 +178,9 @@ def sweep(given: Any, *, lam: float | None = None, ax: Axes | None = None) -> Ax
     own = columns["lam"] == chosen
     sizes = np.stack([columns["n_atoms"][own], columns["window"][own]], axis=1).astype(int)
     errors = columns["mse"][own].astype(np.float64)
-    entries = []
-    for n_atoms, window in np.unique(sizes, axis=0).tolist():
-        values = errors[(sizes == (n_atoms, window)).all(axis=1)]
-        inner = trimmed(values)
-        means = float(inner.mean()), float(inner.std()), float(values.mean())
-        entries.append(_SizeErrors(n_atoms, window, *means))
+    each = np.unique(sizes, axis=0).tolist()
     ax = axes_of(ax, (6.0, 3.8))
-    draw_sweep(ax, entries)
+    draw_sweep(ax, {(m, h): errors[(sizes == (m, h)).all(axis=1)] for m, h in each})
     return label(ax, f"Reconstruction error, λ = {chosen:g}", "window H", "mean MSE ± standard deviation", legend={})
 
 

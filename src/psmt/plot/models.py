@@ -26,21 +26,11 @@ _PICTURES = 4
 
 
 def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the `n` most used atoms of a model, most used first, each on its own scale.
+    """Draw the `n` most used atoms of a model, most used first, each on its own scale: as pictures or as bars.
 
-    Parameters
-    ----------
-    model : fitted model, or array (n_atoms, n_features)
-        Anything with a ``dictionary_``. Without codes, atoms come in their own order.
-    n : int
-        Largest number of atoms to show.
-    shape : (height, width), None or 'auto'
-        Of the pictures whose pixels are the features; None draws bars. See `psmt.plot`.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). Without codes, atoms come in their
+    own order.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> atoms(np.eye(6), shape=(2, 3)).get_title("left")
     '6 atoms'
@@ -65,14 +55,7 @@ def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = N
 def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -> Axes:
     """Draw the activity of the `n` most used atoms in the `last` codes, most used on top.
 
-    Parameters
-    ----------
-    model : fitted model, or array (time, n_atoms)
-        Anything with ``codes_``.
-    n, last : int
-        Largest number of atoms and of frames to show.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `model` is anything with ``codes_``, or an array (time, n_atoms).
     """
     check_count("n", n)
     check_count("last", last)
@@ -94,16 +77,9 @@ def trajectory(
 ) -> Axes:
     """Draw the path of a series through the embedding, dark at its beginning and bright at its end.
 
-    Parameters
-    ----------
-    model : fitted model, or array (time, n_components) of points
-        With ``transform``; without `X` the points are those of its window.
-    X : array_like (time, n_features), optional
-        Frames to follow through the current embedding.
-    components : (int, int)
-        Which two components; 0 is the straightest.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `model` is a model with ``transform``, or an array (time, n_components) of points. A model's points are those of the
+    frames `X` (time, n_features) in its present embedding, or of its window. `components` are the two to draw; 0 is the
+    straightest.
     """
     if not hasattr(model, "transform"):
         points = numbers(model, "points")
@@ -137,19 +113,9 @@ def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
 def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
     """Draw the graph of atoms with similar columns of P; or, from a table, the size of components over time.
 
-    Components of more than two atoms are coloured, the largest first, with pictures of some of their atoms.
-
-    Parameters
-    ----------
-    model : fitted PSMT, embedding (n_components, n_atoms); or table
-        A table is topology.csv of ``psmt topology``, or its result: the component of each chosen atom is drawn over
-        time.
-    threshold : float
-        Cosine above which two atoms are linked.
-    shape : (height, width), None or 'auto'
-        Of atoms that are pictures, see `psmt.plot`.
-    ax : Axes, optional
-        Where to draw; by default on a new figure.
+    `model` is a `PSMT`, or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their columns is
+    above `threshold`. Components of more than two atoms are coloured, the largest first, with pictures of some of their
+    atoms. A table is topology.csv of ``psmt topology``, or its result: it has the component of each chosen atom.
     """
     if is_table(model):
         return _components_over_time(model, ax)

@@ -55,16 +55,8 @@ def label(ax: Axes, title: str, x: str = "", y: str = "", *, legend: Mapping[str
 def save(drawn: Axes | Figure, path: str | Path, *, dpi: int = 150) -> Path:
     """Write a figure to a PNG, PDF or SVG file and return its path. The file is written whole or not at all.
 
-    The same figure gives the same bytes: no date is written.
-
-    Parameters
-    ----------
-    drawn : Axes or Figure
-        What a function of `psmt.plot` returned, or its figure.
-    path : path
-        Ends in ``.png``, ``.pdf`` or ``.svg``.
-    dpi : int
-        Dots per inch of a PNG; the others are vector graphics.
+    `drawn` is what a function of `psmt.plot` returned, or its figure. The path ends in ``.png``, ``.pdf`` or ``.svg``;
+    `dpi` are the dots per inch of a PNG. The same figure gives the same bytes: no date is written.
     """
     target = Path(path)
     kind = target.suffix.lower()

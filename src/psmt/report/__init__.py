@@ -7,6 +7,7 @@ from psmt.report.claim import (
     Evidence,
     Verdict,
     all_hold,
+    error_ratio_evidence,
     write_interval,
 )
 from psmt.report.page import Fact, Page, Picture, Section, render
@@ -28,6 +29,7 @@ __all__ = [
     "all_hold",
     "csv_lines",
     "csv_parts",
+    "error_ratio_evidence",
     "render",
     "to_csv",
     "write_interval",

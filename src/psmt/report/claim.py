@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.evaluation import Interval, difference_interval
-from psmt.report.numbers import signed
+from psmt.report.numbers import log_ratio, signed
 
 TIE = 1e-3
 """Errors that differ by less than this fraction are called equal."""
@@ -27,45 +28,27 @@ class Evidence:
     The statistic supports a claim if its whole interval lies above ``threshold + margin``, and contradicts it if the
     whole interval lies below ``threshold - margin``. If `lower_is_better`, above and below change places. Where null
     models are given, the statistic must also exceed that of each null model by more than the margin.
-
-    Parameters
-    ----------
-    name : str
-        What was measured, as the beginning of a sentence.
-    statistic : Interval
-        Estimate with its confidence interval.
-    nulls : mapping of str to Interval
-        The same statistic under each null model, by the model's name in a sentence.
-    n : int
-        Sample size; 0 if it has no meaning.
-    threshold, margin : float
-        See above.
-    lower_is_better : bool
-        Whether small values support the claim.
-    write : callable
-        How a value of the statistic is written, for example as a ratio.
-    unit : str
-        Text after the estimate.
-    too_few : str
-        Why there can be no verdict, such as a small sample; empty if there can be one.
-    details : str
-        Text at the end of the sentence.
-    values, null_values : array-like (n,), and mapping of such
-        The values behind the statistic, on the data and under each null model, for figures.
     """
 
     name: str
+    """What was measured, as the beginning of a sentence."""
     statistic: Interval
     nulls: Mapping[str, Interval] = field(default_factory=dict)
+    """The same statistic under each null model, by the model's name in a sentence."""
     n: int = 0
+    """Sample size; 0 if it has no meaning."""
     threshold: float = 0.0
     margin: float = 0.0
     lower_is_better: bool = False
     write: Callable[[float], str] = signed
+    """How a value of the statistic is written, for example as a ratio."""
     unit: str = ""
     too_few: str = ""
+    """Why there can be no verdict, such as a small sample; empty if there can be one."""
     details: str = ""
+    """Text at the end of the sentence."""
     values: ArrayLike = field(default=(), repr=False, compare=False)
+    """The values (n,) behind the statistic, for figures."""
     null_values: Mapping[str, ArrayLike] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -128,6 +111,10 @@ class Evidence:
         if low > self.margin:
             return "holds"
         return "does not hold" if high < -self.margin else INCONCLUSIVE
+
+
+error_ratio_evidence = partial(Evidence, lower_is_better=True, write=log_ratio, unit=" × the error")
+"""Evidence whose statistic is the logarithm of a ratio of errors."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ class Picture:
     @property
     def uri(self) -> str:
         """The picture as a data URI."""
-        return _address(self.png)
+        return _data_uri(self.png)
 
     @property
     def share(self) -> float:
@@ -42,7 +42,7 @@ class Picture:
     def dark_uri(self) -> str:
         """The picture for a dark page; empty for a photograph, which is the same on any page."""
         dark = darkened(self.png)
-        return "" if dark is None else _address(dark)
+        return "" if dark is None else _data_uri(dark)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,5 +90,5 @@ def render(page: Page) -> bytes:
     return environment.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
 
 
-def _address(png: bytes) -> str:
+def _data_uri(png: bytes) -> str:
     return "data:image/png;base64," + b64encode(png).decode()

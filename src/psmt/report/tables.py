@@ -23,27 +23,16 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: which value of a record it shows, how the value is written, and what is marked.
-
-    Parameters
-    ----------
-    name : str
-        Heading.
-    value : str or callable
-        Name of an attribute of the records, or function of a record. A `Cell` is shown as it is.
-    write : callable
-        Text of a value.
-    best : callable, optional
-        `min` or `max`: values that are equal to that of the whole column are marked as the best.
-    loses : callable, optional
-        Function of a record: whether its value is marked as losing.
-    """
+    """A column of a table: which value of a record it shows, how the value is written, and what is marked."""
 
     name: str
     value: str | Callable[[Any], Any]
+    """Name of an attribute of the records, or function of a record. A `Cell` is shown as it is."""
     write: Callable[[Any], str] = str
     best: Callable[[Iterable[Any]], Any] | None = None
+    """`min` or `max`: values that are equal to that of the whole column are marked as the best."""
     loses: Callable[[Any], bool] | None = None
+    """Function of a record: whether its value is marked as losing."""
 
     def cells(self, records: Sequence[Any]) -> list[Cell]:
         """Cells of all records."""
@@ -51,14 +40,15 @@ class Column:
         values = [read(record) for record in records]
         known = [value for value in values if not isinstance(value, Cell) and value == value]
         best = self.best(known) if self.best is not None and known else None
-        return [self._cell(record, value, best) for record, value in zip(records, values, strict=True)]
 
-    def _cell(self, record: Any, value: Any, best: Any) -> Cell:
-        if isinstance(value, Cell):
-            return value
-        if self.loses is not None and self.loses(record):
-            return Cell(self.write(value), "loses")
-        return Cell(self.write(value), "best" if self.best is not None and value == best else "")
+        def cell(record: Any, value: Any) -> Cell:
+            if isinstance(value, Cell):
+                return value
+            if self.loses is not None and self.loses(record):
+                return Cell(self.write(value), "loses")
+            return Cell(self.write(value), "best" if self.best is not None and value == best else "")
+
+        return list(map(cell, records, values))
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import field, fields
 from difflib import get_close_matches
 from math import inf
 from numbers import Integral, Real
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 __all__ = [
     "Constraint",
+    "Declared",
     "allowing",
     "check_choice",
     "check_count",
@@ -25,6 +27,7 @@ __all__ = [
     "mapping",
     "near_miss",
     "nothing",
+    "parameter",
     "real",
     "renamed",
     "seed",
@@ -232,6 +235,18 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
     """
     for name, constraint in constraints.items():
         constraint(name, getattr(owner, name))
+
+
+def parameter(default: T, constraint: Constraint) -> T:
+    """Field of a dataclass with a default and a constraint, which `Declared` finds."""
+    return field(default=default, metadata={"constraint": constraint})
+
+
+class Declared:
+    """The constraints of a dataclass by name, from those of its fields that are made by `parameter`."""
+
+    def __get__(self, _owner: object, cls: Any) -> dict[str, Constraint]:
+        return {field.name: field.metadata["constraint"] for field in fields(cls) if field.metadata}
 
 
 def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) -> T:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import Complex, FrameKernels, Tiles
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import Field, counter
-from psmt.persistence.state import State
+from psmt.numerics.arrays import array_namespace
+from psmt.persistence.schema import Field, State, counter
 from psmt.types import Levels
 from psmt.video.state import FRAME_FIELD, from_array, to_array
 
@@ -64,23 +63,12 @@ class CandidateGroup(NamedTuple):
 class Candidates:
     """Candidate changes of a scene. To add one, add a line to `_predictions` or `_others`.
 
-    Parameters
-    ----------
-    shape : (height, width)
-        Of the frames.
-    planes : tuple of (size, memories)
-        Sides of tiles, multiples of 3, as tiles lie a third apart: the smallest overlap at which squared Hann windows
-        add up to a constant. At half a tile predictions are 3% worse; a quarter gains 0.5%, for 16/9 of the tiles.
-        Without any planes, the last change is the only candidate.
-    kernels : FrameKernels, optional
-        Of the device that the frames are on; by default the CPU's.
+    Sides of tiles are multiples of 3, as tiles lie a third apart: the smallest overlap at which squared Hann windows
+    add up to a constant. At half a tile predictions are 3% worse; a quarter gains 0.5%, for 16/9 of the tiles. Without
+    any planes, the last change is the only candidate.
 
-    Attributes
-    ----------
-    moving_names, names : tuple of str
-        Of the changes that are predictions by themselves, and of all candidates.
-    n_network_inputs : int
-        How many of the candidates a network sees, from the first on: all that are in bands, and the running means.
+    `moving_names` are those of the changes that are predictions by themselves, `names` those of all candidates. A
+    network sees the first `n_network_inputs` of them: all that are in bands, and the running means.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from psmt.engines import engine_for
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import MOMENT, Field, counter, flag
 from psmt.types import Levels
 from psmt.video.state import DeclaredState
@@ -21,27 +23,16 @@ _TINY = 1e-30  # smallest safe divisor
 class Grid:
     """Square cells that cover frames of a shape (height, width), in a `layout` of (rows, columns).
 
-    The kernels are those of the device that the frames are on; by default the CPU's.
+    The kernels are those of the device that the frames are on; by default the CPU's. `moments` and `weighted` are two
+    of them, `cell_moments` and `weighted`, for cells of this size.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:
         self.shape = shape
         self.layout = tuple(-(-length // CELL) for length in shape)
         self.kernels = kernels or engine_for("cpu").frames
-
-    def moments(self, candidates: Levels, change: Levels) -> tuple[Levels, Levels]:
-        """Inner products of the candidates (n, height, width), with each other and with the change (height, width).
-
-        (rows, columns, n, n) and (rows, columns, n).
-        """
-        return self.kernels.cell_moments(candidates, change, CELL)
-
-    def weighted(self, candidates: Levels, weights: Levels) -> Levels:
-        """Sum (height, width) of the candidates (n, height, width) with weights (rows, columns, n).
-
-        Weights hold at the centres of cells and are interpolated bilinearly between them.
-        """
-        return self.kernels.weighted(candidates, weights, CELL)
+        self.moments = partial(self.kernels.cell_moments, cell=CELL)
+        self.weighted = partial(self.kernels.weighted, cell=CELL)
 
     def with_limited_energy(self, predicted: Levels, last: Levels) -> Levels:
         """Return the predicted change (height, width), scaled down where it has far more energy than the last one.

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from psmt.engines.frame_kernels import FrameKernels, Layers
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import Field, counter, under
 from psmt.types import Levels
 from psmt.video.candidates import BANDS, mean_square, room
@@ -43,7 +43,13 @@ class Perceptron(DeclaredState):
         super().__init__(kernels, self.schema(n_inputs))
         self._sizes = (n_inputs, *HIDDEN, 1)
         self._trained = kernels.capture(self._train)
-        self.weights = kernels.levels(_first_weights(self._sizes))
+        # Fixed pseudo-random weights; those of the last layer are zero.
+        rng = np.random.default_rng(0)
+        first = [
+            (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
+            for inputs, outputs in pairwise(self._sizes)
+        ]
+        self.weights = kernels.levels(np.concatenate(first).astype(np.float32))
         self._next: tuple[Levels, Levels, Levels, int] | None = None
 
     @staticmethod
@@ -111,17 +117,6 @@ class Perceptron(DeclaredState):
                 slope = (slope @ matrix.mT) * (values > 0)
         gradient: Levels = array_namespace(inputs).concat(parts)
         return gradient
-
-
-def _first_weights(sizes: tuple[int, ...]) -> Levels:
-    """Fixed pseudo-random weights; those of the last layer are zero."""
-    rng = np.random.default_rng(0)
-    parts = [
-        (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
-        for inputs, outputs in pairwise(sizes)
-    ]
-    first: Levels = np.concatenate(parts).astype(np.float32)
-    return first
 
 
 class _Pending(NamedTuple):

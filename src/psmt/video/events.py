@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.evaluation import mse
+from psmt.persistence.schema import AttributeState, State
 from psmt.surprise import SurpriseAlarm
-from psmt.types import Levels, Result
+from psmt.types import Levels
 
 Kind = Literal["cut", "flash", "surprise"]
 
 
-class EventDetector:
+class EventDetector(AttributeState):
     """Classifies the frames of a film as events.
 
     A cut is a frame that the model classifies as one. It turns out to be a flash if the earlier picture returns within
@@ -27,6 +28,8 @@ class EventDetector:
     rate : float
         Of false alarms per frame.
     """
+
+    state_arrays = ("_since_cut", "_alarmed", "_before")
 
     _FLASH = 4  # frames within which the picture returns after a flash
     _ALIKE = 0.2  # largest difference to the earlier picture, relative to its variance, at which it has returned
@@ -65,13 +68,11 @@ class EventDetector:
         """Whether a frame (height, width) shows the picture before the last cut."""
         return float(mse(frame, self._before, axes=2)) < self._ALIKE * float(np.var(self._before))
 
-    def get_state(self) -> Result:
+    def get_state(self) -> State:
         """Return all that changes from frame to frame, as arrays."""
-        since_cut = np.array([self._since_cut, self._alarmed])
-        return {**self._alarm.get_state(), "since_cut": since_cut, "before": self._before}
+        return super().get_state() | self._alarm.get_state()
 
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
         """Continue from what `get_state` returned."""
+        super().set_state(state)
         self._alarm.set_state(state)
-        self._since_cut, self._alarmed = int(state["since_cut"][0]), bool(state["since_cut"][1])
-        self._before = state["before"]

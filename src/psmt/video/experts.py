@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import Field, faded
 from psmt.types import Array, Levels
 from psmt.video.candidates import Candidates, Scene, mean_square

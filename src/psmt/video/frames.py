@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from psmt.types import Levels
 from psmt.utils.validation import Constraint, allowing, check_levels, check_parameters, count
 
 SMALLEST = 16  # side of the smallest frame that is predicted
-_FIRST_BYTES = 1 << 28  # memory allocated at once for a source: a file may claim any number of frames
 
 
 class ColourFrame(NamedTuple):
@@ -81,15 +79,8 @@ class FrameReader:
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
     """Return finite grey levels (time, height, width) of at least `minimum` frames, given as an array or a source."""
     if isinstance(frames, FrameSource):
-        # Read into one array where the length is known: a list beside it would double the memory.
-        most = max(_FIRST_BYTES // (4 * max(prod(frames.shape), 1)), 64)
-        read: Levels = np.empty((min(frames.n_frames or 0, most), *frames.shape), np.float32)
-        n = 0
-        for n, frame in enumerate(frames, start=1):
-            if n > len(read):
-                read = np.concatenate([read, np.empty((max(n, 64), *frames.shape), np.float32)])
-            read[n - 1] = frame
-        frames = read[:n]
+        # The array grows while it is read: a file may claim any number of frames.
+        frames = np.fromiter(frames, np.dtype((np.float32, frames.shape)))
     film = check_levels(frames, name="frames", n_axes=3)
     _check_enough(len(film), minimum)
     return film

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.numerics.namespace import array_namespace
-from psmt.persistence.schema import Field, Layout, check_layouts, counter, flag, under
-from psmt.persistence.state import State, Stateful
+from psmt.numerics.arrays import array_namespace
+from psmt.persistence.schema import Field, Layout, State, Stateful, check_layouts, counter, flag, under
 from psmt.surprise import CutDetector
 from psmt.types import Levels
 from psmt.utils.threads import one_blas_thread
@@ -44,7 +43,7 @@ class Rule(NamedTuple):
 class FrameLearner:
     """Predicts, receives and learns from frames that have been checked already, from a first frame (height, width) on.
 
-    The prior is one of the candidates of the rule. The kernels of the grid are those of the device.
+    The prior must be that of the rule's candidates. The kernels of the grid are those of the device.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
@@ -332,17 +331,11 @@ def _pan_error(last: Levels, frame: Levels) -> float:
     spectra = [np.fft.rfft2((one - one.mean()) * np.outer(*windows)) for one in (last, frame)]
     cross = spectra[1] * spectra[0].conj()
     peaks = np.fft.irfft2(cross / (np.abs(cross) + 1e-12 * np.abs(cross).max() + 1e-30), s=frame.shape)
-    down, right = (
-        int(k) - n * (k > n // 2)
-        for k, n in zip(np.unravel_index(peaks.argmax(), peaks.shape), frame.shape, strict=True)
-    )
-    if max(abs(down) / frame.shape[0], abs(right) / frame.shape[1]) > _FARTHEST:
-        return np.inf
-    gap = _overlap(frame, down, right) - _overlap(last, -down, -right)
-    return float(np.mean(gap**2))
-
-
-def _overlap(frame: Levels, down: int, right: int) -> Levels:
-    """The part of a frame that overlaps with the frame from which it is shifted by (down, right) pixels."""
-    height, width = frame.shape
-    return frame[max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)]
+    here, there = [], []
+    for k, n in zip(np.unravel_index(peaks.argmax(), peaks.shape), frame.shape, strict=True):
+        shift = int(k) - n * (k > n // 2)
+        if abs(shift) / n > _FARTHEST:
+            return np.inf
+        here.append(slice(max(shift, 0), n + min(shift, 0)))
+        there.append(slice(max(-shift, 0), n + min(-shift, 0)))
+    return float(np.mean((frame[*here] - last[*there]) ** 2))

@@ -16,8 +16,7 @@ from psmt.errors import ModelFileError
 from psmt.model.html_repr import card, frame_picture
 from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.persistence.model_file import Header, check_prediction, load_model
-from psmt.persistence.schema import Field, Layout, check_state
-from psmt.persistence.state import State
+from psmt.persistence.schema import Field, Layout, State, check_state
 from psmt.types import Array, Levels, Progress, silent
 from psmt.utils.threads import one_blas_thread
 from psmt.utils.validation import Constraint, check_count, check_parameters, choice, mapping, truth

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import as_file, files
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from os import PathLike
 from typing import Self
 
@@ -19,10 +19,9 @@ import numpy as np
 from psmt.engines.frame_kernels import common_weights
 from psmt.errors import ModelFileError
 from psmt.persistence.model_file import Header, SavedModel, load_model
-from psmt.persistence.schema import MOMENT, Field, Layout, check_state
-from psmt.persistence.state import State
+from psmt.persistence.schema import MOMENT, Field, Layout, State, check_state
 from psmt.types import Levels
-from psmt.utils.validation import each, mapping
+from psmt.utils.validation import each, mapping, text
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import PULL, Grid
 from psmt.video.frames import check_film
@@ -111,7 +110,7 @@ class Prior(SavedModel):
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Check the header of a file, and declare its arrays: half of the symmetric moments."""
-        mapping({"names": each(_check_name), "stages": _check_stages})("header", header)
+        mapping({"names": each(text()), "stages": _check_stages})("header", header)
         n = len(header["names"])
         return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
 
@@ -134,11 +133,6 @@ def check_prior(name: str, value: object) -> None:
     """Constraint: a prior, a file of one, 'default' or None."""
     if value is not None and not isinstance(value, str | PathLike | Prior):
         raise TypeError(f"{name}={value!r} is not a prior; give 'default', None, a Prior or the file of one")
-
-
-def _check_name(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name}={value!r} is not the name of a candidate")
 
 
 def _check_stages(name: str, value: object) -> None:
@@ -169,25 +163,22 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
     names = Candidates((1, 1), PLANES).names
     gram = np.zeros((len(STAGES), len(names), len(names)))
     match, n_frames = np.zeros((len(STAGES), len(names))), np.zeros(len(STAGES))
-    film = None
-    for film in films:
-        grid = candidates = None
-        for snippet in _snippets(film):
-            if grid is None or candidates is None:
-                grid, candidates = Grid(snippet.shape[1:]), Candidates(snippet.shape[1:], PLANES)
-            scene = candidates.start(snippet[0])
-            for now, after in pairwise(snippet[1:]):
-                scene, _, seen = candidates.see(scene, now)
-                energy = max(float(np.mean((now - scene.previous) ** 2)), float(np.mean((after - now) ** 2)))
-                if energy == 0:
-                    continue
-                unit = np.float32(energy**-0.5)
-                one, other = grid.moments(unit * seen, unit * (after - now))
-                stage = _stage(scene.age)
-                gram[stage] += one.mean(axis=(0, 1))
-                match[stage] += other.mean(axis=(0, 1))
-                n_frames[stage] += 1
-    if film is None:
+    snippet = None
+    for snippet in chain.from_iterable(map(_snippets, films)):
+        grid, candidates = Grid(snippet.shape[1:]), Candidates(snippet.shape[1:], PLANES)
+        scene = candidates.start(snippet[0])
+        for now, after in pairwise(snippet[1:]):
+            scene, _, seen = candidates.see(scene, now)
+            energy = max(float(np.mean((now - scene.previous) ** 2)), float(np.mean((after - now) ** 2)))
+            if energy == 0:
+                continue
+            unit = np.float32(energy**-0.5)
+            one, other = grid.moments(unit * seen, unit * (after - now))
+            stage = _stage(scene.age)
+            gram[stage] += one.mean(axis=(0, 1))
+            match[stage] += other.mean(axis=(0, 1))
+            n_frames[stage] += 1
+    if snippet is None:
         raise ValueError("there are no films to learn from; give one at least")
     count = np.maximum(n_frames, 1)[:, None]
     # A product of a matrix with itself is symmetric but for its rounding.

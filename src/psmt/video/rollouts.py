@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.numerics.namespace import array_namespace
+from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import LARGEST_SINGLE, MOMENT, Field, faded
 from psmt.types import Array, Levels
 from psmt.video.candidates import BANDS, room

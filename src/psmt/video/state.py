@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.persistence.model_file import part
-from psmt.persistence.schema import Field, Schema
-from psmt.persistence.state import State, Stateful
+from psmt.persistence.schema import Field, Schema, State, Stateful
 from psmt.utils.validation import LARGEST_LEVEL
 
 FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LARGEST_LEVEL)

@@ -76,7 +76,7 @@ def test_a_short_series_is_one_line(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_names_that_are_no_text_and_no_formulas_are_drawn_and_written_as_they_are(tmp_path):
+def test_names_that_are_neither_text_nor_formulas_are_drawn_and_written_as_they_are(tmp_path):
     series = np.random.default_rng(0).standard_normal((60, 3)).cumsum(axis=0)
     path = tmp_path / os.fsdecode(b"\xff\n$x_$.csv")
     np.savetxt(path, series, delimiter=",", header="$x_$,\x1b[31m,plain")

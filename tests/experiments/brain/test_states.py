@@ -34,7 +34,7 @@ def test_places_memory_and_chain_of_a_known_process_come_back():
     assert model.memory == pytest.approx(0.6, abs=0.05)
     nearest = np.linalg.norm(model.places[:, None] - places, axis=2)
     assert nearest.min(axis=0).max() < 0.4
-    states = np.concatenate([model.probabilities(own).argmax(axis=1) for own in people])
+    states = np.concatenate([model.posterior(own)[0].argmax(axis=1) for own in people])
     assert adjusted_rand_score(np.concatenate(truths), states) > 0.9
     assert np.allclose(model.transitions.sum(axis=1), 1.0)
 
@@ -56,7 +56,7 @@ def test_forward_backward_gives_the_probabilities_of_all_paths():
         weight = np.exp(logs + sum(densities[t, s] for t, s in enumerate(path)))
         for t, s in enumerate(path):
             weights[t, s] += weight
-    assert np.allclose(model.probabilities(points), weights / weights.sum(axis=1, keepdims=True))
+    assert np.allclose(model.posterior(points)[0], weights / weights.sum(axis=1, keepdims=True))
     assert model.score(points) == pytest.approx(np.log(weights[0].sum()))
 
 
@@ -77,12 +77,12 @@ def test_the_number_of_states_is_found():
     assert chosen(people, (2, 3, 4, 5)) == 3
 
 
-def test_noise_needs_the_fewest():
+def test_noise_gets_the_fewest_states():
     people = [np.random.default_rng(k).standard_normal((200, 3)) for k in range(4)]
     assert chosen(people, (2, 3, 4)) == 2
 
 
-def test_states_predict_others_where_places_draw_and_not_in_a_linear_process():
+def test_states_predict_others_with_attractors_and_not_in_a_linear_process():
     people, _, _ = attracted(n_people=4)
     gained = np.mean(likelihood_gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
     assert gained > 0.5

@@ -33,18 +33,18 @@ def test_tables_with_their_tr(tmp_path):
     found = study(*files)
     assert found.tr == 0.72
     assert found.lengths == [50, 51]
-    assert [subject.name for subject in found.subjects] == ["p0", "p1"]
+    assert found.names == ["p0", "p1"]
     assert found.remarks == ()
 
 
-def test_a_missing_tr_is_told_and_can_be_given(tmp_path):
+def test_a_missing_tr_is_reported_and_can_be_given(tmp_path):
     path = table(tmp_path / "p.npy", RNG.standard_normal((50, 5)))
     assert "no TR is known" in study(path).remarks[0]
     assert study(path, tr=2.0).tr == 2.0
 
 
 @pytest.mark.parametrize("tr", ["two", 1j, b"2", np.datetime64("2020-01-01"), True])
-def test_a_tr_that_is_no_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
+def test_a_tr_that_is_not_a_number_is_refused_by_the_name_of_its_file(tmp_path, tr):
     path = table(tmp_path / "p.npz", RNG.standard_normal((50, 5)), tr=np.array(tr))
     with pytest.raises(FrameSourceError, match=r"p.npz: tr is .*, not a number of seconds; give --tr SECONDS"):
         study(path)
@@ -87,13 +87,13 @@ def test_one_missing_tr_among_others_and_two_trs_are_refused(tmp_path):
         study(one, third)
 
 
-def test_a_constant_region_is_left_out_in_all_and_told(tmp_path):
+def test_a_constant_region_is_left_out_in_all_and_reported(tmp_path):
     values = RNG.standard_normal((50, 5)) + 9_500
     values[:, 2] = 7.0
     files = [table(tmp_path / "a.npz", values, 2.0), table(tmp_path / "b.npz", RNG.standard_normal((50, 5)), 2.0)]
     found = study(*files)
     assert found.regions == ("region 1", "region 2", "region 4", "region 5")
-    assert all(subject.values.shape == (50, 4) for subject in found.subjects)
+    assert all(own.shape == (50, 4) for own in found.series)
     assert found.remarks == ("region 3 never changes in a: left out in all",)
 
 
@@ -113,7 +113,7 @@ def test_series_of_different_regions_are_refused(tmp_path):
         study(*files)
 
 
-def test_values_that_are_no_numbers_are_refused(tmp_path):
+def test_values_that_are_not_numbers_are_refused(tmp_path):
     values = RNG.standard_normal((50, 5))
     values[3, 1] = np.nan
     with pytest.raises(FrameSourceError, match="NaN"):
@@ -139,7 +139,7 @@ def test_files_that_are_not_there_are_named(tmp_path):
 def test_simulated_people_know_the_truth():
     found = study("builtin:bold?subjects=2&frames=40")
     assert found.tr == 2.0
-    assert [len(subject.truth) for subject in found.subjects] == [40, 40]
+    assert [len(truth) for truth in found.truths] == [40, 40]
 
 
 # Scans
@@ -183,9 +183,9 @@ def test_labels_of_an_atlas(nibabel, tmp_path):
     found = study(path, atlas=atlas)
     assert found.tr == 2.0
     assert found.regions == ("region 1", "region 2", "region 3", "region 4")
-    assert [subject.name for subject in found.subjects] == ["sub"]
+    assert found.names == ["sub"]
     for k in range(4):
-        assert correlation(found.subjects[0].values[:, k], courses[:, k]) > 0.99
+        assert correlation(found.series[0][:, k], courses[:, k]) > 0.99
 
 
 def test_maps_of_an_atlas_and_voxels_of_a_mask(nibabel, tmp_path):
@@ -195,20 +195,20 @@ def test_maps_of_an_atlas_and_voxels_of_a_mask(nibabel, tmp_path):
     nibabel.save(nibabel.Nifti1Image(maps, np.diag([3.0, 3, 3, 1])), tmp_path / "maps.nii.gz")
     found = study(path, atlas=tmp_path / "maps.nii.gz")
     assert found.regions[0] == "map 1"
-    assert correlation(found.subjects[0].values[:, 2], courses[:, 2]) > 0.99
+    assert correlation(found.series[0][:, 2], courses[:, 2]) > 0.99
     nibabel.save(nibabel.Nifti1Image((labels == 2).astype(np.int8), np.diag([3.0, 3, 3, 1])), tmp_path / "mask.nii.gz")
     voxels = study(path, mask=tmp_path / "mask.nii.gz")
     assert len(voxels.regions) == int((labels == 2).sum())
 
 
-def test_nan_voxels_and_regions_without_voxels_are_told(nibabel, tmp_path):
+def test_nan_voxels_and_regions_without_voxels_are_reported(nibabel, tmp_path):
     path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
     found = study(path, atlas=atlas)
     assert found.regions == ("region 1", "region 2", "region 3")
     assert any("voxels are not finite" in remark for remark in found.remarks)
     assert any("no voxels in 1 regions of the atlas (region 4)" in remark for remark in found.remarks)
     # One voxel of region 1 is left out; the others go on as they were.
-    assert correlation(found.subjects[0].values[:, 0], courses[:, 0]) > 0.99
+    assert correlation(found.series[0][:, 0], courses[:, 0]) > 0.99
 
 
 def test_confounds_of_a_table_are_removed(nibabel, tmp_path):
@@ -216,8 +216,8 @@ def test_confounds_of_a_table_are_removed(nibabel, tmp_path):
     lines = ["a\tb", *(f"{value if t else 'n/a'}\t{t}" for t, value in enumerate(courses[:, 1]))]
     (tmp_path / "confounds.tsv").write_text("\n".join(lines))
     found = study(path, atlas=atlas, confounds=str(tmp_path / "confounds.tsv"))
-    assert abs(correlation(found.subjects[0].values[:, 1], courses[:, 1])) < 0.5
-    assert correlation(found.subjects[0].values[:, 0], courses[:, 0]) > 0.9
+    assert abs(correlation(found.series[0][:, 1], courses[:, 1])) < 0.5
+    assert correlation(found.series[0][:, 0], courses[:, 0]) > 0.9
     with pytest.raises(FrameSourceError, match="is neither a table nor a strategy; strategies are simple"):
         study(path, atlas=atlas, confounds="everything")
 
@@ -227,11 +227,11 @@ def test_a_scan_without_tr_cannot_be_filtered(nibabel, tmp_path):
     with pytest.raises(FrameSourceError, match=r"no TR .* a filter in Hz needs it"):
         study(path, atlas=atlas, low_pass=0.1)
     assert "no TR is known" in study(path, atlas=atlas).remarks[-1]
-    smooth = study(path, atlas=atlas, tr=2.0, low_pass=0.1).subjects[0].values
-    assert np.diff(smooth, axis=0).std() < 0.6 * np.diff(study(path, atlas=atlas).subjects[0].values, axis=0).std()
+    smooth = study(path, atlas=atlas, tr=2.0, low_pass=0.1).series[0]
+    assert np.diff(smooth, axis=0).std() < 0.6 * np.diff(study(path, atlas=atlas).series[0], axis=0).std()
 
 
-def test_what_is_no_scan_is_named(nibabel, tmp_path):
+def test_files_that_are_not_scans_are_named(nibabel, tmp_path):
     broken = tmp_path / "broken.nii.gz"
     broken.write_bytes(b"nothing")
     with pytest.raises(FrameSourceError, match="cannot be read as NIfTI"):
@@ -256,7 +256,7 @@ def test_a_scan_is_as_large_as_its_file_allows(nibabel, tmp_path):
 
 
 @pytest.mark.parametrize("part", ["atlas", "mask"])
-def test_what_is_no_atlas_or_mask_is_named(nibabel, tmp_path, part):
+def test_files_that_are_not_an_atlas_or_a_mask_are_named(nibabel, tmp_path, part):
     path, _, _ = scan(nibabel, tmp_path / "sub.nii")
     (tmp_path / "odd.nii").write_bytes(b"nothing")
     with pytest.raises(FrameSourceError, match=r"odd.nii cannot be read as NIfTI"):
@@ -268,7 +268,7 @@ def test_what_is_no_atlas_or_mask_is_named(nibabel, tmp_path, part):
 @pytest.mark.parametrize(
     "content, why", [(b"x,y\n", "has 0 lines"), (b"x\n1\n1,2\n", "cannot be read"), (b"\xff\xfe\0", ".")]
 )
-def test_confounds_that_are_no_table_are_named_in_one_line(nibabel, tmp_path, content, why):
+def test_confounds_that_are_not_a_table_are_named_in_one_line(nibabel, tmp_path, content, why):
     path, atlas, _ = scan(nibabel, tmp_path / "sub.nii")
     (tmp_path / "odd.csv").write_bytes(content)
     with pytest.raises(FrameSourceError, match=f"confounds .*odd.csv.*{why}") as raised:
@@ -297,8 +297,8 @@ def test_a_bids_folder_gives_people_and_confounds(nibabel, tmp_path):
         stem.with_name(f"{stem.name}_desc-confounds_timeseries.json").write_text("{}")
     assert list(find_scans(tmp_path)) == ["sub-01_task-rest", "sub-02_task-rest"]
     found = study(tmp_path, atlas=atlas)
-    assert len(found.subjects) == 2
+    assert len(found.series) == 2
     # What the ventricles do is a confound, and is gone.
-    assert abs(correlation(found.subjects[0].values[:, 1], courses[:, 1])) < 0.6
+    assert abs(correlation(found.series[0][:, 1], courses[:, 1])) < 0.6
     with pytest.raises(FrameSourceError, match=r"holds no sub-\*"):
         find_people([str(tmp_path / "sub-01")])

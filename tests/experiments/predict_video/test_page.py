@@ -19,25 +19,32 @@ def claims(result):
     return {claim.key: claim for claim in frame_claims(result)}
 
 
-def test_a_win_says_so_and_names_the_frames_that_were_lost():
-    ratios = np.full(30, 0.5)
-    ratios[4:7] = [1.5, 3.0, 1.2]
-    ratios[20] = 1.1
-    text = verdict(make_video({"psmt": ratios}))
-    assert text.startswith("PSMT beat copying the last frame on this film")
-    assert "0.66 times that of copying" in text
-    assert "Copying was better in 4 of the frames (13%), most of all in frames 405 to 407" in text
+def ratios(usual=0.5, **others):
+    """Ratios (30,) of the error to that of copying, all `usual` but for those of frames given as ``f4=1.5``."""
+    values = np.full(30, usual)
+    for frame, ratio in others.items():
+        values[int(frame[1:])] = ratio
+    return {"psmt": values}
 
 
-def test_a_defeat_says_so():
-    text = verdict(make_video({"psmt": 1.3}))
-    assert text.startswith("PSMT lost to copying")
-    assert "1.30 times" in text and "30 of the frames (100%)" in text
-
-
-def test_a_draw_is_no_win():
-    assert "as well as copying the last frame on this film, not better" in verdict(make_video({"psmt": 1.0005}))
-    assert "Copying was not better in any frame" in verdict(make_video({"psmt": 0.5}))
+@pytest.mark.parametrize(
+    ("given", "begins", "parts"),
+    [
+        (
+            (ratios(f4=1.5, f5=3.0, f6=1.2, f20=1.1),),
+            "PSMT beat copying the last frame on this film",
+            ["0.66 times that of copying", "better in 4 of the frames (13%), most of all in frames 405 to 407"],
+        ),
+        ((ratios(1.3),), "PSMT lost to copying", ["1.30 times", "30 of the frames (100%)"]),
+        ((ratios(1.0005),), "PSMT did as well as copying the last frame on this film, not better", []),
+        ((ratios(),), "PSMT beat", ["Copying was not better in any frame"]),
+        ((ratios(f4=5.0, f20=5.0), (405,)), "PSMT beat", ["1 of these 2 stretches began with a cut"]),
+    ],
+)
+def test_the_verdict_says_who_won_and_where_not(given, begins, parts):
+    text = verdict(make_video(given[0], cuts=given[1] if len(given) > 1 else ()))
+    assert text.startswith(begins)
+    assert [part for part in parts if part not in text] == []
 
 
 def test_where_nothing_moves_there_is_no_contest():
@@ -47,16 +54,8 @@ def test_where_nothing_moves_there_is_no_contest():
     assert render(frames_page(still, FACTS, PICTURES))
 
 
-def test_losses_at_cuts_are_told_apart():
-    ratios = np.full(30, 0.5)
-    ratios[4] = ratios[20] = 5.0
-    assert "1 of these 2 stretches began with a cut" in verdict(make_video({"psmt": ratios}, cuts=(405,)))
-
-
 def test_losses_are_runs_of_frames_with_the_most_costly_first():
-    ratios = np.full(10, 0.5)
-    ratios[[1, 2, 6]] = [1.1, 1.1, 2.0]
-    found = make_video({"psmt": ratios}, n_frames=10, start=0).scores.losses
+    found = make_video(ratios(f1=1.1, f2=1.1, f6=2.0), start=0).scores.losses
     assert [(loss.start, loss.stop) for loss in found.worst] == [(7, 7), (2, 3)]
     assert found.worst[0].excess == pytest.approx(1e-3)
     assert (found.n, found.n_frames) == (2, 3)
@@ -80,11 +79,7 @@ def test_a_tie_with_copying_is_inconclusive(own, outcome):
 
 
 def test_a_mean_that_a_few_frames_decide_is_inconclusive():
-    ratios = np.full(30, 1.1)
-    ratios[3] = 0.0  # one lucky frame in thirty makes the mean no win
-    ratios[4] = 0.0
-    ratios[5] = 0.0
-    assert claims(make_video({"psmt": ratios}))["frames_beat_copying"].verdict == "inconclusive"
+    assert claims(make_video(ratios(1.1, f3=0, f4=0, f5=0)))["frames_beat_copying"].verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(

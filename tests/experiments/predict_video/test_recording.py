@@ -191,19 +191,19 @@ def test_a_cut_is_an_event_with_its_time_and_size():
     assert np.array_equal(still.frame, SCENES[1]) and np.array_equal(still.last, SCENES[0])
 
 
-@pytest.mark.parametrize("length", [1, 3])
-@pytest.mark.parametrize("sees_return", [True, False])
-def test_a_flash_is_one_event_however_the_model_sees_it_end(length, sees_return):
-    scenes = [0] * 20 + [1] * length + [0] * 20
-    result = found(scenes, {20, 20 + length} if sees_return else {20})
-    assert [(event.frame, event.kind) for event in result.events] == [(20, "flash")]
+@pytest.mark.parametrize(
+    ("scenes", "cuts", "expected"),
+    [
+        *(([0] * 20 + [1] * n + [0] * 20, {20, 20 + n}, [(20, "flash")]) for n in (1, 3)),
+        *(([0] * 20 + [1] * n + [0] * 20, {20}, [(20, "flash")]) for n in (1, 3)),  # the model does not see its end
+        ([0] * 20 + [1] * 8 + [2] * 20, {20, 28}, [(20, "cut"), (28, "cut")]),
+    ],
+)
+def test_a_flash_is_one_event_and_two_scenes_in_a_row_are_two_cuts(scenes, cuts, expected):
+    result = found(scenes, cuts)
+    assert [(event.frame, event.kind) for event in result.events] == expected
     assert [*result.event_stills] == result.largest_events == [*result.events]
-    assert result.event_counts == {"flash": 1}
-
-
-def test_two_scenes_in_a_row_are_two_cuts():
-    result = found([0] * 20 + [1] * 8 + [2] * 20, {20, 28})
-    assert [(event.frame, event.kind) for event in result.events] == [(20, "cut"), (28, "cut")]
+    assert result.event_counts == {expected[0][1]: len(expected)}
 
 
 def test_a_surprise_is_reported_once_and_only_where_it_is_rare():

@@ -30,22 +30,25 @@ def light(monkeypatch):
     monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyLastFrame()})
 
 
+def predict(film, begin=None, **settings):
+    return predict_video(open_frames(film), FrameReader("native"), VideoSettings(**settings), begin=begin)
+
+
 def luma(film):
     return film @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned_from(colourful, light):
     pasts = []
-    result = predict_video(
-        open_frames(colourful),
-        FrameReader("native"),
-        VideoSettings(start=25, horizon=10, window=8),
-        begin=lambda past, horizon, painted: pasts.append((past, horizon)) or (lambda *step: None),
-    )
+
+    def begin(past, horizon, painted):
+        pasts.append((past, horizon))
+        return lambda *step: None
+
+    result, grey = predict(colourful, begin, start=25, horizon=10, window=8), luma(colourful)
     ((past, horizon),) = pasts
-    np.testing.assert_allclose(past, luma(colourful)[17:25], atol=1e-6)
+    np.testing.assert_allclose(past, grey[17:25], atol=1e-6)
     assert (horizon, result.n_past, result.start, result.horizon) == (10, 8, 25, 10)
-    grey = luma(colourful)
     np.testing.assert_allclose(
         [row.mse for row in result.of("psmt")],
         [np.mean((2 * grey[t] - grey[t - 1] - grey[t + 1]) ** 2) for t in range(25, 35)],
@@ -55,21 +58,18 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
 
 
 def test_colours_are_those_of_the_frame_before(colourful, light):
+    def check(step, now, before):
+        shown.append(step.index)
+        np.testing.assert_allclose(now.coloured(now.luma), colourful[step.index], atol=1e-6)
+        np.testing.assert_allclose(before.coloured(before.luma), colourful[step.index - 1], atol=1e-6)
+
     shown = []
-
-    def begin(past, horizon, painted):
-        return lambda step, now, before: shown.append((step.index, now, before))
-
-    predict_video(
-        open_frames(colourful), FrameReader("native"), VideoSettings(start=10, horizon=3, rollout=0), begin=begin
-    )
-    for index, now, before in shown:
-        np.testing.assert_allclose(now.coloured(now.luma), colourful[index], atol=1e-6)
-        np.testing.assert_allclose(before.coloured(before.luma), colourful[index - 1], atol=1e-6)
+    predict(colourful, lambda *_: check, start=10, horizon=3, rollout=0)
+    assert shown == [11, 12, 13]
 
 
 def test_error_maps_and_stills_are_those_of_the_film(colourful, light):
-    result = predict_video(open_frames(colourful), FrameReader("native"), VideoSettings(start=5, horizon=20))
+    result = predict(colourful, start=5, horizon=20)
     grey = luma(colourful)
     np.testing.assert_allclose(result.error_maps["copy"], np.mean(np.diff(grey[5:26], axis=0) ** 2, axis=0), rtol=1e-3)
     ratios = {row.frame: row.ratio for row in result.of("psmt")}
@@ -90,20 +90,18 @@ def test_the_default_model_predicts_a_small_film():
 
 @pytest.mark.parametrize(("given", "every"), [({"horizon": 30}, 10), ({"horizon": 30, "every": 3}, 3)])
 def test_rollouts_begin_every_so_often(colourful, light, given, every):
-    result = predict_video(open_frames(colourful), FrameReader("native"), VideoSettings(start=5, **given))
+    result = predict(colourful, start=5, **given)
     assert sorted({row.start for row in result.rollouts}) == list(range(5, 35, every))
     assert result.every == every
 
 
 def test_large_frames_are_fewer(colourful, light, monkeypatch):
     monkeypatch.setattr(module, "PAST_BYTES", 6 * 4 * 24 * 32)
-    result = predict_video(open_frames(colourful), FrameReader("native"), VideoSettings(start=20, horizon=2))
-    assert result.n_past == 6
+    assert predict(colourful, start=20, horizon=2).n_past == 6
 
 
 def test_memory_does_not_grow_with_the_film(light, monkeypatch):
-    held = []
-    reader = FrameReader("native")
+    held, seen = [], []
 
     def frames():
         for k in range(200):
@@ -112,13 +110,7 @@ def test_memory_does_not_grow_with_the_film(light, monkeypatch):
 
     film = open_frames(np.zeros((200, 16, 16), dtype=np.uint8))
     monkeypatch.setattr(type(film), "iter_colour", lambda self: frames())
-    seen = []
-    predict_video(
-        film,
-        reader,
-        VideoSettings(start=10, horizon=50),
-        begin=lambda past, horizon, painted: lambda step, now, before: seen.append((step.index, held[-1])),
-    )
+    predict(film, lambda *_: lambda step, now, before: seen.append((step.index, held[-1])), start=10, horizon=50)
     # Each frame is read when it is due, and none beyond the last one that is predicted.
     assert seen == [(t, t) for t in range(11, 61)]
 

@@ -11,7 +11,7 @@ from psmt.evaluation import METHODS
 from psmt.experiments.options.sources import PatchOptions
 from psmt.experiments.prediction.figure import effects_figure, prediction_figure, shown_steps
 from psmt.figures import png
-from psmt.figures.methods import METHOD_STYLES
+from psmt.figures.style import METHOD_STYLES
 
 
 def panels(figure):
@@ -38,7 +38,7 @@ def test_rows_of_patches_on_one_grey_scale(make_result):
     assert [len(row) for row in images] == [(len(METHODS) + 2) * len(steps)] * 2
     assert len({image.get_clim() for row in images for image in row}) == 1
     np.testing.assert_array_equal(images[1][0].get_array(), results[1].frames[0].reshape(6, 6))
-    labels = {text.get_text() for text in patches[0].texts}
+    labels = {label.get_text() for label in patches[0].get_yticklabels()}
     assert {"input", "estimate (layer 1)", *METHODS.values()} <= labels
 
 
@@ -62,6 +62,7 @@ def test_what_is_a_picture_is_known_from_the_source():
 
 def test_patches_are_square_and_stand_under_their_steps(make_result):
     figure = prediction_figure([make_result()])
+    figure.draw_without_rendering()
     (curves,), (patches,) = panels(figure)
     ticks = list(curves.get_xticks())
     for image in patches.images:
@@ -70,7 +71,7 @@ def test_patches_are_square_and_stand_under_their_steps(make_result):
         (x0, y0), (x1, y1) = patches.transData.transform([(left, bottom), (right, top)])
         assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
     assert curves.get_xlim() == patches.get_xlim()
-    assert curves.get_position().x0 == patches.get_position().x0
+    assert curves.get_position().x0 == pytest.approx(patches.get_position().x0)
 
 
 @pytest.mark.parametrize(("phases", "horizon"), [(1, 1), (1, 30), (2, 5), (2, 100), (3, 30)])

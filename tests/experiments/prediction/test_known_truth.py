@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from psmt.evaluation.null_models import draw_noise, shuffle_frames
-from psmt.experiments.phases import Phase
-from psmt.experiments.prediction.claims import prediction_claims
-from psmt.experiments.prediction.result import MARGIN
-from psmt.experiments.prediction.run import choose_null_starts, choose_starts, predict
+from psmt.experiments.phases import FilmPhase
+from psmt.experiments.prediction.report import prediction_claims
+from psmt.experiments.prediction.run import MARGIN, choose_null_starts, choose_starts, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.pipeline.run import Run
 
@@ -97,7 +96,7 @@ def test_where_the_scene_goes_on_to_other_atoms_the_dynamic_embedding_wins(verdi
 
 @pytest.mark.parametrize("n_starts", [0, 1, 2, 3, 8, 100])
 def test_starts_fit_share_no_frame_and_have_the_phases_among_them(n_starts):
-    phases = [Phase("calm", 57), Phase("lively", 70)]
+    phases = [FilmPhase("calm", 57), FilmPhase("lively", 70)]
     starts = choose_starts(phases, 200, window=40, horizon=9, n_starts=n_starts)
     places = [start.start for start in starts]
     assert set(phases) <= set(starts)
@@ -110,7 +109,7 @@ def test_starts_fit_share_no_frame_and_have_the_phases_among_them(n_starts):
 
 
 def test_nulls_are_tested_all_over_the_film():
-    starts = [Phase(f"start-{k}", k) for k in range(20)]
+    starts = [FilmPhase(f"start-{k}", k) for k in range(20)]
     assert [start.start for start in choose_null_starts(starts, 4)] == [0, 6, 13, 19]
     assert choose_null_starts(starts[:2], 4) == starts[:2]
     assert choose_null_starts(starts, 0) == []

@@ -6,7 +6,7 @@ import pytest
 from psmt import PSMT, SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import METHODS, log_mse
-from psmt.experiments.phases import Phase
+from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
 
 SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "seed": 0}
@@ -14,7 +14,7 @@ SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 
 
 @pytest.fixture(scope="module")
 def result(engine, glide):
-    return predict_phase(glide, Phase("lively", 200), **SIZES, device=engine.device)
+    return predict_phase(glide, FilmPhase("lively", 200), **SIZES, device=engine.device)
 
 
 def test_every_method_predicts_every_frame(result, glide):
@@ -73,7 +73,7 @@ def test_a_phase_learns_one_dictionary_and_goes_on_with_it(glide, monkeypatch):
     lengths, learn, go_on = [], SparseCoder.fit, SparseCoder.fit_further
     monkeypatch.setattr(SparseCoder, "fit", lambda self, X, **how: lengths.append(len(X)) or learn(self, X, **how))
     monkeypatch.setattr(SparseCoder, "fit_further", lambda self, X: lengths.append(len(X)) or go_on(self, X))
-    predict_phase(glide, Phase("lively", 200), **SIZES | {"n_components": "auto"})
+    predict_phase(glide, FilmPhase("lively", 200), **SIZES | {"n_components": "auto"})
     assert lengths == [190, 10]
 
 
@@ -87,11 +87,11 @@ def test_the_future_plays_no_part(glide, given):
     sizes = SIZES | given
     spoiled = glide.copy()
     spoiled[207:] = 100 * np.random.default_rng(0).standard_normal(spoiled[207:].shape)
-    ours, theirs = (predict_phase(X, Phase("p", 200), **sizes) for X in (glide, spoiled))
+    ours, theirs = (predict_phase(X, FilmPhase("p", 200), **sizes) for X in (glide, spoiled))
     assert list(ours.rows()) == list(theirs.rows())
     assert list(ours.rows("rollouts")) == list(theirs.rows("rollouts"))
     spoiled[203:] = 0.0  # what is received later does not change what was predicted before
-    early = predict_phase(spoiled, Phase("p", 200), **sizes)
+    early = predict_phase(spoiled, FilmPhase("p", 200), **sizes)
     assert (early.n_components, early.lam) == (ours.n_components, ours.lam)
     for name in METHODS:
         assert np.array_equal(early.scores[name].predicted[:3], ours.scores[name].predicted[:3]), name
@@ -134,4 +134,4 @@ def test_a_still_film_has_nothing_to_compare_with(make_result, with_errors):
 @pytest.mark.parametrize("start", [79, 414, 1000])
 def test_a_start_without_room_is_told_where_there_is_room(glide, start):
     with pytest.raises(NotEnoughFramesError, match=f"start={start} .* use a start from 80 to 413"):
-        predict_phase(glide, Phase("p", start), **SIZES)
+        predict_phase(glide, FilmPhase("p", start), **SIZES)

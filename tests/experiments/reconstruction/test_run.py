@@ -9,7 +9,7 @@ from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.experiments.phases import Phase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
+from psmt.experiments.phases import FilmPhase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
 from psmt.experiments.reconstruction.report import reconstruction_section
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
@@ -66,7 +66,7 @@ def test_the_calmest_and_the_liveliest_stretch_are_found():
     errors[98:] = 50.0  # too late: a whole horizon has to follow
     errors[90:] = 1.0
     found = find_phases(errors, window=20, horizon=5, search="film")
-    assert found == [Phase("calm", 40), Phase("lively", 70)]
+    assert found == [FilmPhase("calm", 40), FilmPhase("lively", 70)]
 
 
 def test_phases_lie_inside_the_segment_of_least_error():
@@ -75,8 +75,8 @@ def test_phases_lie_inside_the_segment_of_least_error():
     errors[63:69], errors[72:78] = 0.1, 0.4
     errors[150:156] = 9.0  # livelier, but elsewhere
     assert phase_segment(errors, window=20, horizon=5)[:2] == (60, 80)
-    assert find_phases(errors, window=20, horizon=5) == [Phase("calm", 63), Phase("lively", 72)]
-    assert find_phases(errors, window=20, horizon=5, search="film")[1] == Phase("lively", 150)
+    assert find_phases(errors, window=20, horizon=5) == [FilmPhase("calm", 63), FilmPhase("lively", 72)]
+    assert find_phases(errors, window=20, horizon=5, search="film")[1] == FilmPhase("lively", 150)
 
 
 def test_a_segment_in_the_first_window_has_no_room_for_phases():
@@ -106,8 +106,8 @@ def test_phases_never_overlap_and_differ_as_much_as_can_be(search, seed):
 def test_stretches_at_the_borders_are_found():
     errors = np.ones(60)
     errors[20:26], errors[54:] = 0.0, 2.0
-    assert find_phases(errors, window=20, horizon=5, search="film") == [Phase("calm", 20), Phase("lively", 54)]
-    assert find_phases(errors[:26], window=20, horizon=5) == [Phase("only", 20)]
+    assert find_phases(errors, window=20, horizon=5, search="film") == [FilmPhase("calm", 20), FilmPhase("lively", 54)]
+    assert find_phases(errors[:26], window=20, horizon=5) == [FilmPhase("only", 20)]
     assert [phase.name for phase in find_phases(errors[:32], window=20, horizon=5)] == ["calm", "lively"]
 
 
@@ -124,11 +124,15 @@ def test_motion_is_told_beside_the_phases():
     motion = frame_motion(film)
     assert motion[:40].max() == 0
     assert motion[45] == pytest.approx(np.abs(film[45] - film[44]).mean() / film.std())
-    phases = [Phase("calm", 20), Phase("lively", 45)]
+    phases = [FilmPhase("calm", 20), FilmPhase("lively", 45)]
     assert phase_motion(motion, phases[0], horizon=5) == 0
     assert "move alike" not in describe_motion(motion, phases, horizon=5)
-    assert "Both phases move alike" in describe_motion(motion, [Phase("calm", 41), Phase("lively", 50)], horizon=5)
-    assert "moves more than the lively" in describe_motion(motion, [Phase("calm", 45), Phase("lively", 20)], horizon=5)
+    assert "Both phases move alike" in describe_motion(
+        motion, [FilmPhase("calm", 41), FilmPhase("lively", 50)], horizon=5
+    )
+    assert "moves more than the lively" in describe_motion(
+        motion, [FilmPhase("calm", 45), FilmPhase("lively", 20)], horizon=5
+    )
     assert np.array_equal(frame_motion(np.ones((4, 3))), np.zeros(4))
 
 

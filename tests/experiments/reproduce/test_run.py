@@ -14,7 +14,7 @@ from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.film_run import fit_settings, run_key
 from psmt.experiments.options.sources import workers_for
-from psmt.experiments.phases import Phase, least_error
+from psmt.experiments.phases import FilmPhase, least_error
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
@@ -107,7 +107,7 @@ def test_reconstruction_is_that_of_the_library(glide, tmp_path):
 def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
     given = {"n_atoms": 16, "window": 60, "horizon": 4, "n_components": 6, "alpha": 0.3, "lam": 0.1}
     settings = PredictionSettings(**given, starts=(90,), n_starts=1, n_null=0)
-    phase = Phase("start-90", 90)
+    phase = FilmPhase("start-90", 90)
     for _ in range(2):  # computed, then read
         (found,) = predict(glide, settings, Run(folder=tmp_path)).phases
         expected = predict_phase(glide, phase, **given, seed=0)
@@ -127,12 +127,15 @@ def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
 
 def test_phases_are_those_given_or_found():
     settings = PredictionSettings(n_atoms=4, window=10, horizon=2)
-    assert choose_phases(replace(settings, starts=(12, 15, 12)), None) == [Phase("start-12", 12), Phase("start-15", 15)]
+    assert choose_phases(replace(settings, starts=(12, 15, 12)), None) == [
+        FilmPhase("start-12", 12),
+        FilmPhase("start-15", 15),
+    ]
     errors = np.ones(40)
     errors[20:23], errors[30:33] = 0.0, 2.0
     film = replace(settings, search="film")
-    assert choose_phases(film, errors) == [Phase("calm", 20), Phase("lively", 30)]
-    assert choose_phases(settings, errors[:13]) == [Phase("only", 10)]
+    assert choose_phases(film, errors) == [FilmPhase("calm", 20), FilmPhase("lively", 30)]
+    assert choose_phases(settings, errors[:13]) == [FilmPhase("only", 10)]
     with pytest.raises(ValueError, match="give either"):
         choose_phases(settings, None)
 

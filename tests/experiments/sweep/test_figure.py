@@ -5,7 +5,7 @@ import pytest
 
 from drawn_texts import assert_texts_apart
 from psmt.experiments.sweep.figure import sweep_figure
-from psmt.experiments.sweep.result import SweepResult
+from psmt.experiments.sweep.run import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
 
 

@@ -8,9 +8,8 @@ import pytest
 from conftest import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import round_trip
-from psmt.experiments.sweep.claims import sweep_claims
-from psmt.experiments.sweep.result import SweepResult
-from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.report import sweep_claims
+from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
 from psmt.utils.disk_series import DiskSeries

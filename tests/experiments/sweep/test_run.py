@@ -20,10 +20,9 @@ from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.output_files import write_files
-from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.experiment import EXPERIMENT
-from psmt.experiments.sweep.result import SweepResult
-from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.report import sweep_claims
+from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
 from psmt.recovery import Recovery

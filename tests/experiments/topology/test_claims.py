@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from psmt.evaluation.null_test import NullTest
-from psmt.experiments.topology.claims import clusters_change, clusters_persist, linked_look_alike
 from psmt.experiments.topology.measures import Likeness, LinkChange, LinkPersistence
+from psmt.experiments.topology.report import clusters_change, clusters_persist, linked_look_alike
 from psmt.experiments.topology.settings import TopologySettings
 
 INCONCLUSIVE = "inconclusive"
@@ -78,7 +78,7 @@ def test_links_persist_beyond_shuffled_frames_and_permuted_atoms(lasting, shuffl
     assert bool(claim.against) == (outcome == "does not hold")
 
 
-def test_a_handful_of_links_decides_nothing():
+def test_few_links_are_inconclusive():
     result = make_topology(links=39)
     for claim in (clusters_change(result), clusters_persist(result), linked_look_alike(result)):
         assert (claim.verdict, claim.support, claim.against) == (INCONCLUSIVE, (), ())

@@ -9,9 +9,8 @@ from scipy.sparse import csr_array
 
 from psmt.engines import engine_for
 from psmt.experiments.coding_tasks import pack_codes
-from psmt.experiments.topology.claims import topology_claims
-from psmt.experiments.topology.design import Design
-from psmt.experiments.topology.measures import measure_change, measure_lasting, shared_links
+from psmt.experiments.topology.measures import Design, measure_change, measure_lasting, shared_links
+from psmt.experiments.topology.report import topology_claims
 from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.experiments.window_graphs import embed, link_sets

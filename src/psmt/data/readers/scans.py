@@ -29,31 +29,15 @@ MOST_FEATURES = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Parcels:
-    """How a scan becomes a series.
+    """How a scan becomes a series. Without atlas and mask, nilearn finds the brain."""
 
-    Parameters
-    ----------
-    atlas : path, optional
-        3-D label image or 4-D image of maps.
-    mask : path, optional
-        Voxels to use if there is no atlas. Without atlas and mask, nilearn finds the brain.
-    confounds : str, optional
-        A strategy of `STRATEGIES` for scans preprocessed by fMRIPrep, or a table (.tsv or .csv) of regressors.
-    tr : float, optional
-        Repetition time in seconds; None reads it from the file.
-    high_pass, low_pass : float, optional
-        Cut-off frequencies in Hz.
-    smoothing : float, optional
-        Full width at half maximum in mm.
-    """
-
-    atlas: Path | None = None
-    mask: Path | None = None
-    confounds: str | None = None
-    tr: float | None = None
-    high_pass: float | None = None
-    low_pass: float | None = None
-    smoothing: float | None = None
+    atlas: Path | None = None  # 3-D label image, or 4-D image of maps
+    mask: Path | None = None  # voxels to use if there is no atlas
+    confounds: str | None = None  # one of `STRATEGIES` for scans of fMRIPrep, or a table (.tsv or .csv) of regressors
+    tr: float | None = None  # repetition time in seconds; None reads it from the file
+    high_pass: float | None = None  # cut-off frequency in Hz
+    low_pass: float | None = None  # cut-off frequency in Hz
+    smoothing: float | None = None  # full width at half maximum in mm
 
 
 @dataclass(frozen=True)

@@ -52,22 +52,12 @@ class IteratedFrames(FrameStream):
 def open_stream(
     frames: Iterable[ArrayLike], stop: int | None = None, *, name: str = "stream", fps: float | None = None
 ) -> IteratedFrames:
-    """Return the frames of any iterable, for example a generator that reads your own camera.
+    """Return the frames of any iterable, at most `stop`, for example of a generator that reads your own camera.
 
-    Parameters
-    ----------
-    frames : iterable of array_like
-        Arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point with
-        white at 1. The first frame is read immediately to find the size.
-    stop : int, optional
-        Read at most this many frames.
-    name : str
-        Name in messages and reports.
-    fps : float, optional
-        Frames per second.
+    Frames are arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point
+    with white at 1. The first frame is read immediately to find the size. Messages and reports use the `name`; `fps`
+    are the frames per second.
 
-    Examples
-    --------
     >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))
     >>> stream.shape, stream.repeatable
     ((4, 6), False)

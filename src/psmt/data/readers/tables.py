@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from psmt.data.contract import array_checksum, check_stop, file_checksum, smaller
 from psmt.errors import FrameSourceError
+from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
 from psmt.utils.validation import check_series
 
@@ -164,16 +165,13 @@ def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
     """
     from scipy.io import loadmat, whosmat
 
-    try:
-        with path.open("rb") as file:
-            if b"MATLAB 7.3" in file.read(128):  # which is HDF5 behind this header
-                raise FrameSourceError(f"{path} is a MATLAB 7.3 file; save it with save(name, 'series', '-v7')")
+    with path.open("rb") as file:
+        if b"MATLAB 7.3" in file.read(128):  # which is HDF5 behind this header
+            raise FrameSourceError(f"{path} is a MATLAB 7.3 file; save it with save(name, 'series', '-v7')")
+    # scipy raises many kinds of errors for damaged files.
+    with trouble_named(f"{path} cannot be read as a MATLAB file; save it again", FrameSourceError):
         name = _matrix(path, whosmat(path))
         array = loadmat(path, variable_names=[name])[name]
-    except (FrameSourceError, FileNotFoundError, PermissionError):
-        raise
-    except Exception as error:  # scipy raises many kinds of errors for damaged files
-        raise FrameSourceError(f"{path} cannot be read as a MATLAB file: {error}; save it again") from error
     return SeriesSource(name=path.name, array=np.asarray(array), path=path, stop=stop)
 
 

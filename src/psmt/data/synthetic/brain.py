@@ -11,9 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from psmt.data.contract import BuiltinName, check_integers
 from psmt.data.readers.tables import SeriesSource
-from psmt.data.synthetic.builtin import BuiltinName, check_integers
 from psmt.types import Array, Ints
+from psmt.utils.constraints import check_real
 
 BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
 SCALE = 50.0  # standard deviation of the networks' signal in scanner units, about half a percent
@@ -75,9 +76,7 @@ class BoldSimulation:
                 f"use at most {3 * self.n_networks}"
             )
         for key, open_bound in (("tr", True), ("dwell", True), ("noise", False), ("drift", False)):
-            value = getattr(self, key)
-            if not np.isfinite(value) or value < 0 or (open_bound and value == 0):
-                raise ValueError(f"{key}={value!r} is out of range; use a number {'above' if open_bound else 'from'} 0")
+            check_real(key, getattr(self, key), open_bound=open_bound)
         if self.dwell < self.tr:
             raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts at least one volume")
 

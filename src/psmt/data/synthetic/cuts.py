@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psmt.data.contract import Frame, channels, check_stop
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName, check_integers
+from psmt.data.contract import BuiltinFilm, BuiltinName, Frame, channels, check_integers, check_stop
 from psmt.data.synthetic.glide import LARGEST, NOISIEST, WORLD, GlideMotion, view
 from psmt.types import Ints
 

@@ -14,8 +14,7 @@ from scipy.fft import irfft2
 from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
 
-from psmt.data.contract import Frame, IndexedFilm, channels
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName, check_integers
+from psmt.data.contract import BuiltinFilm, BuiltinName, Frame, IndexedFilm, channels, check_integers
 from psmt.types import Array, Levels
 from psmt.utils.jit import njit
 

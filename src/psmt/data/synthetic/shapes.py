@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from psmt.data.contract import Frame, IndexedFilm, channels
-from psmt.data.synthetic.builtin import BuiltinFilm, BuiltinName
+from psmt.data.contract import BuiltinFilm, BuiltinName, Frame, IndexedFilm, channels
 from psmt.types import Array
 from psmt.utils.validation import check_count, check_real
 

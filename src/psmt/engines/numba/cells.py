@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.engines.frame_kernels import common_weights
+from psmt.engines.frame_kernels import CellSums, Shape, common_weights
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 from psmt.utils.jit import njit
@@ -15,7 +15,7 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 
 
 def add_moments(
-    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: tuple[int, int]
+    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: Shape
 ) -> None:
     """See `FrameKernels.add_moments`."""
     n_rows, n_columns, n = match.shape
@@ -38,12 +38,7 @@ def cell_energy(change: Levels, cell: int) -> Levels:
 
 
 def cell_weights(
-    gram: Levels,
-    match: Levels,
-    ridge: float,
-    prior: float,
-    known: tuple[Levels, Levels] | None,
-    rows: slice = slice(None),
+    gram: Levels, match: Levels, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
 ) -> Levels:
     """See `FrameKernels.cell_weights`."""
     n_rows, n_columns, n = match.shape
@@ -56,19 +51,9 @@ def cell_weights(
     common, usual, floor = common_weights(whole, common_match, prior)
     weights: Levels = np.empty_like(match[rows])
     first = rows.indices(n_rows)[0]
-    in_threads(
-        lambda part: _solve_cells(
-            gram.reshape(n_rows, n_columns, n * n),
-            match,
-            common.astype(np.float32),
-            (ridge * usual + floor).astype(np.float32),
-            np.float32(ridge),
-            first + part.start,
-            weights[part],
-        ),
-        len(weights),
-        _ROWS,
-    )
+    pull = common.astype(np.float32), (ridge * usual + floor).astype(np.float32), np.float32(ridge)
+    flat = gram.reshape(n_rows, n_columns, n * n)
+    in_threads(lambda part: _solve_cells(flat, match, *pull, first + part.start, weights[part]), len(weights), _ROWS)
     return weights
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,23 +41,14 @@ def _transposed_times(bounds: Ints, atoms: NDArray[np.int32], values: Array, row
 
 
 class SparseCodes:
-    """A queue of codes (n_features,), oldest first, stored by their non-zero entries."""
+    """A queue of codes (n, n_features), oldest first, stored by their non-zero entries."""
 
-    def __init__(self, n_features: int) -> None:
-        self.n_features = n_features
+    def __init__(self, codes: Array | csr_array) -> None:
+        given, self.n_features = csr_array(codes), codes.shape[1]
         # The entries of all codes lie one after the other; `_bounds` says where each code begins and ends.
-        self._atoms = np.empty(0, dtype=np.int32)
-        self._values = np.empty(0)
-        self._bounds = np.zeros(1, dtype=np.int64)
-        self._first = self._last = 0
-
-    @classmethod
-    def of(cls, codes: Array | csr_array) -> Self:
-        """Queue of codes (n, n_features), which may be sparse."""
-        own, given = cls(codes.shape[1]), csr_array(codes)
-        own._atoms, own._values = given.indices.astype(np.int32), given.data
-        own._bounds, own._last = given.indptr.astype(np.int64), codes.shape[0]
-        return own
+        self._atoms, self._values = given.indices.astype(np.int32), given.data
+        self._bounds: Ints = given.indptr.astype(np.int64)
+        self._first, self._last = 0, int(codes.shape[0])
 
     def __len__(self) -> int:
         return self._last - self._first
@@ -161,7 +151,7 @@ class SparseWindow(CodeWindow):
             codes = np.array(codes, dtype=np.float64)
         self.begins = deque(np.zeros(codes.shape[0], bool).tolist() if begins is None else begins.tolist())
         self.n_features = codes.shape[1]
-        self._codes = SparseCodes.of(codes)
+        self._codes = SparseCodes(codes)
         matrix = self._codes.matrix
         # Sums of dense codes, in parts: sums of sparse ones would add in another order.
         parts = (matrix[first : first + _DENSE].toarray().sum(axis=1) for first in range(0, len(self), _DENSE))

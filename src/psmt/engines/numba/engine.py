@@ -100,7 +100,7 @@ class NumbaEngine:
         free = solve(0.0)
         if float(free @ bound.worth) <= bound.limit:
             return free
-        return bounded_optimum(free, solve, cost, bound.worth, bound.limit, tol * cost(np.zeros_like(free)))
+        return bounded_optimum(free, solve, cost, bound, tol * cost(np.zeros_like(free)))
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
         code_code *= kept

@@ -1,6 +1,6 @@
-"""Kernels for whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): bands, neighbours, networks.
+"""Kernels for whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): tiles, bands, networks.
 
-Tiles, cells and motion have modules of their own.
+Cells and motion have modules of their own.
 """
 
 from __future__ import annotations
@@ -8,17 +8,20 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import scipy.fft
 from numpy.typing import ArrayLike
 
-from psmt.engines.frame_kernels import Complex, Layers, Tiles, Work
+from psmt.engines.frame_kernels import CellSums, Complex, Layers, Shape, Tiles, Work
 from psmt.engines.numba import cells
 from psmt.engines.numba import flow as flow_kernels
-from psmt.engines.numba import tiles as tile_kernels
 from psmt.engines.numba.fan_out import in_threads, together
 from psmt.types import AnyArray, Ints, Levels
 from psmt.utils.jit import njit
 
 _ROWS = 100  # rows of a map that one thread takes at a time
+_PIECES = 4  # pieces of tile rows: enough for a few threads, few enough to be large
+_SMALL = 12  # up to this side, the transform of a tile is one product with a matrix: faster than many short FFTs
+_NONE = np.float32(1e-36)  # smaller squares have no phase: this is close to the smallest normal number of float32
 _PIXELS = 8192  # pixels on which a thread runs a network at a time: the values between its layers stay in the cache
 
 
@@ -29,8 +32,6 @@ class NumbaFrameKernels:
     """
 
     together = staticmethod(together)
-    next_spectra = staticmethod(tile_kernels.next_spectra)
-    advanced = staticmethod(tile_kernels.advanced)
     flow = staticmethod(flow_kernels.flow_between)
     moved = staticmethod(flow_kernels.moved)
     add_moments = staticmethod(cells.add_moments)
@@ -49,9 +50,55 @@ class NumbaFrameKernels:
         return work
 
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
-        return tile_kernels.next_spectra(frame, tiles, None, (), ())[0]
+        return self.next_spectra(frame, tiles, None, (), ())[0]
 
-    def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> tuple[Levels, Levels]:
+    def next_spectra(
+        self, frame: Levels, tiles: Tiles, before: Complex | None, cross: tuple[Complex, ...], kept: tuple[float, ...]
+    ) -> tuple[Complex, tuple[Complex, ...]]:
+        down, right = tiles.mirrored
+        padded: Levels = frame.take(down, axis=0).take(right, axis=1)
+        now = np.empty((*tiles.layout, tiles.size, tiles.size // 2 + 1), np.complex64)
+        faded = tuple(np.empty_like(now) for _ in cross)
+
+        def transform(rows: slice) -> None:
+            part: Levels = np.empty((rows.stop - rows.start, tiles.layout[1], tiles.size, tiles.size), np.float32)
+            _cut(padded, tiles.window, tiles.stride, rows.start, part)
+            _transform(part, now[rows])
+            for memory, old, new in zip(kept, cross, faded, strict=True):
+                assert before is not None
+                own, last = _flat(now[rows]), _flat(before[rows])
+                _faded_sum(np.float32(memory), _flat(old[rows]), own, last, _flat(new[rows]))
+
+        in_threads(transform, *_pieces(tiles))
+        return now, faded
+
+    def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
+        n_rows, chunk = _pieces(tiles)
+        n_chunks = -(-n_rows // chunk)
+        sums: list[Levels] = [np.empty((0, 0), np.float32)] * (len(cross) * n_chunks)
+
+        def add(item: slice) -> None:
+            which, k = divmod(item.start, n_chunks)
+            rows = slice(k * chunk, min((k + 1) * chunk, n_rows))
+            change = np.empty_like(now[rows])
+            _phase_advance(_flat(now[rows]), _flat(cross[which][rows]), _flat(change))
+            tall = (rows.stop - rows.start - 1) * tiles.stride + tiles.size
+            total: Levels = np.zeros((tall, len(tiles.mirrored[1])), np.float32)
+            _add(_transformed_back(change), tiles.window, tiles.stride, total)
+            sums[item.start] = total
+
+        in_threads(add, len(sums), 1)
+        frames: Levels = np.empty((len(cross), *tiles.shape), np.float32)
+        across = slice(tiles.lead, tiles.lead + tiles.shape[1])
+        for which, frame in enumerate(frames):
+            whole: Levels = np.zeros((len(tiles.mirrored[0]), tiles.shape[1]), np.float32)
+            for k in range(n_chunks):
+                part, top = sums[which * n_chunks + k], k * chunk * tiles.stride
+                whole[top : top + len(part)] += part[:, across]
+            np.divide(whole[tiles.lead : tiles.lead + tiles.shape[0]], tiles.weight, out=frame)
+        return frames
+
+    def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
         layout = [-(-length // cell) for length in change.shape]
         n = len(candidates)
         gram, match = np.zeros((*layout, n, n), np.float32), np.zeros((*layout, n), np.float32)
@@ -70,7 +117,7 @@ class NumbaFrameKernels:
             _split_maps(left, taps, down, right, parts[k], smooth, pieces)
             left = smooth
 
-    def neighbours(self, frame: Levels, offsets: tuple[tuple[int, int], ...], base: Levels, found: Levels) -> None:
+    def neighbours(self, frame: Levels, offsets: tuple[Shape, ...], base: Levels, found: Levels) -> None:
         def shift(some: slice) -> None:
             for (down, right), levels in zip(offsets[some], found[some], strict=True):
                 _shift(frame, down, right, base, levels)
@@ -94,6 +141,107 @@ class NumbaFrameKernels:
 
         in_threads(run, found.shape[1], _PIXELS)
         return found.reshape(inputs[0].shape[1:])
+
+
+def _transform(parts: Levels, spectra: Complex) -> None:
+    """Fill the Fourier coefficients (rows, columns, size, size // 2 + 1) of tiles (rows, columns, size, size)."""
+    size = parts.shape[-1]
+    if size > _SMALL:
+        spectra[...] = scipy.fft.rfft2(parts, workers=1)
+    else:
+        there, _ = _small_transform(size)
+        np.matmul(parts.reshape(-1, size * size), there, out=_flat(spectra).reshape(-1, there.shape[1]))
+
+
+def _transformed_back(spectra: Complex) -> Levels:
+    """Tiles (rows, columns, size, size) of coefficients (rows, columns, size, size // 2 + 1), which are overwritten."""
+    size = spectra.shape[-2]
+    parts: Levels
+    if size > _SMALL:
+        parts = scipy.fft.irfft2(spectra, s=(size, size), workers=1, overwrite_x=True)
+    else:
+        _, back = _small_transform(size)
+        parts = (_flat(spectra).reshape(-1, len(back)) @ back).reshape(*spectra.shape[:-1], size)
+    return parts
+
+
+@cache
+def _small_transform(size: int) -> tuple[Levels, Levels]:
+    """Matrices that map a tile (size size,) to its Fourier coefficients, real and imaginary in turn, and back."""
+    n_coefficients = size * (size // 2 + 1)
+    units = np.eye(size * size).reshape(-1, size, size)
+    there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
+    pairs = np.eye(2 * n_coefficients).view(np.complex128).reshape(-1, size, size // 2 + 1)
+    back = np.fft.irfft2(pairs, s=(size, size)).reshape(-1, size * size)
+    return there.astype(np.float32), back.astype(np.float32)
+
+
+def _pieces(tiles: Tiles) -> tuple[int, int]:
+    """Number of tile rows, and the number in one piece."""
+    return tiles.layout[0], -(-tiles.layout[0] // _PIECES)
+
+
+def _flat(spectra: Complex) -> Levels:
+    """Contiguous spectra as real and imaginary parts in turn (2 n,), without a copy."""
+    flat: Levels = spectra.reshape(-1).view(np.float32)
+    return flat
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
+    """Fill rows of tiles (rows, columns, size, size), starting at tile row `first`, from a padded frame."""
+    rows, columns, size, _ = tiles.shape
+    whole = window.sum()
+    for r in range(rows):
+        top = (first + r) * stride
+        for c in range(columns):
+            left = c * stride
+            mean = np.float32(0.0)
+            for i in range(size):
+                seen = padded[top + i, left : left + size]
+                for j in range(size):
+                    mean += window[i, j] * seen[j]
+            mean /= whole
+            for i in range(size):
+                seen = padded[top + i, left : left + size]
+                for j in range(size):
+                    tiles[r, c, i, j] = window[i, j] * (seen[j] - mean)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
+    """Add tiles (rows, columns, size, size), multiplied by the window once more, where they were cut."""
+    rows, columns, size, _ = tiles.shape
+    for r in range(rows):
+        for c in range(columns):
+            for i in range(size):
+                row = total[r * stride + i, c * stride : c * stride + size]
+                for j in range(size):
+                    row[j] += window[i, j] * tiles[r, c, i, j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
+    """Fill ``cross = kept * old + now * conj(before)``; complex numbers are pairs."""
+    for k in range(now.size // 2):
+        i = 2 * k
+        cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
+        cross[i + 1] = kept * old[i + 1] + now[i + 1] * before[i] - now[i] * before[i + 1]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
+    """Fill ``turn * now - now``, where turn is the phase of `cross`; zero where it has none. Complex as pairs."""
+    one = np.float32(1.0)
+    for k in range(now.size // 2):
+        i = 2 * k
+        square = cross[i] * cross[i] + cross[i + 1] * cross[i + 1]
+        seen = square > _NONE
+        inverse = one / np.sqrt(square if seen else one)
+        cosine = cross[i] * inverse - one if seen else np.float32(0.0)
+        sine = cross[i + 1] * inverse if seen else np.float32(0.0)
+        change[i] = now[i] * cosine - now[i + 1] * sine
+        change[i + 1] = now[i] * sine + now[i + 1] * cosine
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:

@@ -32,8 +32,8 @@ _ROUNDING = 1e-14  # KKT violations below this fraction of the target's norm are
 _FREE = 1e-300  # smaller penalties count as this, so that they have a reciprocal
 _FAST = {"reassoc", "contract", "nsz"}
 
-_Workspace: TypeAlias = tuple[Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
-"""Arrays that a thread uses again and again: see `_active_set`."""
+_Workspace: TypeAlias = tuple[Ints, Array, Array, Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
+"""Arrays that a thread uses again and again, as `_workspace` makes them."""
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -128,22 +128,12 @@ def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _kkt_violation(
-    columns: Array,
-    gram: Array,
-    target: Array,
-    lead: Array,
-    penalty: Array,
-    support: Ints,
-    values: Array,
-    n: int,
-    residual: Array,
-    out: Array,
-) -> None:
+def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n: int, work: _Workspace) -> None:
     """Write ``D'(x - D a) - penalty``, from the Gram matrix if there is one, otherwise from the residual.
 
     At the optimum it is zero on the support and nowhere positive. `lead` is its value at a = 0.
     """
+    support, values, _, _, lead, out, _, _, _, _, _, residual, _ = work
     if gram.shape[0] > 0 or n == 0:
         for j in range(out.size):
             out[j] = lead[j]
@@ -209,28 +199,17 @@ def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: 
 
 @njit(cache=True, nogil=True)
 def _active_set(
-    columns: Array,
-    gram: Array,
-    target: Array,
-    corr: Array,
-    square: float,
-    penalty: Array,
-    inverse: Array,
-    tol: float,
-    support: Ints,
-    values: Array,
-    n: int,
-    work: _Workspace,
+    columns: Array, gram: Array, target: Array, corr: Array, penalty: Array, tol: float, n: int, work: _Workspace
 ) -> tuple[int, float]:
-    """Solve one problem in place; return the size of the support and the duality gap.
+    """Solve one problem; return the size of the support and the duality gap.
 
-    `support[:n]` holds the columns to start from, `corr` the products of all columns with the target, `square` the
-    squared norm of the target, `inverse` the reciprocals of the penalties. `work` holds the arrays that a thread uses
-    again and again; between problems, all of `inside` is False.
+    `work` has the support and its values. It holds n columns to start from, and then the solution. `corr` are the
+    products of all columns with the target.
     """
-    chol, lead, violation, relative, inside, rhs, goal, cross, residual, candidates = work
+    support, values, inverse, chol, lead, violation, relative, inside, rhs, goal, cross, _, candidates = work
     n_columns = violation.size
     limit = chol.shape[0] - 1
+    square = _dot(target, target)
     rounding = _ROUNDING * np.sqrt(square)
     for j in range(n_columns):
         lead[j] = corr[j] - penalty[j]
@@ -256,7 +235,7 @@ def _active_set(
 
     gap = np.inf
     for _ in range(20 * (n_columns + limit)):
-        _kkt_violation(columns, gram, target, lead, penalty, support, values, n, residual, violation)
+        _kkt_violation(columns, gram, target, penalty, n, work)
         for j in range(n_columns):
             relative[j] = violation[j] * inverse[j]
         # The residual is dual feasible once it is scaled so that no correlation exceeds its penalty.
@@ -323,73 +302,51 @@ def _active_set(
 
 
 @njit(cache=True, nogil=True)
-def _workspace(n_columns: int, n_rows: int) -> _Workspace:
+def _workspace(columns: Array, penalty: Array) -> _Workspace:
+    n_columns, n_rows = columns.shape
     limit = min(n_columns, n_rows) + 1
     return (
-        np.empty((limit, limit)),
-        np.empty(n_columns),
-        np.empty(n_columns),
-        np.empty(n_columns),
-        np.zeros(n_columns, dtype=np.bool_),
-        np.empty(limit),
-        np.empty(limit),
-        np.empty(limit),
-        np.empty(n_rows),
-        np.empty(_AT_ONCE, dtype=np.int64),
+        np.empty(limit, dtype=np.int64),  # support
+        np.empty(limit),  # values: the coefficients of the support
+        1.0 / np.maximum(penalty, _FREE),  # inverse
+        np.empty((limit, limit)),  # chol: the Cholesky factor of the support
+        np.empty(n_columns),  # lead
+        np.empty(n_columns),  # violation
+        np.empty(n_columns),  # relative: violations over penalties
+        np.zeros(n_columns, dtype=np.bool_),  # inside: whether a column is in the support; False between problems
+        np.empty(limit),  # rhs
+        np.empty(limit),  # goal
+        np.empty(limit),  # cross
+        np.empty(n_rows),  # residual
+        np.empty(_AT_ONCE, dtype=np.int64),  # candidates
     )
 
 
 @njit(cache=True, nogil=True)
-def _solve_chunk(
-    columns: Array,
-    gram: Array,
-    targets: Array,
-    corr: Array,
-    penalty: Array,
-    norms: Array,
-    tol: float,
-    coef: Array,
-    gaps: Array,
-) -> None:
-    work = _workspace(columns.shape[0], columns.shape[1])
-    support = np.empty(work[0].shape[0], dtype=np.int64)
-    values = np.empty(support.size)
-    inverse = 1.0 / np.maximum(penalty, _FREE)
-    n, last = 0, 0.0
+def _solve_in_turn(
+    columns: Array, gram: Array, targets: Array, corr: Array, penalty: Array, tol: float, start: Array, coef: Array
+) -> Array:
+    """Write the coefficients (n, n_columns) of targets, one after the other; return their duality gaps (n,).
+
+    The first one starts from the support of `start` (n_columns,), or from nothing (0,).
+    """
+    work = _workspace(columns, penalty)
+    support, values = work[:2]
+    gaps, n, last = np.empty(targets.shape[0]), 0, 0.0
+    for j in range(start.size):
+        if start[j] > 0.0 and n < support.size - 1:
+            support[n] = j
+            n += 1
     for t in range(targets.shape[0]):
         square = _dot(targets[t], targets[t])
         # A target that is close to the one before it, as frames of a film are, has a similar support.
         if t > 0 and 2.0 * _dot(targets[t], targets[t - 1]) < 0.5 * square + last:
             n = 0
         last = square
-        n, gaps[t] = _active_set(
-            columns, gram, targets[t], corr[t], square, penalty, inverse, tol, support, values, n, work
-        )
+        n, gaps[t] = _active_set(columns, gram, targets[t], corr[t], penalty, tol, n, work)
         for i in range(n):
-            coef[t, support[i]] = values[i] / norms[support[i]]
-
-
-@njit(cache=True, nogil=True)
-def _solve_single(
-    columns: Array, gram: Array, target: Array, penalty: Array, tol: float, start: Array, coef: Array
-) -> float:
-    n_columns, n_rows = columns.shape
-    work = _workspace(n_columns, n_rows)
-    support = np.empty(work[0].shape[0], dtype=np.int64)
-    values = np.empty(support.size)
-    n = 0
-    for j in range(n_columns):
-        if start[j] > 0.0 and n < support.size - 1:
-            support[n] = j
-            n += 1
-    corr = np.empty(n_columns)
-    _correlate(columns, target, corr)
-    square = _dot(target, target)
-    inverse = 1.0 / np.maximum(penalty, _FREE)
-    n, gap = _active_set(columns, gram, target, corr, square, penalty, inverse, tol, support, values, n, work)
-    for i in range(n):
-        coef[support[i]] = values[i]
-    return gap
+            coef[t, support[i]] = values[i]
+    return gaps
 
 
 def gram_matrix(columns: Array) -> Array:
@@ -416,14 +373,14 @@ def solve_many(
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     penalties = _penalties(penalty, columns)
-    norms = np.ones(len(columns)) if norms is None else norms
     gram = gram_matrix(columns) if gram is None else gram
-    coef = np.zeros((len(targets), len(columns)))
-    gaps = np.zeros(len(targets))
+    coef, gaps, nothing = np.zeros((len(targets), len(columns))), np.zeros(len(targets)), np.empty(0)
 
     def solve_chunk(part: slice) -> None:
         corr = targets[part] @ columns.T
-        _solve_chunk(columns, gram, targets[part], corr, penalties, norms, tol, coef[part], gaps[part])
+        gaps[part] = _solve_in_turn(columns, gram, targets[part], corr, penalties, tol, nothing, coef[part])
+        if norms is not None:
+            coef[part] /= norms
 
     in_threads(solve_chunk, len(targets), _CHUNK)
     return LassoResult(coef, gaps)
@@ -444,11 +401,12 @@ def solve_one(
     `solve_many`.
     """
     columns, target = _as_rows(columns), _as_rows(target)
-    coef = np.zeros(len(columns))
-    start = coef if start is None else _as_rows(start)
+    coef, corr = np.zeros((1, len(columns))), np.empty((1, len(columns)))
+    _correlate(columns, target, corr[0])
+    start = np.empty(0) if start is None else _as_rows(start)
     gram = np.empty((0, 0)) if gram is None else gram
-    gap = _solve_single(columns, gram, target, _penalties(penalty, columns), tol, start, coef)
-    return LassoResult(coef, gap)
+    (gap,) = _solve_in_turn(columns, gram, target[None], corr, _penalties(penalty, columns), tol, start, coef)
+    return LassoResult(coef[0], gap)
 
 
 def _as_rows(values: Array) -> Array:

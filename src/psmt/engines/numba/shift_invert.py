@@ -11,7 +11,7 @@ import scipy.linalg
 
 from psmt.engines.contract import LowRankChange
 from psmt.engines.numba.fan_out import in_background
-from psmt.numerics.linalg import FEWEST, inverse_symmetric
+from psmt.numerics.arrays import FEWEST, inverse_symmetric
 from psmt.types import Array, Mask
 from psmt.utils.jit import njit
 

@@ -38,11 +38,8 @@ class _Capture(NamedTuple):
 class Captured:
     """Work that never reads a result on the host, as one launch on a GPU; on other devices it is called directly.
 
-    Parameters
-    ----------
-    work : callable
-        Takes tensors, `Resident` objects, constants or tuples of these, and settings, and returns a tensor or a tuple
-        of tensors. It may change resident arrays in place, and nothing else.
+    The work takes tensors, `Resident` objects, constants or tuples of these, and settings, and returns a tensor or a
+    tuple of tensors. It may change resident arrays in place, and nothing else.
     """
 
     def __init__(self, work: Callable[..., Any]) -> None:

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, fold, grid_sample, interpolate, pad
 
-from psmt.engines.frame_kernels import Tiles, Work
+from psmt.engines.frame_kernels import CellSums, Shape, Tiles, Work
 from psmt.engines.torch.cuda import Captured, kernel
 from psmt.types import AnyArray
 
@@ -131,14 +131,7 @@ class TorchFrameKernels:
         return _moments(candidates, change, (cell, cell), layout)
 
     def add_moments(
-        self,
-        gram: Tensor,
-        match: Tensor,
-        kept: float,
-        candidates: Tensor,
-        change: Tensor,
-        weight: float,
-        cell: tuple[int, int],
+        self, gram: Tensor, match: Tensor, kept: float, candidates: Tensor, change: Tensor, weight: float, cell: Shape
     ) -> None:
         new_gram, new_match = _moments(candidates, change, cell, match.shape[:2])
         gram.mul_(kept).add_(new_gram, alpha=weight)
@@ -149,13 +142,7 @@ class TorchFrameKernels:
         return _split(change[None], (cell, cell), layout).square().sum(dim=(2, 3))
 
     def cell_weights(
-        self,
-        gram: Tensor,
-        match: Tensor,
-        ridge: float,
-        prior: float,
-        known: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
-        rows: slice = slice(None),
+        self, gram: Tensor, match: Tensor, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
     ) -> Tensor:
         first, last, _ = rows.indices(len(gram))
         given = () if known is None else (self.levels(known[0]), self.levels(known[1]))

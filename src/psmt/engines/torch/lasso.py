@@ -310,5 +310,5 @@ def _solve_bounded(problems: Problems, tol: float, start: Tensor | None, bound: 
         images = coef @ gram if gram.dim() == 2 else (coef[:, None] @ gram)[:, 0]
         return 0.5 * square + (coef * (0.5 * images - corr + penalty)).sum(1)
 
-    found = bounded_optimum(free.coef, solve, cost, bound.worth, bound.limit, tol * 0.5 * square)
+    found = bounded_optimum(free.coef, solve, cost, bound, tol * 0.5 * square)
     return LassoResult(found, free.gap)

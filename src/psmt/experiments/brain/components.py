@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from psmt.embedding.atom_graph import THRESHOLD
-from psmt.engines import engine_for
-from psmt.experiments.coding_tasks import unpack_codes
-from psmt.experiments.window_graphs import MIN_USES, embed, often_used, similarity_graph
-from psmt.types import AnyArray, Array, Ints, Result
+from psmt.experiments.coding_tasks import slice_codes
+from psmt.experiments.window_graphs import window_graph
+from psmt.types import AnyArray, Ints, Result
 
 
-def person_graphs(
-    *, values: Array, columns: AnyArray, offsets: AnyArray, n_atoms: int, window: int, step: int
-) -> Result:
+def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) -> Result:
     """Components in all windows of a person's packed codes. One task.
 
     Returns ``component`` (n_windows, n_atoms), the label of each atom's component, -1 for an atom without links; and
     ``starts`` (n_windows,), the first volumes of the windows.
     """
-    codes = unpack_codes(values, columns, offsets, n_atoms)
-    starts = np.arange(0, codes.shape[0] - window + 1, step)
-    engine = engine_for("cpu")
+    starts = np.arange(0, len(codes["offsets"]) - window, step)
+    size: dict[str, Any] = {"n_atoms": n_atoms, "n_components": max(1, n_atoms // 4)}
     labels = np.full((len(starts), n_atoms), -1)
-    for row, start in zip(labels, starts, strict=True):
-        part = codes[start : start + window]
-        embedding = embed(part, max(1, n_atoms // 4), engine)
-        graph = similarity_graph(embedding, often_used(part, MIN_USES), threshold=THRESHOLD)
+    for row, start in zip(labels, starts.tolist(), strict=True):
+        graph = window_graph(**size | slice_codes(codes, start, start + window))
         linked = graph["neighbours"] > 0
         row[linked] = graph["component"][linked]
     return {"component": labels, "starts": starts}
@@ -97,13 +92,10 @@ def count_events(steps: Sequence[ComponentStep], n_windows_apart: int) -> dict[s
     seen: dict[int, list[int]] = {}
     for step in steps:
         seen.setdefault(step.component, []).append(step.window)
-    events = [step.event for step in steps]
+    events = Counter(step.event for step in steps)
     return {
         "components": len(seen),
-        "births": events.count("birth"),
-        "merges": events.count("merge"),
-        "splits": events.count("split"),
-        "returns": events.count("return"),
+        **{f"{event}s": events[event] for event in ("birth", "merge", "split", "return")},
         "ends": sum(step.ends for step in steps),
         "persistent": sum(max(own) - min(own) >= n_windows_apart for own in seen.values()),
         "recurrent": len({step.component for step in steps if step.event == "return"}),

@@ -15,7 +15,6 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
-from psmt.evaluation.null_test import Measured
 from psmt.experiments.brain.components import ComponentStep
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.report import COMPARED
@@ -23,7 +22,7 @@ from psmt.experiments.brain.reproducibility import STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
 from psmt.figures.dark import ON_PAPER
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
-from psmt.figures.panels import heading
+from psmt.figures.panels import heading, label_axes
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, LineStyle, literal, style_axes
 from psmt.types import Array
 
@@ -48,21 +47,17 @@ _STYLES = {
 """By predictor. Errors are often equal: thin dashes on a broad line leave all of them visible."""
 
 
-def _colours(n: int) -> list[str]:
-    """Colours of states or components, in turn."""
-    return [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n)]
-
-
-def _label(axes: Axes, x: str, y: str = "") -> None:
-    axes.set_xlabel(x, fontsize=TEXT, color=INK)
-    axes.set_ylabel(y, fontsize=TEXT, color=INK)
+def _dress(axes: Axes, letter: str, title: str, x: str = "", y: str = "", *, grid: bool = True) -> None:
+    """Frame, heading and labels of a panel."""
+    style_axes(axes, grid=grid)
+    heading(axes, letter, title)
+    label_axes(axes, x, y)
 
 
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
     """Draw values of both signs with a colour bar."""
     limit = max(float(np.abs(values).max()), 1e-9)
     image = axes.imshow(values, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-    style_axes(axes, grid=False)
     bar = figure.colorbar(image, ax=axes, aspect=25, pad=0.01)
     bar.ax.tick_params(labelsize=SMALL - 1)
     bar.set_label(label, fontsize=SMALL)
@@ -83,9 +78,9 @@ def atoms_figure(result: BrainResult) -> Figure:
     )
     chart = axes["chart"]
     _heatmap(figure, chart, result.dictionary[order].T, "weight of the region")
-    heading(chart, "a", f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}")
+    title = f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}"
+    _dress(chart, "a", title, "atom (pattern of co-activation)", grid=False)
     chart.set_xticks(range(len(order)), [f"{k + 1}" for k in order], fontsize=SMALL - 1)
-    _label(chart, "atom (pattern of co-activation)")
     ticks = range(0, len(study.regions), max(1, len(study.regions) // 20))
     chart.set_yticks(ticks, [literal(study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
     for k, picture in enumerate(pictures):
@@ -215,60 +210,46 @@ def states_figure(result: BrainResult) -> Figure:
         heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
         widths=[1.0, 1.3, 1.3],
     )
-    axes, colours = panels["time"], _colours(result.n_states)
+    n_states, regions, dynamics = result.n_states, result.study.regions, result.group_dynamics
+    axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n_states)]
     for k, own in enumerate(shown):
-        axes.imshow(
-            own[None],
-            aspect="auto",
-            cmap=ListedColormap(colours),
-            vmin=-0.5,
-            vmax=result.n_states - 0.5,
-            interpolation="nearest",
-            extent=(0, len(own) * result.seconds, k + 0.9, k + 0.1),
-        )
+        place = (0, len(own) * result.seconds, k + 0.9, k + 0.1)
+        look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": n_states - 0.5}
+        axes.imshow(own[None], aspect="auto", interpolation="nearest", extent=place, **look)
     axes.set(xlim=(0, max(map(len, shown)) * result.seconds), ylim=(len(shown), 0))
     axes.set_yticks(np.arange(len(shown)) + 0.5, [literal(name) for name in result.study.names[: len(shown)]])
-    _label(axes, f"time, {result.unit}")
-    style_axes(axes, grid=False)
+    _dress(axes, "a", "States over time", f"time, {result.unit}", grid=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    heading(axes, "a", "States over time")
-    axes, regions = panels["patterns"], result.study.regions
+
+    axes, numbers = panels["patterns"], [str(k + 1) for k in range(n_states)]
     _heatmap(figure, axes, result.patterns, "standard deviations")
-    heading(axes, "b", "Mean activity of the regions in each state")
-    axes.set_yticks(range(result.n_states), [f"state {k + 1}" for k in range(result.n_states)], fontsize=SMALL)
+    _dress(axes, "b", "Mean activity of the regions in each state", grid=False)
+    axes.set_yticks(range(n_states), [f"state {number}" for number in numbers], fontsize=SMALL)
     ticks = range(0, len(regions), max(1, len(regions) // 10))
     axes.set_xticks(ticks, [literal(regions[k]) for k in ticks], fontsize=SMALL - 1)
-    _draw_transitions(panels["transitions"], result.group_dynamics.transitions)
+
+    axes, moves = panels["transitions"], dynamics.transitions
+    axes.imshow(moves, cmap="Blues", vmin=0, vmax=1)
+    written: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": max(5.5, SMALL - 0.4 * n_states)}
+    for i, j in np.argwhere(np.isfinite(moves) & ~np.eye(n_states, dtype=bool)):
+        colour = "white" if moves[i, j] > 0.55 else INK
+        axes.text(j, i, f"{moves[i, j]:.2f}".lstrip("0"), color=colour, **written)
+    axes.set_xticks(range(n_states), numbers)
+    axes.set_yticks(range(n_states), numbers)
+    _dress(axes, "c", "Transitions", "to state", "from state", grid=False)
+
     for name, letter, title, text, scale in (
         ("occupancy", "d", "Occupancy", "share of time", 1.0),
         ("dwell", "e", "Dwell time", f"mean stay, {result.unit}", result.seconds),
     ):
-        axes, places = panels[name], range(result.n_states)
-        values = scale * getattr(result.group_dynamics, name)
-        axes.bar(places, np.nan_to_num(values), color=colours, alpha=0.85)
+        axes = panels[name]
+        axes.bar(range(n_states), np.nan_to_num(scale * getattr(dynamics, name)), color=colours, alpha=0.85)
         for person in result.person_dynamics.values():
-            axes.plot(places, scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
-        axes.set_xticks(places, [str(k + 1) for k in places])
-        _label(axes, "state; dots are people", text)
-        style_axes(axes)
-        heading(axes, letter, title)
+            axes.plot(range(n_states), scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
+        axes.set_xticks(range(n_states), numbers)
+        _dress(axes, letter, title, "state; dots are people", text)
     return figure
-
-
-def _draw_transitions(axes: Axes, transitions: Array) -> None:
-    n = len(transitions)
-    axes.imshow(transitions, cmap="Blues", vmin=0, vmax=1)
-    for i, j in np.argwhere(np.isfinite(transitions) & ~np.eye(n, dtype=bool)):
-        value, size = transitions[i, j], max(5.5, SMALL - 0.4 * n)
-        colour = "white" if value > 0.55 else INK
-        axes.text(j, i, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=size, color=colour)
-    labels = [str(k + 1) for k in range(n)]
-    axes.set_xticks(range(n), labels)
-    axes.set_yticks(range(n), labels)
-    _label(axes, "to state", "from state")
-    style_axes(axes, grid=False)
-    heading(axes, "c", "Transitions")
 
 
 # Trust
@@ -285,10 +266,8 @@ def trust_figure(result: BrainResult) -> Figure:
         axes.plot(ahead, own, label=PREDICTORS[name], **_STYLES[name].kwargs())
     axes.set_xticks(ahead)
     axes.set_ylim(0, 1.42 * max(own.max() for own in errors.values()))  # room for the legend
-    _label(axes, "volumes ahead", "MSE / variance")
     axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper left")
-    style_axes(axes)
-    heading(axes, "a", f"Prediction, mean of {len(result.errors)} people")
+    _dress(axes, "a", f"Prediction, mean of {len(result.errors)} people", "volumes ahead", "MSE / variance")
     axes, colours = panels["states"], {"activity": COLOURS[0], "connectivity (less the overall)": COLOURS[1]}
     rows = {
         STATE_METHODS[method]: [
@@ -297,15 +276,11 @@ def trust_figure(result: BrainResult) -> Figure:
         for method in result.between["activity"]
     }
     for kind, tests in result.surrogate_tests.items():
-        rows[f"PSMT on {SURROGATES[kind]}"] = [_null_estimate(tests[measure]) for measure in COMPARED]
+        # Mean and 90% interval of the draws of a surrogate.
+        drawn = [(tests[measure].null, tests[measure].value - np.array(tests[measure].excess)) for measure in COMPARED]
+        rows[f"PSMT on {SURROGATES[kind]}"] = [Estimate(mean, low, high, null) for null, (mean, high, low) in drawn]
     draw_estimates(axes, {name: dict(zip(colours, own, strict=True)) for name, own in rows.items()}, colours)
     draw_key(figure, colours)
-    _label(axes, "matched correlation")
+    label_axes(axes, "matched correlation")
     heading(axes, "b", "States found again in other people")
     return figure
-
-
-def _null_estimate(test: Measured) -> Estimate:
-    """Mean and 90% interval of the draws of a surrogate."""
-    mean, low, high = (test.value - value for value in test.beyond())
-    return Estimate(mean, high, low, test.null)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from itertools import accumulate, repeat
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from psmt.experiments.brain.group import MAX_VOLUMES
 from psmt.model import PSMT
-from psmt.model.baselines import CopyLast, SeriesBaseline
 from psmt.series import Scaling
-from psmt.types import Array, Predictor, Result
-from psmt.utils.validation import Constraint, check_count, count
+from psmt.types import Array, Ints, Result
 
 PREDICTORS = {
     "psmt": "PSMT",
@@ -31,6 +28,9 @@ SCORED = 0.25
 ORDERS, PENALTIES = (1, 2, 3, 4), tuple(float(10.0**power) for power in np.arange(-3.0, 2.6, 0.5))
 """Candidates of ridge autoregression: the number of past rows, and penalties relative to the inputs' mean square."""
 
+RANKS = (4, 8, 16, 32, 64)
+"""Candidates of dynamic mode decomposition."""
+
 
 def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
     """``errors`` (n_predictors, horizon) on the last quarter of a raw series (time, n_regions). One task.
@@ -45,88 +45,59 @@ def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
     scaling = Scaling.of(series[:start])
     rows = scaling.standardise(series)
     psmt = PSMT.for_series(random_state=seed).fit(series[:start])
-    linear: list[Predictor] = [DirectRidge(horizon=horizon), DynamicModes(), CopyLast()]
-    for method in linear:
-        method.fit(rows[:start])
-    squared = np.zeros((len(PREDICTORS), horizon))
-    counts = np.zeros(horizon)
+    weights, _ = direct_ridge(rows[:start], horizon)
+    step = dynamic_modes(rows[:start])
+    squared, counts = np.zeros((len(PREDICTORS), horizon)), np.zeros(horizon)
     for t in range(start, len(rows)):
-        truth = rows[t : t + horizon]
+        truth, last = rows[t : t + horizon], rows[t - 1]
         ahead = len(truth)
-        mean = np.zeros_like(truth)
-        predicted = [scaling.standardise(psmt.predict(ahead)), *(method.predict(ahead) for method in linear), mean]
+        ridge = last_rows(rows, t) @ weights[:ahead]
+        _, *modes = accumulate(repeat(step, ahead), np.matmul, initial=last)
+        predicted = [scaling.standardise(psmt.predict(ahead)), ridge, np.array(modes), last, 0.0]
         squared[:, :ahead] += [((own - truth) ** 2).mean(axis=1) for own in predicted]
         counts[:ahead] += 1
         psmt.update(series[t])
-        for method in linear:
-            method.update(rows[t])
     variance = float(rows[start:].var(axis=0).mean())
     return {"errors": squared / np.maximum(counts, 1) / variance}
 
 
-class DirectRidge(SeriesBaseline):
-    """Ridge autoregression with a separate regression for each number of rows ahead, tuned on the past.
+def last_rows(rows: Array, t: int) -> Array:
+    """The rows before time `t` as one vector, the latest first: the input of `direct_ridge`."""
+    return rows[t - max(ORDERS) : t][::-1].ravel()
 
-    The row h ahead is a linear map of the last few rows. There is no intercept: rows are deviations from their mean.
-    For each h, order and penalty minimise the walk-forward error inside the past.
 
-    Parameters
-    ----------
-    horizon : int, default 5
-        Most rows ahead that can be predicted.
+def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
+    """Ridge autoregression of rows (time, n_features), with a separate regression for each number of rows ahead.
+
+    There is no intercept: rows are deviations from their mean. Order and penalty minimise the walk-forward error inside
+    the past. Returns the weights (horizon, 4 * n_features, n_features), which are 0 beyond the order, and the orders
+    (horizon,).
     """
+    n_rows, n = past.shape
+    errors = np.zeros((len(ORDERS), len(PENALTIES), horizon))
+    for fold in (4, 5, 6, 7):  # eighths of the past, each predicted from the rows before it
+        first, stop = n_rows * fold // 8, n_rows * (fold + 1) // 8
+        errors += [_ridge_errors(past[:stop], first, order, horizon) for order in ORDERS]
+    weights, orders = np.zeros((horizon, max(ORDERS) * n, n)), np.zeros(horizon, dtype=np.int64)
+    for h in range(horizon):
+        i, j = np.unravel_index(np.argmin(errors[..., h]), errors.shape[:2])
+        (own,) = _ridge_maps(past, ORDERS[i], [h + 1], n_rows - h - 1, [PENALTIES[j]])
+        weights[h, : len(own)], orders[h] = own, ORDERS[i]
+    return weights, orders
 
-    n_last = max(ORDERS)
-    learned = ("orders_", "penalties_", "weights_")
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"horizon": count()}
 
-    def __init__(self, *, horizon: int = 5) -> None:
-        self.horizon = horizon
-
-    def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
-        n_rows, n = past.shape
-        errors = np.zeros((len(ORDERS), len(PENALTIES), self.horizon))
-        for fold in (4, 5, 6, 7):  # eighths of the past, each predicted from the rows before it
-            first, stop = n_rows * fold // 8, n_rows * (fold + 1) // 8
-            errors += [self._errors(past[:stop], first, order) for order in ORDERS]
-        # Weights beyond the chosen order stay zero, so that all maps have one shape.
-        self.weights_ = np.zeros((self.horizon, self.n_last * n, n))
-        self.orders_, self.penalties_ = np.zeros(self.horizon, dtype=np.int64), np.zeros(self.horizon)
-        for h in range(self.horizon):
-            i, j = np.unravel_index(np.argmin(errors[..., h]), errors.shape[:2])
-            self.orders_[h], self.penalties_[h] = ORDERS[i], PENALTIES[j]
-            (weights,) = _ridge_maps(past, ORDERS[i], [h + 1], n_rows - h - 1, [PENALTIES[j]])
-            self.weights_[h, : len(weights)] = weights
-
-    def _errors(self, past: Array, first: int, order: int) -> Array:
-        """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from the rows before it."""
-        # One decomposition serves all horizons: only pairs whose furthest row is known are used.
-        ahead = range(1, self.horizon + 1)
-        maps = [
-            np.split(weights, self.horizon, axis=1)
-            for weights in _ridge_maps(past, order, ahead, first - self.horizon, PENALTIES)
-        ]
-        errors = np.zeros((len(PENALTIES), self.horizon))
-        start = max(first, order) - 1
-        for h in ahead:
-            inputs, truth = _inputs(past, order, start, len(past) - h), past[start + h :]
-            errors[:, h - 1] = [np.sum((truth - inputs @ own[h - 1]) ** 2) for own in maps]
-        return errors
-
-    def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """Return the next row, or with a `horizon` the next rows (horizon, n_features)."""
-        ahead = 1 if horizon is None else check_count("horizon", horizon)
-        if ahead > self.horizon:
-            raise ValueError(
-                f"horizon={ahead} is more than the {self.horizon} that were learned; use DirectRidge(horizon={ahead})"
-            )
-        rows = np.asarray(self._last[::-1].ravel() @ self.weights_[:ahead])
-        return rows[0] if horizon is None else rows
-
-    def next_frame(self, last: Array) -> Array:
-        """Return the row after the last few."""
-        return np.asarray(last[::-1].ravel() @ self.weights_[0])
+def _ridge_errors(past: Array, first: int, order: int, horizon: int) -> Array:
+    """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from the rows before it."""
+    # One decomposition serves all horizons: only pairs whose furthest row is known are used.
+    ahead = range(1, horizon + 1)
+    joint = _ridge_maps(past, order, ahead, first - horizon, PENALTIES)
+    maps = [np.split(weights, horizon, axis=1) for weights in joint]
+    errors = np.zeros((len(PENALTIES), horizon))
+    start = max(first, order) - 1
+    for h in ahead:
+        inputs, truth = _inputs(past, order, start, len(past) - h), past[start + h :]
+        errors[:, h - 1] = [np.sum((truth - inputs @ own[h - 1]) ** 2) for own in maps]
+    return errors
 
 
 def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
@@ -148,32 +119,19 @@ def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalt
     return [vectors @ (turned / (np.maximum(values, 0.0) + p * scale)[:, None]) for p in penalties]
 
 
-class DynamicModes(SeriesBaseline):
-    """Dynamic mode decomposition: a linear map of the leading principal components.
+def dynamic_modes(past: Array) -> Array:
+    """Dynamic mode decomposition of rows (time, n_features): a linear map of the leading principal components.
 
-    The rank is the best of five for predicting the last eighth of the past, one volume ahead.
+    The rank is the best of `RANKS` for predicting the last eighth of the past, one row ahead. The map (n_features,
+    n_features) is applied from the right.
     """
 
-    n_last = 1
-    learned = ("rank_", "map_")
-    _RANKS = (4, 8, 16, 32, 64)
-
-    def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
-        cut = len(past) - max(len(past) // 8, 2)
-        ranks = [rank for rank in self._RANKS if rank <= past.shape[1]] or [past.shape[1]]
-        maps = [self._fit_map(past[:cut], rank) for rank in ranks]
-        errors = [float(np.mean((past[cut:-1] @ own - past[cut + 1 :]) ** 2)) for own in maps]
-        self.rank_ = ranks[int(np.argmin(errors))]
-        self.map_ = self._fit_map(past, self.rank_)
-
-    @staticmethod
-    def _fit_map(past: Array, rank: int) -> Array:
-        """The map (n_features, n_features), applied from the right."""
-        left, sizes, right = np.linalg.svd(past[:-1], full_matrices=False)
+    def fit(rows: Array, rank: int) -> Array:
+        left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
         kept = slice(min(rank, int(np.sum(sizes > 1e-9 * sizes[0]))))
-        return np.asarray((right[kept].T / sizes[kept]) @ (left[:, kept].T @ past[1:]) @ right[kept].T @ right[kept])
+        return np.asarray((right[kept].T / sizes[kept]) @ (left[:, kept].T @ rows[1:]) @ right[kept].T @ right[kept])
 
-    def next_frame(self, last: Array) -> Array:
-        """Return the frame after the last few."""
-        return np.asarray(last[-1] @ self.map_)
+    cut = len(past) - max(len(past) // 8, 2)
+    ranks = [rank for rank in RANKS if rank <= past.shape[1]] or [past.shape[1]]
+    errors = [float(np.mean((past[cut:-1] @ fit(past[:cut], rank) - past[cut + 1 :]) ** 2)) for rank in ranks]
+    return fit(past, ranks[int(np.argmin(errors))])

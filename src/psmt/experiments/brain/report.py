@@ -14,8 +14,20 @@ from psmt.evaluation import Interval, mean_interval
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
 from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
-from psmt.report import TIE, Claim, Column, Evidence, Fact, Page, Picture, Section, Table, write_interval
-from psmt.report.numbers import percent, plus, ratio, signed
+from psmt.report import (
+    TIE,
+    Claim,
+    Column,
+    Evidence,
+    Fact,
+    Page,
+    Picture,
+    Section,
+    Table,
+    error_ratio_evidence,
+    write_interval,
+)
+from psmt.report.numbers import percent, plus, signed
 from psmt.types import Array
 
 COMPARED = MEASURES[:2]
@@ -68,12 +80,10 @@ def brain_claims(result: BrainResult) -> list[Claim]:
 def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[str]) -> Claim:
     logs = dict(zip(PREDICTORS, np.log(result.errors).swapaxes(0, 1), strict=True))
     evidence = [
-        Evidence(
+        error_ratio_evidence(
             name=f"{h} ahead",
             statistic=mean_interval(change),
             margin=TIE,
-            lower_is_better=True,
-            write=lambda change: ratio(float(np.exp(change))),
             unit=f" × the error of {_NAMES[rival]}",
             too_few=_too_few(result.errors, "people"),
         )
@@ -114,7 +124,7 @@ def _beyond_surrogates(
     rows = [
         (
             f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
-            test.beyond(),
+            test.excess,
             f"{signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
         )
         for kind, own in (tests.items() if result.n_splits else ())
@@ -192,6 +202,10 @@ def brain_tables(result: BrainResult) -> list[Table]:
 
 def _states_table(result: BrainResult) -> Table:
     between, within = result.between_means, result.within_means
+
+    def written(draws: Array) -> str:
+        return f"{signed(draws.mean())} ({signed(draws.min())} to {signed(draws.max())})" if len(draws) else "–"
+
     rows = [
         (
             STATE_METHODS[method],
@@ -203,7 +217,7 @@ def _states_table(result: BrainResult) -> Table:
     rows += [
         (
             f"PSMT on {SURROGATES[kind]}",
-            *(_range(tests[measure].null) for measure in MEASURES),
+            *(written(tests[measure].null) for measure in MEASURES),
             *(_mean(mean_interval(result.within_nulls[kind][measure])) for measure in COMPARED),
         )
         for kind, tests in result.surrogate_tests.items()
@@ -296,7 +310,7 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
     )
     compared = f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits"
     facts = [
-        Fact("People", f"{len(study.subjects)}, {lengths} volumes each"),
+        Fact("People", f"{len(study.names)}, {lengths} volumes each"),
         Fact("Regions", f"{len(study.regions)}"),
         Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
         *(Fact("Left out", remark) for remark in study.remarks),
@@ -304,27 +318,19 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         Fact("Compared on", f"{compared}, {settings.n_surrogates} draws of each surrogate"),
         Fact("Version", f"psmt {psmt.__version__}"),
     ]
-    title = "Dynamic networks of the brain"
-    return Page(title=title, lead=_lead(result), claims=brain_claims(result), sections=sections, facts=facts)
-
-
-def _lead(result: BrainResult) -> str:
     errors = {name: own[0] for name, own in result.mean_errors.items()}
-    text = (
-        f"{len(result.states)} people, {len(result.study.regions)} regions, {result.n_states} states. One volume ahead "
-        f"the error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
+    lead = (
+        f"{len(study.names)} people, {len(study.regions)} regions, {result.n_states} states. One volume ahead the "
+        f"error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
         f"autoregression and {errors['copy']:.2f} with copying."
     )
     if result.agreement:
-        text += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
-    return text
+        lead += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
+    title = "Dynamic networks of the brain"
+    return Page(title=title, lead=lead, claims=brain_claims(result), sections=sections, facts=facts)
 
 
 def _mean(interval: Interval) -> str:
     if not np.isfinite(interval.mean):
         return "–"
     return f"{signed(interval.mean)} {write_interval(interval)}" if interval.is_finite else signed(interval.mean)
-
-
-def _range(values: Array) -> str:
-    return f"{signed(values.mean())} ({signed(values.min())} to {signed(values.max())})" if len(values) else "–"

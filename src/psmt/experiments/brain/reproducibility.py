@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
-from psmt.experiments.brain.group import learn_layers, split
+from psmt.experiments.brain.group import join, learn_layers, split
 from psmt.experiments.brain.states import StateModel, fit_states
 from psmt.types import Array, Ints, Levels, Result
 
@@ -104,9 +104,10 @@ def compare_halves(
         dictionaries.append(dictionary)
         model = fit_states(points, n_states, seed=seed)
         gains += likelihood_gains(model, points, other_points, seed=seed)
+        shown, joined = np.concatenate([model.shown(one) for one in points]), join(half)
         for method in methods:
-            found = [model.shown(one) for one in points] if method == "psmt" else rival_states(half, method, **states)
-            own += state_patterns(np.concatenate(half), np.concatenate(found), n_states)
+            found = shown if method == "psmt" else rival_states(**joined, method=method, **states)["states"]
+            own += state_patterns(joined["series"], found, n_states)
     matched = [match(*pair) for pair in zip(*patterns, strict=True)]
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
@@ -174,16 +175,16 @@ def state_methods() -> list[str]:
 
 
 def rival_states(
-    people: Sequence[Array], method: str, *, n_states: int, n_components: int, window: int, seed: int
-) -> list[Ints]:
-    """States (time,) of each person (time, n_regions) by one of the other methods."""
+    *, series: Array, lengths: list[int], method: str, n_states: int, n_components: int, window: int, seed: int
+) -> Result:
+    """``states`` (all volumes,) of the people by one of the other methods. One task."""
     if method == "hmm":
-        return hmm_states(people, n_states, n_components=n_components, seed=seed)
-    return window_states(people, n_states, length=window, seed=seed)
+        return {"states": hmm_states(series, lengths, n_states, n_components=n_components, seed=seed)}
+    return {"states": window_states(split(series, lengths), n_states, length=window, seed=seed)}
 
 
-def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> list[Ints]:
-    """States (time,) of each person (time, n_regions): k-means of the correlations in sliding windows.
+def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> Ints:
+    """States (all volumes,) of the people (time, n_regions): k-means of the correlations in sliding windows.
 
     A volume has the state of the window whose centre is nearest. There are no more states than windows.
     """
@@ -193,9 +194,8 @@ def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: 
     states = []
     for series, own, label in zip(people, centres, split(labels, [len(own) for own in centres]), strict=True):
         # Boundaries lie midway between centres: all distances at once would take memory with the square of the length.
-        nearest = np.searchsorted(0.5 * (own[:-1] + own[1:]), np.arange(len(series)))
-        states.append(label[nearest].astype(np.int64))
-    return states
+        states.append(label[np.searchsorted(0.5 * (own[:-1] + own[1:]), np.arange(len(series)))])
+    return np.concatenate(states).astype(np.int64)
 
 
 def _windows(series: Array, length: int) -> tuple[Levels, Array]:
@@ -206,15 +206,14 @@ def _windows(series: Array, length: int) -> tuple[Levels, Array]:
     return np.array(found, dtype=np.float32), (starts + (length - 1) / 2).astype(np.float64)
 
 
-def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, seed: int = 0) -> list[Ints]:
-    """States (time,) of each person (time, n_regions): hmmlearn's Gaussian model of principal components.
+def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components: int, seed: int = 0) -> Ints:
+    """States (all volumes,) of the joined series (all volumes, n_regions): a Gaussian HMM of principal components.
 
     Full covariances are used on as many components as our trajectory has, and diagonal ones on twice as many. Of two
     starts each, the model with the highest likelihood per component is taken.
     """
     from hmmlearn.hmm import GaussianHMM
 
-    joined, lengths = np.concatenate(people), [len(series) for series in people]
     _, vectors = np.linalg.eigh(joined.T @ joined)
     found: list[tuple[float, Ints]] = []
     for kind, width in (("full", n_components), ("diag", 2 * n_components)):
@@ -227,7 +226,7 @@ def hmm_states(people: Sequence[Array], n_states: int, *, n_components: int, see
                 single = GaussianHMM(1, covariance_type=kind, n_iter=1, random_state=0).fit(points)
                 score = float(model.score(points, lengths) - single.score(points)) / width
                 found.append((score, np.asarray(model.predict(points, lengths), dtype=np.int64)))
-    return split(max(found, key=lambda scored: scored[0])[1], lengths)
+    return max(found, key=lambda scored: scored[0])[1]
 
 
 @contextmanager
@@ -237,8 +236,7 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logger.setLevel(level)

@@ -9,28 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from psmt.experiments.brain import group, reproducibility
 from psmt.experiments.brain.components import follow_components, person_graphs
-from psmt.experiments.brain.group import (
-    MAX_EPOCHS,
-    clean,
-    code_person,
-    embed_group,
-    join,
-    split,
-    training_volumes,
-    trajectory,
-)
+from psmt.experiments.brain.group import join, split
 from psmt.experiments.brain.prediction import predict_person
-from psmt.experiments.brain.reproducibility import (
-    GROUP_MEASURES,
-    MEASURES,
-    NULL_SPLITS,
-    SURROGATES,
-    compare_halves,
-    halvings,
-    rival_states,
-    state_methods,
-)
+from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, SURROGATES
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import STATE_CANDIDATES, BrainSettings
 from psmt.experiments.brain.states import StateModel, choose_number, learn_states, score_states
@@ -46,25 +29,23 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
     """Run a study; results of tasks that are on disk are read."""
     settings.check_lengths(study.names, study.lengths)
     run = replace(run, name="brain")
-    n_atoms, seed = settings.n_atoms, settings.seed
+    alpha, seed = settings.alpha, settings.seed
     with one_blas_thread():
-        people = [clean(subject.values, study.tr, settings.high_pass) for subject in study.subjects]
-        raw = [{"series": subject.values, "horizon": settings.horizon, "seed": seed} for subject in study.subjects]
+        raw = [{"series": own, "horizon": settings.horizon, "seed": seed} for own in study.series]
         predicted = _each(run, "prediction", predict_person, raw, "predictions")
-        given: dict[str, Any] = {"n_atoms": n_atoms, "alpha": settings.alpha, "max_epochs": MAX_EPOCHS, "seed": seed}
-        (learned,) = run.tasks([dictionary_task(training_volumes(people), **given)], "dictionary")
-        dictionary = learned["dictionary"]
-        series = [{"series": own, "dictionary": dictionary, "alpha": settings.alpha} for own in people]
-        coded = _each(run, "codes", code_person, series, "codes")
-        codes: list[dict[str, Any]] = [
-            {"n_atoms": n_atoms, **{name: one[name] for name in ("values", "columns", "offsets")}} for one in coded
-        ]
-        matrix = embed_group(coded, sum(study.lengths), dictionary, settings.n_components)
-        points = [trajectory(unpack_codes(**own), matrix) for own in codes]
+        people = [group.clean(own, study.tr, settings.high_pass) for own in study.series]
+        given: dict[str, Any] = {"n_atoms": settings.n_atoms, "alpha": alpha, "seed": seed}
+        learning = dictionary_task(group.training_volumes(people), max_epochs=group.MAX_EPOCHS, **given)
+        dictionary = run.tasks([learning], "dictionary")[0]["dictionary"]
+        series = [{"series": own, "dictionary": dictionary, "alpha": alpha} for own in people]
+        coded = _each(run, "codes", group.code_person, series, "codes")
+        matrix = group.embed_group(coded, sum(study.lengths), dictionary, settings.n_components)
+        codes = [{name: one[name] for name in ("values", "columns", "offsets")} for one in coded]
+        points = [group.trajectory(unpack_codes(**own, n_atoms=settings.n_atoms), matrix) for own in codes]
         model, scores = _fit_states(points, settings, run)
         states = [model.shown(own) for own in points]
-        windows = [{**own, "window": settings.window, "step": settings.step} for own in codes]
-        graphs = _each(run, "graphs", person_graphs, windows, "graphs")
+        of_graphs = {"n_atoms": settings.n_atoms, "window": settings.window, "step": settings.step}
+        graphs = _each(run, "graphs", person_graphs, [own | of_graphs for own in codes], "graphs")
         activity = np.sum([one["total"] for one in coded], axis=0)
         return BrainResult(
             study=study,
@@ -74,7 +55,7 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
             model=model,
             state_scores=scores,
             states=states,
-            certainty=[model.probabilities(own).max(axis=1) for own in points],
+            certainty=[model.posterior(own)[0].max(axis=1) for own in points],
             patterns=_mean_patterns(people, states, model.n_states),
             steps=[follow_components(one["component"]) for one in graphs],
             starts=[one["starts"] for one in graphs],
@@ -86,7 +67,6 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
 def _each(
     run: Run, name: str, compute: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], stage: str
 ) -> list[Result]:
-    """Results of a task for each of the inputs."""
     return run.tasks([Task(f"brain-{name}-{k:04d}", compute, own) for k, own in enumerate(inputs)], stage)
 
 
@@ -106,11 +86,6 @@ def _fit_states(points: list[Array], settings: BrainSettings, run: Run) -> tuple
     return StateModel(**fields), scores
 
 
-def find_rival_states(*, series: Array, lengths: list[int], **how: Any) -> Result:
-    """``states`` of all volumes by another method, see `rival_states`. One task."""
-    return {"states": np.concatenate(rival_states(split(series, lengths), **how))}
-
-
 def _mean_patterns(people: Sequence[Array], states: Sequence[Ints], n_states: int) -> Array:
     """Mean of the volumes in each state (n_states, n_regions), without joining all people."""
     sums, counts = np.zeros((n_states, people[0].shape[1])), np.zeros(n_states)
@@ -124,7 +99,7 @@ def _compare(
     people: list[Array], states: Sequence[Ints], n_states: int, study: Study, settings: BrainSettings, run: Run
 ) -> dict[str, Any]:
     """Scores between halves, of all methods on scans and of ours on surrogates, and agreement with the true states."""
-    methods, ours = state_methods(), ["psmt"]
+    methods, ours = reproducibility.state_methods(), ["psmt"]
     fast = [name for name in methods if name != "hmm"]
     shared = {"n_components": settings.n_components, "seed": settings.seed}
     window = max(8, round(settings.swc_seconds / (study.tr or 1.0)))
@@ -135,7 +110,7 @@ def _compare(
 
     def scores(name: str, inputs: Iterable[dict[str, Any]], own: list[str], stage: str) -> dict[str, dict[str, Array]]:
         """Scores (n,) by measure and method; results may have only the first methods."""
-        found = _each(run, name, compare_halves, [how | one for one in inputs], stage)
+        found = _each(run, name, reproducibility.compare_halves, [how | one for one in inputs], stage)
         tables = [one["states"] for one in found]
         by_method = {
             measure: {name: np.array([table[i, k] for table in tables if i < len(table)]) for i, name in enumerate(own)}
@@ -143,8 +118,9 @@ def _compare(
         }
         return by_method | {name: {"psmt": np.array([float(one[name]) for one in found])} for name in GROUP_MEASURES}
 
-    group = join(people)
-    splits = [{**group, "first": list(own)} for own in halvings(len(people), settings.n_splits, settings.seed)]
+    joined = join(people)
+    halvings = reproducibility.halvings(len(people), settings.n_splits, settings.seed)
+    splits = [{**joined, "first": list(own)} for own in halvings]
     # The HMM takes longer than everything else together, so it is fitted to the first split only.
     scans = [{**own, "kind": "scan", "draw": 0, "methods": fast if k else methods} for k, own in enumerate(splits)]
     halves = [{"series": own, "lengths": [len(own) // 2, -(-len(own) // 2)], "first": [0]} for own in people]
@@ -154,10 +130,8 @@ def _compare(
         return scores(f"person-{kind}", inputs, named, f"halves of a person, {kind}")
 
     def null(kind: str) -> dict[str, Array]:
-        draws = range(settings.n_surrogates)
-        inputs = (
-            {**own, "kind": kind, "draw": draw, "methods": ours} for draw in draws for own in splits[:NULL_SPLITS]
-        )
+        draws = [{"kind": kind, "draw": k, "methods": ours} for k in range(settings.n_surrogates)]
+        inputs = (own | draw for draw in draws for own in splits[: reproducibility.NULL_SPLITS])
         found = scores(f"halves-{kind}", inputs, ours, f"surrogates, {kind}")
         return {name: own["psmt"].reshape(len(draws), -1).mean(axis=1) for name, own in found.items()}
 
@@ -168,26 +142,26 @@ def _compare(
         "within_nulls": {
             kind: {name: own["psmt"] for name, own in within(kind, ours, ours).items()} for kind in SURROGATES
         },
-        **_agreement(group, states[: len(people)], study, how["states"], run),
+        **_agreement(joined, states[: len(people)], study, how["states"], run),
     }
 
 
 def _agreement(
-    group: dict[str, Any], states: Sequence[Ints], study: Study, how: dict[str, Any], run: Run
+    joined: dict[str, Any], states: Sequence[Ints], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
     """Adjusted Rand index with the true states by method, of all volumes and of each person; empty without a truth."""
-    truths = [subject.truth for subject in study.subjects[: len(states)]]
-    known = [truth for truth in truths if truth is not None]
+    known = [truth for truth in study.truths[: len(states)] if truth is not None]
     if len(known) < len(states):
         return {"agreement": {}, "agreement_by_person": {}}
-    others = [name for name in state_methods() if name != "psmt"]
-    tasks = [Task(f"brain-{name}", find_rival_states, {**group, **how, "method": name}) for name in others]
-    found = run.tasks(tasks, "rivals")
-    labels = {"psmt": np.concatenate(states)} | {name: own["states"] for name, own in zip(others, found, strict=True)}
+    _, *others = reproducibility.state_methods()
+    inputs = joined | how
+    tasks = [Task(f"brain-{name}", reproducibility.rival_states, inputs | {"method": name}) for name in others]
+    found = [own["states"] for own in run.tasks(tasks, "rivals")]
+    labels = dict(zip(["psmt", *others], [np.concatenate(states), *found], strict=True))
     return {
         "agreement": {name: float(adjusted_rand_score(np.concatenate(known), own)) for name, own in labels.items()},
         "agreement_by_person": {
-            name: np.array(list(map(adjusted_rand_score, known, split(own, group["lengths"]))))
+            name: np.array(list(map(adjusted_rand_score, known, split(own, joined["lengths"]))))
             for name, own in labels.items()
         },
     }

@@ -34,6 +34,9 @@ MEMORIES = (0.9, 0.5)
 """Upper bounds on the memory. Trajectories also wander without a state. With as much memory as the likelihood prefers,
 places may lie far outside of the trajectories, and states only describe a few jumps. Then the second bound is used."""
 
+REACHED = 0.025
+"""A place is reached if this share of the volumes goes as far or further in its direction."""
+
 
 @dataclass(frozen=True)
 class StateModel:
@@ -57,27 +60,24 @@ class StateModel:
         """K."""
         return len(self.places)
 
-    def probabilities(self, points: Array) -> Array:
-        """Posterior probability (time, n_states) of each state in a trajectory (time, n_components)."""
-        return self._posterior(points)[0]
+    def posterior(self, points: Array) -> tuple[Array, float]:
+        """Probability (time, n_states) of each state in a trajectory (time, n_components), and its log-likelihood."""
+        targets = (1.0 - self.memory) * self.places
+        densities = _log_densities(points - self.memory * _before(points), targets, self.covariance)
+        probabilities, _, likelihood = _smooth(densities, self.transitions, self.start)
+        return probabilities, float(likelihood)
 
     def shown(self, points: Array) -> Ints:
         """The state (time,) that contributes most to each position of a trajectory (time, n_components).
 
         A position is a sum of the places of all states so far, whose shares fade by the memory.
         """
-        shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.probabilities(points), axis=0)
+        shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.posterior(points)[0], axis=0)
         return np.asarray(np.argmax(shares, axis=1), dtype=np.int64)
 
     def score(self, points: Array) -> float:
         """Log-likelihood of a trajectory (time, n_components)."""
-        return self._posterior(points)[1]
-
-    def _posterior(self, points: Array) -> tuple[Array, float]:
-        targets = (1.0 - self.memory) * self.places
-        densities = _log_densities(points - self.memory * _before(points), targets, self.covariance)
-        posterior, _, likelihood = _smooth(densities, self.transitions, self.start)
-        return posterior, float(likelihood)
+        return self.posterior(points)[1]
 
 
 def fit_states(
@@ -93,7 +93,9 @@ def fit_states(
     for bound in memories:
         models = [_climb(people, np.eye(n_states)[labels], bound) for labels in starts]
         best = max(models, key=lambda model: model.log_likelihood)
-        if best.memory < memories[-1] or _are_reached(best.places, joined):
+        distance = np.linalg.norm(best.places, axis=1)
+        along = joined @ (best.places / np.maximum(distance, 1e-300)[:, None]).T
+        if best.memory < memories[-1] or np.all((along >= distance).mean(axis=0) >= REACHED):
             break
     n_volumes = np.sum([np.bincount(best.shown(points), minlength=n_states) for points in people], axis=0)
     order = np.argsort(-n_volumes, kind="stable")
@@ -173,13 +175,6 @@ def choose_number(scores: dict[int, Array]) -> int:
         return numbers[0]
     least = scores[numbers[0]].mean() + 0.8 * gain.mean()
     return next(n for n in numbers if n == best or scores[n].mean() >= least)
-
-
-def _are_reached(places: Array, joined: Array) -> bool:
-    """Whether 2.5% of the volumes or more go as far as each place, in its direction."""
-    lengths = np.linalg.norm(places, axis=1)
-    along = joined @ (places / np.maximum(lengths, 1e-300)[:, None]).T
-    return bool(np.all((along >= lengths).mean(axis=0) >= 0.025))
 
 
 def _before(points: Array) -> Array:

@@ -19,21 +19,14 @@ from psmt.types import Array, Ints, Progress, silent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
-    """One person's series."""
-
-    name: str
-    values: Array
-    """(time, n_regions), in the units of the file."""
-    truth: Ints | None = None
-    """(time,): the true state, if it is known."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Study:
-    """Some people with the same regions."""
+    """Series of some people with the same regions."""
 
-    subjects: Sequence[Subject]
+    names: Sequence[str]
+    series: Sequence[Array]
+    """(time, n_regions) of each person, in the units of the file."""
+    truths: Sequence[Ints | None]
+    """(time,) of each person: the true states, if they are known."""
     regions: tuple[str, ...]
     tr: float | None = None
     """Seconds from volume to volume; None if it is not known."""
@@ -43,14 +36,9 @@ class Study:
     """What was left out, and why."""
 
     @property
-    def names(self) -> list[str]:
-        """Name of each person."""
-        return [subject.name for subject in self.subjects]
-
-    @property
     def lengths(self) -> list[int]:
         """Number of volumes of each person."""
-        return [len(subject.values) for subject in self.subjects]
+        return [len(own) for own in self.series]
 
 
 @dataclass(frozen=True)
@@ -98,12 +86,12 @@ def read_study(people: People, parcels: Parcels, *, stop: int | None = None, pro
     """The series of all people, with the regions that all of them have."""
     if people.bids and parcels.confounds is None:
         parcels = replace(parcels, confounds="simple")  # motion, white matter and ventricles
-    scans: dict[str, Scan] = {}
-    truths: dict[str, Ints | None] = {}
-    for done, (name, spec) in enumerate(people.files):
+    read: list[tuple[Scan, Ints | None]] = []
+    for done, (_, spec) in enumerate(people.files):
         progress("read scans", done, len(people.files))
-        scans[name], truths[name] = _read_one(spec, parcels, stop)
+        read.append(_read_one(spec, parcels, stop))
     progress("read scans", len(people.files), len(people.files))
+    scans = {name: scan for (name, _), (scan, _) in zip(people.files, read, strict=True)}
     tr = _common_tr(scans)
     remarks = [remark for scan in scans.values() for remark in scan.remarks]
     regions = _common_regions(scans, remarks)
@@ -114,10 +102,9 @@ def read_study(people: People, parcels: Parcels, *, stop: int | None = None, pro
             "no TR is known, so times are in volumes, and drifts slower than 200 volumes are removed; give --tr"
         )
     return Study(
-        subjects=[
-            Subject(name=name, values=np.ascontiguousarray(own[:, varying]), truth=truths[name])
-            for name, own in values.items()
-        ],
+        names=list(values),
+        series=[np.ascontiguousarray(own[:, varying]) for own in values.values()],
+        truths=[truth for _, truth in read],
         regions=tuple(regions[k] for k in varying),
         tr=tr,
         atlas=parcels.atlas,

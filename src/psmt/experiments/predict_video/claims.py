@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from psmt.evaluation import Interval
-from psmt.experiments.predict_video.methods import FRAME_METHODS
-from psmt.experiments.predict_video.result import FilmScores, Loss, VideoResult
+from psmt.experiments.predict_video.result import FRAME_METHODS, FilmScores, Loss, VideoResult
 from psmt.report import INCONCLUSIVE, TIE, Claim, Evidence, Verdict
 from psmt.report.numbers import listed, percent, ratio
 from psmt.video.events import Kind
@@ -25,14 +24,12 @@ def verdict(result: VideoResult) -> str:
     if not np.isfinite(own):
         return f"Nothing moves in the {scores.n:,} predicted frames: copying has no error, so there is no comparison."
     if own < 1 - TIE:
-        outcome = "PSMT beat copying the last frame on this film"
+        text = "PSMT beat copying the last frame on this film"
     elif own <= 1 + TIE:
-        outcome = "PSMT did as well as copying the last frame on this film, not better"
+        text = "PSMT did as well as copying the last frame on this film, not better"
     else:
-        outcome = "PSMT lost to copying the last frame on this film"
-    text = (
-        f"{outcome}: its mean squared error over {scores.n:,} predicted frames is {ratio(own)} times that of copying."
-    )
+        text = "PSMT lost to copying the last frame on this film"
+    text += f": its mean squared error over {scores.n:,} predicted frames is {ratio(own)} times that of copying."
     if not lost.n:
         return f"{text} Copying was not better in any frame.{_better_methods(scores)}"
     share, cuts = percent(lost.n_frames / scores.n), lost.n_with_cut
@@ -41,11 +38,11 @@ def verdict(result: VideoResult) -> str:
     return f"{text}.{_better_methods(scores)}"
 
 
-def events_told(result: VideoResult) -> str:
+def events_text(result: VideoResult) -> str:
     """Number of events of each kind, in words."""
     plurals: dict[Kind, str] = {"cut": "cuts", "flash": "flashes", "surprise": "surprises"}
-    counts = [(result.event_counts.get(kind, 0), kind) for kind in plurals]
-    texts = [f"{count} {plurals[kind] if count > 1 else kind}" for count, kind in counts if count]
+    counts = {kind: result.event_counts.get(kind, 0) for kind in plurals}
+    texts = [f"{n} {plurals[kind] if n > 1 else kind}" for kind, n in counts.items() if n]
     return f"Events: {', '.join(texts) or 'none'}."
 
 

@@ -13,7 +13,7 @@ from psmt.data import Film, FrameSource
 from psmt.data.readers.film_writer import Picture, joining_films
 from psmt.evaluation import FrameRow, Step
 from psmt.experiments.contract import Experiment
-from psmt.experiments.predict_video.claims import events_told, verdict
+from psmt.experiments.predict_video.claims import events_text, verdict
 from psmt.experiments.predict_video.figures import events_figure, places_figure, scores_figure, stills_figure
 from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain, pixels
 from psmt.experiments.predict_video.page import FILM, FilmFacts, frames_page, frames_table
@@ -108,7 +108,7 @@ EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
         "events.csv": lambda done: done.result.events.table(),
     },
     meanwhile=_film,
-    shown=lambda done: [frames_table(done.result), verdict(done.result), events_told(done.result)],
+    shown=lambda done: [frames_table(done.result), verdict(done.result), events_text(done.result)],
     page=_page,
     summary=lambda done: [one._asdict() for one in done.result.scores.summaries.values()],
 )

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from psmt.experiments.predict_video.film_painter import error_colours, ratio_text
-from psmt.experiments.predict_video.methods import FRAME_METHODS
-from psmt.experiments.predict_video.result import TimeBins, VideoResult
+from psmt.experiments.predict_video.result import FRAME_METHODS, TimeBins, VideoResult
 from psmt.figures.layouts import panel_figure
 from psmt.figures.panels import WIDTH, heading
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, LineStyle, style_axes

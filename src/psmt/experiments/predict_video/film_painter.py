@@ -12,9 +12,8 @@ from matplotlib.colors import to_rgb
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from psmt.data.readers.film_writer import Picture
 from psmt.evaluation import FrameRow
-
-Picture = NDArray[np.uint8]
 
 GROUND, RULE, QUIET, INK = "#14171b", "#343a42", "#a0a9b4", "#f2f4f7"
 BETTER, WORSE = "#56b4e9", "#e69f00"
@@ -53,18 +52,10 @@ def ratio_text(value: float) -> str:
 
 
 class FilmPainter:
-    """Paints the pictures of one film in turn.
+    """Paints the pictures of one film in turn, of frames of a `shape` (height, width).
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width of the frames.
-    horizon : int or None
-        Number of frames, which is the number of bars in the chart. With None the chart starts over when it is full.
-    gain : int
-        Factor by which errors are multiplied.
-    painted : iterable of FrameRow
-        Scores of frames that another painter has painted before: they get their bars in the chart.
+    The chart has a bar for each of `horizon` frames; with None it starts over when it is full. Errors are multiplied by
+    `gain`. Frames that another painter has `painted` before get their bars in the chart.
     """
 
     def __init__(

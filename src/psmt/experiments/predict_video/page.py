@@ -11,9 +11,8 @@ import numpy as np
 from PIL import Image
 
 import psmt
-from psmt.experiments.predict_video.claims import events_told, frame_claims, verdict
-from psmt.experiments.predict_video.methods import FRAME_METHODS
-from psmt.experiments.predict_video.result import FrameSummary, VideoResult
+from psmt.experiments.predict_video.claims import events_text, frame_claims, verdict
+from psmt.experiments.predict_video.result import FRAME_METHODS, FrameSummary, VideoResult
 from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent, ratio, seconds
 
@@ -94,17 +93,17 @@ def _last_frame(result: VideoResult) -> Picture:
 
 
 def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Section:
+    n_events, largest = sum(result.event_counts.values()), result.largest_events
     text = [
         "A cut is a frame that PSMT takes for the first of another scene. A flash is a cut after which the old picture "
         "is back within a few frames. Any other surprise is listed only if one as large is expected in at most one of "
         f"{1 / result.settings.false_alarms:,.0f} frames of an uneventful film; estimating this takes 100 frames. "
         "Sizes are prediction errors relative to the usual error. All events are in events.csv.",
-        events_told(result),
+        events_text(result),
     ]
-    n_events, listed = sum(result.event_counts.values()), result.largest_events
     table = Table.of(
-        "Events" if n_events == len(listed) else f"The {len(listed)} largest of {n_events:,} events",
-        listed,
+        "Events" if n_events == len(largest) else f"The {len(largest)} largest of {n_events:,} events",
+        largest,
         [
             Column("kind", "kind"),
             Column("frame", "frame", "{:,}".format),
@@ -117,7 +116,7 @@ def _events_section(result: VideoResult, pictures: Mapping[str, bytes]) -> Secti
         title="Events",
         text=text,
         pictures=[picture] if result.event_stills else [],
-        tables=[table] if listed else [],
+        tables=[table] if largest else [],
     )
 
 

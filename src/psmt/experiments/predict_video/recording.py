@@ -15,7 +15,7 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic, NamedTuple, Self, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 from zlib import crc32
 
 import numpy as np
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
-from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.persistence.model_file import part
+from psmt.persistence.schema import Stateful
 from psmt.pipeline.cache import load_result, save_result
 from psmt.report import csv_lines
-from psmt.types import Result
+from psmt.types import Predictor, Result
 from psmt.utils.files import clear_stale
 from psmt.video.events import EventDetector, Kind
 
@@ -44,6 +44,10 @@ _EVENT_STILLS = 6
 """Events of which pictures are kept: the largest ones."""
 
 _PREFIX = "predict-video-"
+
+
+class FrameMethod(Predictor, Stateful, Protocol):
+    """A predictor that continues, bit for bit, from the state of another one with the same parameters."""
 
 
 class Event(NamedTuple):

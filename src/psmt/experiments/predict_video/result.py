@@ -19,7 +19,11 @@ from psmt.experiments.predict_video.recording import CsvLog, Event, Recorder, Sn
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.report import TIE
 from psmt.types import Array
+from psmt.video import FRAME_BASELINES
 from psmt.video.events import Kind
+
+FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
+"""Methods by their name in files, with the name for people."""
 
 MOST_BINS = 8192
 """Maximal number of bins over time; up to this many frames, a bin is one frame."""

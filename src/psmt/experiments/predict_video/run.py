@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice
@@ -15,7 +15,6 @@ from psmt.data import Film, FrameSource
 from psmt.data.readers.film_writer import Picture
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import FrameRow, Step, score_stream
-from psmt.experiments.predict_video.methods import FrameMethod
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
@@ -49,22 +48,11 @@ def predict_video(
     """Learn from the frames before the start, then predict each later frame from those before it.
 
     With a `run`, progress is saved in its folder after every `STRETCH` frames. After an interruption, the same call
-    resumes and gives the same result as an uninterrupted run. Once the result is written, remove the saved files with
-    `clear_checkpoints`.
+    resumes and gives the same result as an uninterrupted run, if the source is a `Film`: other sources can be read only
+    once. Once the result is written, remove the saved files with `clear_checkpoints`.
 
-    Parameters
-    ----------
-    film : FrameSource
-        A `Film` can be resumed after an interruption; a source that can be read only once cannot.
-    reader : FrameReader
-        Brings the frames to their size.
-    settings : VideoSettings
-        What is predicted, and by which methods.
-    begin : callable, optional
-        Called once, before the first prediction. The function that it returns is called with each step. With a `run`,
-        the pictures that it returns become the `segments` of the result.
-    run : Run, optional
-        Folder for checkpoints, whether to ignore existing ones, and the progress callback.
+    `begin` is called once, before the first prediction. The function that it returns is called with each step. With a
+    `run`, the pictures that this function returns become the `segments` of the result.
     """
     shape = reader.shape(film)
     start, horizon = extent(film.n_frames, settings)
@@ -95,8 +83,12 @@ def predict_video(
         past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
         n_past = len(past)
         if recorder is None:
-            recorder = new_recorder()
-            recorder.learning = _fit(methods.values(), past, progress)
+            recorder, began = new_recorder(), perf_counter()
+            for done, method in enumerate(methods.values()):
+                progress("learn", done, len(methods))
+                method.fit(past)
+            progress("learn", len(methods), len(methods))
+            recorder.learning = perf_counter() - began
         sink = None if begin is None else begin(past, horizon, (row for row in recorder.rows if row.method == "psmt"))
         del past
         coming = luma(islice(frames, None if horizon is None else horizon + 1))
@@ -165,13 +157,3 @@ def _past(frames: Iterator[ColourFrame], start: int, n_past: int, progress: Prog
     if done < start:
         raise NotEnoughFramesError(too_short(done, start, 1))
     return np.stack(kept)
-
-
-def _fit(methods: Collection[FrameMethod], past: Levels, progress: Progress) -> float:
-    """Fit methods to the past frames (time, height, width); return the time in seconds."""
-    progress("learn", 0, len(methods))
-    began = perf_counter()
-    for done, method in enumerate(methods, start=1):
-        method.fit(past)
-        progress("learn", done, len(methods))
-    return perf_counter() - began

@@ -17,7 +17,7 @@ from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
     from psmt.data import FrameSource
-    from psmt.experiments.predict_video.methods import FrameMethod
+    from psmt.experiments.predict_video.recording import FrameMethod
     from psmt.types import Progress
     from psmt.video import FrameReader
 

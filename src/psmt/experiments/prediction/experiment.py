@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psmt.experiments.contract import Experiment
-from psmt.experiments.prediction.claims import prediction_claims
 from psmt.experiments.prediction.figure import effects_figure, prediction_figure
 from psmt.experiments.prediction.phase import Mode, PredictionRow, mean_log_error
-from psmt.experiments.prediction.report import phase_table, prediction_facts, prediction_sections
-from psmt.experiments.prediction.result import PredictionResult
-from psmt.experiments.prediction.run import predict
+from psmt.experiments.prediction.report import phase_table, prediction_claims, prediction_facts, prediction_sections
+from psmt.experiments.prediction.run import PredictionResult, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.figures import png
 from psmt.pipeline.run import Run

@@ -12,7 +12,7 @@ import numpy as np
 from psmt.coding import SparseCoder
 from psmt.evaluation import METHODS, Score, error_ratio, free_running, log_mse, teacher_forced
 from psmt.evaluation.null_models import NULLS
-from psmt.experiments.phases import Phase
+from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.settings import check_start
 from psmt.model import PSMT, baselines
 from psmt.model.paper_options import OURS
@@ -57,7 +57,7 @@ class MethodErrors(NamedTuple):
 class PhaseResult:
     """Predictions of all methods in one phase."""
 
-    phase: Phase
+    phase: FilmPhase
     n_components: int
     lam: float
     frames: Array
@@ -139,7 +139,7 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
 
 def predict_phase(
     patches: Array,
-    phase: Phase,
+    phase: FilmPhase,
     *,
     horizon: int,
     window: int,
@@ -182,20 +182,15 @@ def predict_patches(
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
-    result = predict_phase(patches, Phase("phase", start), **departures, **settings)
-    arrays: Result = {
-        "n_components": np.array(result.n_components),
-        "lam": np.array(result.lam),
-        "frames": result.frames,
-        "estimates": result.estimates,
-    }
+    result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
+    arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
     for mode in get_args(Mode):
         for method, score in getattr(result, mode).items():
             arrays |= {f"{mode}-{method}-{name}": values for name, values in vars(score).items()}
     return arrays
 
 
-def unpack_phase(phase: Phase, arrays: Result) -> PhaseResult:
+def unpack_phase(phase: FilmPhase, arrays: Result) -> PhaseResult:
     """The result of a phase from the arrays of `predict_patches`."""
     fields = Score.__dataclass_fields__
     scores, rollouts = (

@@ -1,4 +1,4 @@
-"""Prediction in a report: a section per phase, the rollouts, and all starts with the null models."""
+"""The prediction in a report: sections, tables, and claims decided over many starts and compared with null models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from psmt.evaluation import METHODS, mse
 from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.phases import describe_motion
-from psmt.experiments.prediction.phase import Mode, PhaseResult, mean_log_error
-from psmt.experiments.prediction.result import MARGIN, PredictionResult, count_wins
-from psmt.report import TIE, Cell, Column, Evidence, Fact, Picture, Section, Table, write_interval
+from psmt.experiments.prediction.phase import Mode, PhaseResult, Truth, mean_log_error
+from psmt.experiments.prediction.run import COPYING, MARGIN, TRIVIAL, PredictionResult, count_wins
+from psmt.report import TIE, Cell, Claim, Column, Evidence, Fact, Picture, Section, Table, write_interval
 from psmt.report.numbers import error, log_ratio, ratio, signed
 
 
@@ -141,3 +141,52 @@ def methods_table(result: PhaseResult, mode: Mode, caption: str) -> Table:
     ]
     # Log MSE is the measure of the paper; comparisons with copying come next.
     return Table.of(caption, result.method_errors(mode), columns, key=(1, 5, 3, 4))
+
+
+_RULE = (
+    "{}. Errors are compared at each start. The mean must be lower by more than "
+    f"{MARGIN:g} in log MSE, with 95% confidence, and by more than on two null models: the same film with its frames "
+    "shuffled, and noise of its spectrum"
+)
+
+
+def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
+    """Claims on one-step predictions: the paper's claim, then PSMT and its learned gain against copying."""
+    asked: dict[str, tuple[str, str, tuple[str, ...], Truth]] = {
+        "dynamic_beats_static": (
+            "The dynamic embedding beats the static ones: PSMT against Baselines 1 and 2",
+            "the mean log MSE vs code of PSMT is lower than that of both baselines, and than that of the mean code",
+            ("psmt", "baseline1", "baseline2", "mean_code"),
+            "code",
+        )
+    }
+    for key, (method, truth) in COPYING.items():
+        text = f"{METHODS[method]}, beats copying the last {truth}".replace("PSMT, beats", "PSMT beats")
+        rule = f"its mean log MSE vs {truth} is lower than those of the last {truth} and the mean {truth}"
+        asked[key] = (text, rule, (method, *TRIVIAL[truth]), truth)
+    claims = []
+    for key, (text, rule, methods, truth) in asked.items():
+        evidence = [] if result is None else result.evidence[key]
+        hardest = min(evidence, key=lambda own: own.strength, default=None)
+        other = hardest.name.partition(" against ")[2].removesuffix(f", vs {truth}") if hardest else ""
+        errors = {
+            found.phase.name: {method: mean_log_error(found, method, truth) for method in methods}
+            for found in (() if result is None else result.phases)
+        }
+        notes = [
+            f"phase “{phase}”, mean log MSE vs {truth}: "
+            + ", ".join(f"{METHODS[method]} {signed(value)}" for method, value in own.items())
+            for phase, own in errors.items()
+        ]
+        claim = Claim.from_evidence(
+            key,
+            text,
+            _RULE.format(rule),
+            evidence,
+            paper=key not in COPYING,
+            size=f"{hardest.estimate} of {other}" if hardest else "",
+            notes=[note, *notes],
+            figures={own.name: own.summary() for own in evidence} | {"phases": errors},
+        )
+        claims.append(claim)
+    return claims

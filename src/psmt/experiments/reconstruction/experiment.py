@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from psmt.experiments.contract import Experiment
-from psmt.experiments.reconstruction.figure import reconstruction_figure
-from psmt.experiments.reconstruction.report import reconstruction_lines, reconstruction_section
+from psmt.experiments.reconstruction.report import (
+    reconstruction_figure,
+    reconstruction_lines,
+    reconstruction_section,
+)
 from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png

@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.phases import Phase, Stretch, find_phases, frame_motion, least_error, phase_motion, phase_segment
+from psmt.experiments.phases import (
+    FilmPhase,
+    Stretch,
+    find_phases,
+    frame_motion,
+    least_error,
+    phase_motion,
+    phase_segment,
+)
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.pipeline.run import Run
 from psmt.types import Array
@@ -41,7 +49,7 @@ class ReconstructionResult:
         return self.settings.search_window(len(self.errors))
 
     @cached_property
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[FilmPhase]:
         """Stretches to predict; none if the film has no room for them."""
         if self.search_window is None:
             return []
@@ -50,18 +58,15 @@ class ReconstructionResult:
 
     def summary(self) -> dict[str, Any]:
         """Numbers, for JSON."""
+        horizon = self.settings.horizon
         return {
             "mean": float(np.mean(self.errors)),
             "median": float(np.median(self.errors)),
             "least_error": self.segment._asdict(),
             "median_motion": float(np.median(self.motion[1:])),
             "phases": [
-                {
-                    "phase": phase.name,
-                    "start": phase.start,
-                    "motion": phase_motion(self.motion, phase, horizon=self.settings.horizon),
-                }
-                for phase in self.phases
+                {"phase": own.name, "start": own.start, "motion": phase_motion(self.motion, own, horizon=horizon)}
+                for own in self.phases
             ],
         }
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from psmt.experiments.contract import Experiment
-from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.figure import sweep_figure
-from psmt.experiments.sweep.report import sweep_section, tables, verdicts_table
-from psmt.experiments.sweep.result import SweepResult, SweepRow
-from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.report import sweep_claims, sweep_section, tables, verdicts_table
+from psmt.experiments.sweep.run import SweepResult, SweepRow, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.figures import png
 from psmt.report import Section, csv_parts

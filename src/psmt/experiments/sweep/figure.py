@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from psmt.experiments.sweep.result import SweepResult
-from psmt.figures.layouts import panel_figure
+from psmt.experiments.sweep.run import SweepResult
+from psmt.figures.layouts import draw_sweep, panel_figure, size_style
 from psmt.figures.panels import heading
 from psmt.figures.style import INK, QUIET, SMALL, style_axes
-from psmt.figures.sweep_chart import MARKERS, draw_sweep, size_colour
 from psmt.types import Array
 
 _LOG_FROM = 25
@@ -62,9 +62,10 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
                 if i == n_rows - 1:
                     axes.set_xlabel("centre of segment (frame)", fontsize=SMALL, color=INK)
                 if j == 0:
-                    axes.set_ylabel(f"M = {size:,}", fontsize=10.5, fontweight="bold", color=size_colour(i))
+                    axes.set_ylabel(f"M = {size:,}", fontsize=10.5, fontweight="bold", color=size_style(i)["color"])
         chart = panels[f"{lam} chart"]
-        draw_sweep(chart, [own for own in table if own.lam == lam])
+        empty = np.empty(0)
+        draw_sweep(chart, {own[1:3]: result.errors.get(own[:3], empty) for own in table if own.lam == lam})
         heading(chart, "abcdefghi"[len(ratios) % 9], f"Table 1, λ = {lam:g}")
     return figure
 
@@ -77,18 +78,10 @@ def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int
         # A band needs two ends: one segment is drawn over its whole length.
         lower, median, upper = np.repeat(quartiles, 2, axis=1)
         centers = np.array(places[0], dtype=np.float64)
-    axes.fill_between(centers, lower, upper, color=size_colour(i), alpha=0.22, linewidth=0)
-    axes.plot(
-        centers,
-        median,
-        color=size_colour(i),
-        linewidth=1.6,
-        marker=MARKERS[i % len(MARKERS)] if len(places) > 1 else "",
-        markersize=3.6,
-        markevery=max(1, len(centers) // 16),
-        markeredgecolor="white",
-        markeredgewidth=0.4,
-    )
+    look: dict[str, Any] = size_style(i) if len(places) > 1 else {"color": size_style(i)["color"]}
+    look |= {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
+    axes.fill_between(centers, lower, upper, color=look["color"], alpha=0.22, linewidth=0)
+    axes.plot(centers, median, linewidth=1.6, markevery=max(1, len(centers) // 16), **look)
 
 
 def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int) -> None:

@@ -1,20 +1,25 @@
-"""The sweep: a dictionary and codes for each M, and a task per window, on the film and on its null models."""
+"""The sweep: errors of all windows on the film and on its null models, Table 1, and the evidence on the claims."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.evaluation import mse, trimmed
-from psmt.evaluation.null_models import draw_noise
+from psmt.evaluation import Interval, mse, trimmed
+from psmt.evaluation.null_models import NULL_NAMES, draw_noise
 from psmt.experiments.coding_tasks import Coded, code_film, pack_codes, slice_codes, unpack_codes
 from psmt.experiments.embedding_tasks import window_task
-from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.settings import SweepSettings
+from psmt.experiments.table_1 import MARGIN, NOTHING, compare
 from psmt.pipeline.run import Run
+from psmt.report import TIE, Evidence, error_ratio_evidence
+from psmt.report.numbers import error
 from psmt.types import Array, Ints
 from psmt.utils.disk_series import blocks
 from psmt.utils.validation import check_film
@@ -26,12 +31,8 @@ Errors = dict[tuple[float, int, int], Array]
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     """Reconstruction errors of patches of a film or a series (time, n_features) for all λ, M and H.
 
-    One dictionary per M is learned from the whole film. Windows differ in the embedding only, which all λ share.
-
-    Raises
-    ------
-    NotEnoughFramesError
-        If the film is too short for every combination. If it is too short for some, the table says so.
+    One dictionary per M is learned from the whole film. Windows differ in the embedding only, which all λ share. Raises
+    NotEnoughFramesError if the film is too short for every combination; if it is for some, the table says so.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -121,3 +122,118 @@ def _coding_errors(coded: Coded, film: Array) -> Array:
         errors.append(mse(codes[first : first + len(block)] @ coded.dictionary, block))
         first += len(block)
     return np.concatenate(errors)
+
+
+class SweepRow(NamedTuple):
+    """One line of sweep.csv."""
+
+    lam: float
+    n_atoms: int
+    window: int
+    segment: int
+    start: int
+    stop: int
+    frame: int
+    mse: float
+
+
+class Combination(NamedTuple):
+    """One (M, H) at one λ, as in Table 1; NaN if the film is too short for it."""
+
+    lam: float
+    n_atoms: int
+    window: int
+    n_segments: int = 0
+    trimmed_mean: float = float("nan")
+    trimmed_std: float = float("nan")
+    mean: float = float("nan")
+    std: float = float("nan")
+    coding_trimmed_mean: float = float("nan")
+    """Error of layer 1 alone over the same frames, trimmed alike."""
+    missing: str | None = None
+    """Why there are no errors, with the number of frames and of those needed; None if there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """Errors of all windows."""
+
+    settings: SweepSettings
+    n_frames: int
+    errors: Mapping[tuple[float, int, int], Array]
+    """MSE (n_segments, H) by (λ, M, H), of the combinations that the film is long enough for."""
+    coding_errors: Mapping[tuple[int, int], Array]
+    """The same for layer 1 alone, by (M, H)."""
+    null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
+    """Errors of fewer windows on each null model, see `psmt.evaluation.null_models`."""
+    empty_error: float = float("inf")
+    """Trimmed mean of the MSE of an empty picture, which is a code of zeros: 1 for standardised patches."""
+
+    def rows(self) -> Iterator[SweepRow]:
+        """Lines of sweep.csv: one per λ, combination, window and frame."""
+        for (lam, n_atoms, window), errors in self.errors.items():
+            places = self.settings.segments(window, self.n_frames)
+            for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
+                for frame, value in enumerate(values.tolist(), start=start):
+                    yield SweepRow(lam, n_atoms, window, segment, start, stop, frame, value)
+
+    def table(self) -> list[Combination]:
+        """Mean and standard deviation of the errors by (λ, M, H), with the missing combinations: Table 1."""
+        return [
+            self._combination(lam, n_atoms, window)
+            for lam in self.settings.lam
+            for n_atoms in self.settings.n_atoms
+            for window in self.settings.windows(n_atoms)
+        ]
+
+    @cached_property
+    def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
+        """Evidence by claim and λ: that errors fall along the columns of Table 1, and along its rows."""
+        chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
+        ratios = self.settings.ratios
+        for k, entry in enumerate(self.table()):
+            if not entry.missing:
+                column, atoms = f"H = {ratios[k % len(ratios)]:g} M", f"M = {entry.n_atoms:,}"
+                chains.setdefault(("more_atoms", entry.lam, column), {})[atoms] = entry
+                chains.setdefault(("more_frames", entry.lam, atoms), {})[f"H = {entry.window:,}"] = entry
+        found: dict[str, dict[float, list[Evidence]]] = {"more_atoms": {}, "more_frames": {}}
+        for (claim, lam, head), entries in chains.items():
+            if len(entries) > 1:
+                found[claim].setdefault(lam, []).append(self._compare(f"λ = {lam:g}, {head}", entries))
+        return found
+
+    def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
+        """Logarithm of the ratio of the trimmed means of the last entry and the first."""
+        first, *_, last = entries.values()
+        means = [entry.trimmed_mean for entry in entries.values()]
+        steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))
+        if any(later > (1 + TIE) * earlier for earlier, later in pairwise(means)):
+            steps += ", not lower at every step"
+        if (last.mean < first.mean) != (means[-1] < means[0]):
+            steps += f", but the untrimmed mean goes from {error(first.mean)} to {error(last.mean)}"
+        empty = max(means) >= NOTHING * self.empty_error
+        return error_ratio_evidence(
+            name=name,
+            statistic=self._change(first, last),
+            nulls={NULL_NAMES[null]: self._change(first, last, null) for null in self.null_errors},
+            n=self.n_frames,
+            margin=MARGIN,
+            too_few="nothing is reconstructed: errors are as large as that of an empty picture" if empty else "",
+            details=f", MSE {steps}",
+        )
+
+    def _change(self, first: Combination, last: Combination, null: str = "") -> Interval:
+        errors = self.null_errors[null] if null else self.errors
+        segments = self.settings.null_segments if null else self.settings.segments
+        before, after = ((errors[own[:3]], segments(own.window, self.n_frames)) for own in (first, last))
+        return compare(*before, *after, n_frames=self.n_frames)
+
+    def _combination(self, lam: float, n_atoms: int, window: int) -> Combination:
+        if (lam, n_atoms, window) not in self.errors:
+            reason = f"the film has {self.n_frames} frames, the window needs {window}"
+            return Combination(lam, n_atoms, window, missing=reason)
+        errors = self.errors[lam, n_atoms, window]
+        inner = trimmed(errors)
+        coding = trimmed(self.coding_errors[n_atoms, window]).mean()
+        means = float(inner.mean()), float(inner.std()), float(errors.mean()), float(errors.std()), float(coding)
+        return Combination(lam, n_atoms, window, len(errors), *means)

@@ -70,12 +70,8 @@ def arrange_atoms(
 ) -> Result:
     """Places of the used atoms on a grid, from the embedding of all the packed codes. One task.
 
-    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`.
-
-    Returns
-    -------
-    dict
-        ``atoms`` (n_used,): numbers of the used atoms; ``places`` (n_used, 2): row and column of each; ``shape``.
+    At most `MAP_COMPONENTS` of the `n_components` directions are used. `how` are options of `solve_window`. Returns
+    ``atoms`` (n_used,), the numbers of the used atoms; ``places`` (n_used, 2), row and column of each; and ``shape``.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
@@ -94,11 +90,20 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
     n = len(features)
     if n == 0:
         return (0, 0), np.zeros((0, 2), dtype=np.int64)
-    shape = _grid_shape(n)
+    # Rows and columns with the fewest empty places, among shapes whose aspect is close to `ASPECT`.
+    shapes = [(rows, -(-n // rows)) for rows in range(1, n + 1)]
+    off = {shape: abs(shape[1] / shape[0] - ASPECT) for shape in shapes}
+    close = [shape for shape in shapes if off[shape] <= 0.27 * ASPECT]
+    shape = min(close or shapes, key=lambda shape: (shape[0] * shape[1] if close else 0, off[shape]))
     cells = np.stack(np.divmod(np.arange(n), shape[1]), axis=1)
     left, scale, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     points = fix_signs((left * scale).T).T
-    at = _first_places(points, cells)
+    # First places: columns in order of the first direction, rows within a column in order of the second.
+    first, second = (*points.T[:2], np.zeros(n))[:2]
+    rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+    by_column = cells[np.lexsort(cells.T)]
+    at = np.empty_like(cells)
+    at[np.lexsort((rank, second, by_column[rank, 1]))] = by_column
     radius = max(shape) / 4
     weights = np.zeros(shape)
     weights[cells[:, 0], cells[:, 1]] = 1.0
@@ -112,22 +117,3 @@ def grid_by_similarity(features: Array) -> tuple[tuple[int, int], Ints]:
         at = cells[place]
         radius *= 0.8
     return shape, at
-
-
-def _grid_shape(n: int) -> tuple[int, int]:
-    """Rows and columns with the fewest empty places, among shapes whose aspect is close to `ASPECT`."""
-    shapes = [(rows, -(-n // rows)) for rows in range(1, n + 1)]
-    off = {shape: abs(shape[1] / shape[0] - ASPECT) for shape in shapes}
-    close = [shape for shape in shapes if off[shape] <= 0.27 * ASPECT]
-    return min(close or shapes, key=lambda shape: (shape[0] * shape[1] if close else 0, off[shape]))
-
-
-def _first_places(points: Array, cells: Ints) -> Ints:
-    """Places (n, 2): columns in order of the first direction, rows within a column in order of the second."""
-    first, second = (*points.T[:2], np.zeros(len(points)))[:2]
-    rank = np.empty(len(points), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(points))
-    by_column = cells[np.lexsort(cells.T)]
-    places = np.empty_like(cells)
-    places[np.lexsort((rank, second, by_column[rank, 1]))] = by_column
-    return places

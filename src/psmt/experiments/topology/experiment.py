@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from psmt.experiments.contract import Experiment
-from psmt.experiments.topology.claims import topology_claims
 from psmt.experiments.topology.figure import atom_map_figure, topology_figure
-from psmt.experiments.topology.report import topology_section
+from psmt.experiments.topology.report import topology_claims, topology_section
 from psmt.experiments.topology.run import TopologyResult, topology
 from psmt.experiments.topology.settings import Row, TopologySettings
 from psmt.figures import png

@@ -11,17 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from psmt.experiments.topology.claims import LEAST
 from psmt.experiments.topology.measures import Likeness
+from psmt.experiments.topology.report import LEAST
 from psmt.experiments.topology.run import TopologyResult
 from psmt.figures.graphs import draw_graph, stable_positions
 from psmt.figures.layouts import Estimate, draw_estimates, panel_figure
-from psmt.figures.panels import WIDTH, as_picture, contrast, heading, show_tiles, tile_gap, tiled
-from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
+from psmt.figures.panels import WIDTH, as_picture, contrast, heading, label_axes, show_tiles, tile_gap, tiled
+from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, RULE, SMALL, TEXT, style_axes
 from psmt.report.numbers import signed
 from psmt.types import AnyArray, Ints
 
-_MARKERS = ("o", "s", "^", "D", "v", "P")
 _DOTTED = (0, (1, 2))
 
 
@@ -51,7 +50,6 @@ def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
 
 
 def _colour(i: int) -> str:
-    """Colour of the i-th chosen atom, the same in all panels."""
     return COLOURS[i % len(COLOURS)]
 
 
@@ -61,11 +59,6 @@ def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
     axes.texts[-1].set_in_layout(False)
     if not axes.get_title():
         axes.set_title(" ")
-
-
-def _label(axes: Axes, x: str, y: str) -> None:
-    axes.set_xlabel(x, fontsize=TEXT, color=INK)
-    axes.set_ylabel(y, fontsize=TEXT, color=INK)
 
 
 def _legend(axes: Axes, **how: Any) -> None:
@@ -82,7 +75,7 @@ def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: In
         for time in times:
             axes.axvline(result.centers[time], color=QUIET, linewidth=0.8, linestyle=_DOTTED, zorder=1)
         for i, atom in enumerate(result.chosen):
-            look |= {"color": _colour(i), "marker": _MARKERS[i % len(_MARKERS)], "zorder": 3 + i}
+            look |= {"color": _colour(i), "marker": MARKERS[i % len(MARKERS)], "zorder": 3 + i}
             axes.plot(result.centers, values[:, atom], label=f"atom {atom}", **look)
         axes.set_xlim(result.centers[0] - margin, result.centers[-1] + margin)
     most = max(4, int(result.component_size[:, list(result.chosen)].max()))
@@ -90,13 +83,13 @@ def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: In
     sizes.set_ylim(0.88, 1.2 * most)
     sizes.set_yticks([2**k for k in range(int(np.log2(most)) + 1)])
     sizes.tick_params(labelbottom=False)
-    _label(sizes, "", "atoms in component")
+    label_axes(sizes, "", "atoms in component")
     most = max(2, int(result.neighbours[:, list(result.chosen)].max()))
     counts.set_yscale("symlog", linthresh=2, linscale=0.6)
     counts.set_ylim(-0.15, 1.3 * most)
     counts.set_yticks([tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if tick <= most])
     counts.xaxis.set_major_formatter("{x:,.0f}")
-    _label(counts, "frame at the centre of the window", "neighbours")
+    label_axes(counts, "frame at the centre of the window", "neighbours")
     for axes in (sizes, counts):
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
@@ -152,20 +145,16 @@ def _draw_companions(panels: Mapping[str, Axes], result: TopologyResult) -> None
             axes.imshow(picture, cmap="gray", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
             axes.set_box_aspect(1)
             axes.spines[:].set(color=_colour(i) if k == 0 else RULE, linewidth=2.4 if k == 0 else 0.8)
-            axes.set_xlabel(
-                f"atom {number}" if k == 0 else f"atom {number}\nlinked in {linked} of {len(result.graphs)}",
-                fontsize=7.5,
-                fontweight="bold" if k == 0 else "normal",
-                color=_colour(i) if k == 0 else QUIET,
-                labelpad=3,
-            )
+            about = "" if k == 0 else f"\nlinked in {linked} of {len(result.graphs)}"
+            look: dict[str, Any] = {"fontweight": "bold", "color": _colour(i)} if k == 0 else {"color": QUIET}
+            axes.set_xlabel(f"atom {number}{about}", fontsize=7.5, labelpad=3, **look)
     _head(panels["picture 0 0"], "c", "With the two most similar", lift=20)
 
 
 def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
     style_axes(axes)
     _head(axes, "d", "Do linked atoms look alike?")
-    _label(axes, "correlation, linked less unlinked", "permutations")
+    label_axes(axes, "correlation, linked less unlinked", "permutations")
     if not np.isfinite(likeness.difference):
         axes.text(0.5, 0.5, "no links to compare", transform=axes.transAxes, ha="center", fontsize=SMALL, color=QUIET)
         axes.set(xticks=[], yticks=[])
@@ -190,7 +179,7 @@ def _draw_likeness(axes: Axes, likeness: Likeness) -> None:
 def _draw_persistence(axes: Axes, result: TopologyResult) -> None:
     style_axes(axes)
     _head(axes, "e", "Do links stay?")
-    _label(axes, "frames from window to window", "links in both (%)")
+    label_axes(axes, "frames from window to window", "links in both (%)")
     sliding, lasting, window = result.persistence, result.lasting, result.settings.window
     known = np.isfinite(sliding.shared)
     lags, shared = sliding.lags[known], 100 * sliding.shared[known]
@@ -235,7 +224,7 @@ def _draw_beyond(axes: Axes, result: TopologyResult) -> None:
     axes.axvline(LEAST, color=QUIET, linewidth=0.9, linestyle=(0, (3, 2)))
     low, high = axes.get_xlim()
     axes.set_xlim(min(low, -0.1), max(high, 0.3))
-    _label(axes, "share of links, or correlation", "claim")
+    label_axes(axes, "share of links, or correlation", "claim")
     axes.xaxis.set_major_locator(MaxNLocator(5))
 
 

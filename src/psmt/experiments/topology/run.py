@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from psmt.experiments.coding_tasks import code_film, slice_codes
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
-from psmt.experiments.topology.design import Design
+from psmt.experiments.topology.measures import Design
 from psmt.experiments.topology.settings import RULE, Row, TopologySettings
 from psmt.experiments.window_graphs import link_sets, window_graph
 from psmt.pipeline.run import Run
