@@ -1,24 +1,3 @@
-"""The experiment: its run, files, report and numbers."""
+from studies.changes.report import EXPERIMENT
 
-from __future__ import annotations
-
-from psmt.experiments.contract import Experiment
-from psmt.figures import png
-from psmt.report import to_csv
-from studies.changes.claims import changes_claims
-from studies.changes.figure import changes_figure
-from studies.changes.report import changes_page, changes_tables
-from studies.changes.result import ChangeRow, ChangesResult
-from studies.changes.run import changes
-from studies.changes.settings import ChangesSettings
-
-EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
-    run=lambda values, settings, run, _: changes(values, settings, run),
-    files={
-        "changes.csv": lambda result: to_csv(ChangeRow._fields, result.rows()),
-        "changes.png": lambda result: png(changes_figure(result)),
-    },
-    shown=lambda result: [*changes_tables(result), *changes_claims(result)],
-    page=lambda result, files: changes_page(result, files["changes.png"]),
-    summary=ChangesResult.summary,
-)
+__all__ = ["EXPERIMENT"]

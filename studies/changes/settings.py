@@ -9,17 +9,8 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import Option, Presets, WindowSettings, anything
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    ChosenComponents,
-    ChosenLam,
-    ModelDepartures,
-    Seed,
-    Window,
-    our_departures,
-)
 from psmt.utils.constraints import count, real
 
 KINDS = {
@@ -37,11 +28,11 @@ CHANGES = tuple(kind for kind in KINDS if kind != "none")
 class ChangesSettings(WindowSettings):
     """Size of the model, as in the paper, and which changes are made where."""
 
-    n_atoms: Atoms = 512
-    window: Window = 1536
-    n_components: ChosenComponents = "auto"
-    alpha: Alpha = 1.0
-    lam: ChosenLam = "auto"
+    n_atoms: shared.Atoms = 512
+    window: shared.Window = 1536
+    n_components: shared.ChosenComponents = "auto"
+    alpha: shared.Alpha = 1.0
+    lam: shared.ChosenLam = "auto"
     before: int = 30
     """Frames before the change that are scored, for the usual error."""
     horizon: Annotated[int, Option("--horizon", "Number of frames that are predicted from each change."), count(2)] = 60
@@ -55,8 +46,8 @@ class ChangesSettings(WindowSettings):
         float, Option("--flash", "Brightness of the flash, in standard deviations of the film."), real(open_bound=True)
     ] = 3.0
     jump: Annotated[int, Option("--jump", "Number of frames that a jump leaves out.")] = 25
-    seed: Seed = 0
-    departures: ModelDepartures = field(default_factory=our_departures)
+    seed: shared.Seed = 0
+    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
     series: bool = False
     """Whether the values are a series, not patches: each place's past then standardises the features."""
 

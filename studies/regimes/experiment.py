@@ -1,24 +1,3 @@
-"""The experiment: its run, files, report and numbers."""
+from studies.regimes.report import EXPERIMENT
 
-from __future__ import annotations
-
-from psmt.experiments.contract import Experiment
-from psmt.experiments.expectation import FILE
-from psmt.figures import png
-from psmt.report import to_csv
-from studies.regimes.map import map_to_json, methods_figure
-from studies.regimes.report import regime_tables, regimes_page
-from studies.regimes.run import RegimeRow, RegimesResult, regimes
-from studies.regimes.settings import RegimesSettings
-
-EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
-    run=lambda film, settings, run, _: regimes(film, settings, run),
-    files={
-        "regimes.csv": lambda result: to_csv(RegimeRow._fields, result.rows()),
-        "regimes.png": lambda result: png(methods_figure(result.map())),
-        FILE: lambda result: map_to_json(result.map()),
-    },
-    shown=regime_tables,
-    page=lambda result, files: regimes_page(result, files["regimes.png"]),
-    summary=RegimesResult.summary,
-)
+__all__ = ["EXPERIMENT"]
