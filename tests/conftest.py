@@ -1,6 +1,7 @@
 """Films, code sequences and results that the tests share."""
 
 import shutil
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def small_figures():
         yield
 
 
-@pytest.fixture(scope="session", params=["cpu", "torch:cpu", "cuda"])
+@pytest.fixture(scope="session", params=["cpu", *(["torch:cpu", "cuda"] if find_spec("torch") else [])])
 def engine(request):
     """Each engine that is installed and has its device."""
     if request.param in ("torch:cpu", "cuda"):

@@ -26,8 +26,26 @@ def test_scikit_learn_accepts_it(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def coder(engine, glide):
-    return SparseCoder(n_atoms=48, alpha=0.3, random_state=0, device=engine.device).fit(glide)
+def fresh(engine):
+    """A coder on each engine, not fitted yet."""
+    usual = {"alpha": 0.3, "random_state": 0, "device": engine.device}
+    return lambda n_atoms, **given: SparseCoder(n_atoms=n_atoms, **usual | given)
+
+
+@pytest.fixture(scope="module")
+def over(engine):
+    """A coder over given atoms, on each engine."""
+    return lambda atoms, alpha=0.3: SparseCoder.from_dictionary(atoms, alpha=alpha, device=engine.device)
+
+
+@pytest.fixture(scope="module")
+def coder(fresh, glide):
+    return fresh(48).fit(glide)
+
+
+def objective(model, samples):
+    codes = model.transform(samples)
+    return 0.5 * np.sum((samples - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
 
 
 def test_codes_agree_with_scikit_learn(coder, glide):
@@ -40,73 +58,52 @@ def test_learned_atoms_have_unit_norm(coder):
     assert np.allclose(np.linalg.norm(coder.dictionary_, axis=1), 1.0)
 
 
-def test_learning_lowers_the_objective(engine, glide):
-    coder = SparseCoder(n_atoms=48, alpha=0.3, max_epochs=6, tol=0.0, random_state=0, device=engine.device).fit(glide)
-    random = SparseCoder.from_dictionary(
-        glide[:48] / np.linalg.norm(glide[:48], axis=1, keepdims=True), alpha=0.3, device=engine.device
-    )
-
-    def objective(model):
-        codes = model.transform(glide)
-        return 0.5 * np.sum((glide - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
-
+def test_learning_lowers_the_objective(fresh, over, glide):
+    coder = fresh(48, max_epochs=6, tol=0.0).fit(glide)
+    random = over(glide[:48] / np.linalg.norm(glide[:48], axis=1, keepdims=True))
     assert len(coder.objective_) == 6
     assert coder.objective_[-1] < 0.8 * coder.objective_[0]
-    assert objective(coder) < 0.8 * objective(random)
+    assert objective(coder, glide) < 0.8 * objective(random, glide)
 
 
-def test_learning_finds_the_atoms_that_made_the_samples(engine):
+def test_learning_finds_the_atoms_that_made_the_samples(fresh):
     rng = np.random.default_rng(0)
     atoms = rng.standard_normal((10, 20))
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
     codes = rng.exponential(size=(800, 10)) * (rng.random((800, 10)) < 0.15)
-    coder = SparseCoder(n_atoms=20, alpha=0.05, max_epochs=30, tol=0.0, random_state=0, device=engine.device).fit(
-        codes @ atoms
-    )
+    coder = fresh(20, alpha=0.05, max_epochs=30, tol=0.0).fit(codes @ atoms)
     assert (coder.dictionary_ @ atoms.T).max(axis=0).min() > 0.95
 
 
-def test_fit_stops_when_an_epoch_brings_little(engine, glide):
-    assert (
-        len(
-            SparseCoder(n_atoms=16, alpha=0.3, max_epochs=50, tol=0.2, random_state=0, device=engine.device)
-            .fit(glide)
-            .objective_
-        )
-        < 10
-    )
+def test_fit_stops_when_an_epoch_brings_little(fresh, glide):
+    assert len(fresh(16, max_epochs=50, tol=0.2).fit(glide).objective_) < 10
 
 
-def test_same_seed_same_bytes(engine, glide):
-    one, two = (SparseCoder(n_atoms=16, alpha=0.3, random_state=3, device=engine.device).fit(glide) for _ in range(2))
-    other = SparseCoder(n_atoms=16, alpha=0.3, random_state=4, device=engine.device).fit(glide)
+def test_same_seed_same_bytes(fresh, glide):
+    one, two, other = (fresh(16, random_state=seed).fit(glide) for seed in (3, 3, 4))
     assert one.dictionary_.tobytes() == two.dictionary_.tobytes()
     assert one.transform(glide).tobytes() == two.transform(glide).tobytes()
     assert not np.allclose(one.dictionary_, other.dictionary_)
 
 
-def test_partial_fit_goes_on_learning(engine, glide):
-    coder = SparseCoder(n_atoms=24, alpha=0.3, random_state=0, device=engine.device)
+def test_partial_fit_goes_on_learning(fresh, glide):
+    coder = fresh(24)
     for _ in range(6):
         coder.partial_fit(glide)
     assert coder.objective_[-1] < 0.9 * coder.objective_[0]
 
 
-def test_partial_fit_improves_a_given_dictionary(engine, glide):
-    coder = SparseCoder.from_dictionary(3.0 * glide[:24], alpha=0.3, device=engine.device)
+def test_partial_fit_improves_a_given_dictionary(over, glide):
+    coder = over(3.0 * glide[:24])
     for _ in range(4):
         coder.partial_fit(glide)
     assert np.allclose(np.linalg.norm(coder.dictionary_, axis=1), 1.0)
     assert coder.objective_[-1] < coder.objective_[0]
 
 
-def test_fit_further_learns_what_is_new_and_keeps_what_was_learned(engine, glide):
-    def objective(model, samples):
-        codes = model.transform(samples)
-        return 0.5 * np.sum((samples - model.inverse_transform(codes)) ** 2) + 0.3 * codes.sum()
-
+def test_fit_further_learns_what_is_new_and_keeps_what_was_learned(fresh, glide):
     old, new = glide[:300], glide[380:]
-    coder = SparseCoder(n_atoms=48, alpha=0.3, random_state=0, device=engine.device).fit(old)
+    coder = fresh(48).fit(old)
     further = coder.fit_further(new)
     assert objective(further, new) < 0.9 * objective(coder, new)
     assert objective(further, old) < 1.1 * objective(coder, old)
@@ -114,52 +111,49 @@ def test_fit_further_learns_what_is_new_and_keeps_what_was_learned(engine, glide
     assert np.array_equal(coder.fit_further(new).dictionary_, further.dictionary_), "the coder stays as it was"
 
 
-def test_fit_further_needs_what_fit_has_learned(engine, glide):
+def test_fit_further_needs_what_fit_has_learned(over, glide):
     with pytest.raises(NotFittedError, match="partial_fit"):
-        SparseCoder.from_dictionary(glide[:48], device=engine.device).fit_further(glide)
+        over(glide[:48]).fit_further(glide)
 
 
-def test_given_atoms_of_any_norm_are_taken_as_they_are(engine, glide):
+def test_given_atoms_of_any_norm_are_taken_as_they_are(over, glide):
     atoms = np.random.default_rng(0).standard_normal((12, 36)) * np.logspace(-1, 1, 12)[:, None]
-    coder = SparseCoder.from_dictionary(atoms, alpha=0.3, device=engine.device)
+    coder = over(atoms)
     assert np.array_equal(coder.dictionary_, atoms)
     expected = [nonnegative_least_squares(atoms.T, x, np.full(12, 0.6)) for x in glide[:5]]
     assert np.allclose(coder.transform(glide[:5]), expected, atol=1e-6)
 
 
-def test_zero_atoms_are_never_used(engine, glide):
+def test_zero_atoms_are_never_used(over, glide):
     atoms = np.random.default_rng(0).standard_normal((6, 36))
     atoms[2] = 0.0
-    coder = SparseCoder.from_dictionary(atoms, alpha=0.3, device=engine.device)
+    coder = over(atoms)
     codes = coder.transform(glide[:20])
     assert codes.any()
     assert not codes[:, 2].any()
-    assert np.allclose(
-        np.delete(codes, 2, axis=1),
-        SparseCoder.from_dictionary(np.delete(atoms, 2, 0), alpha=0.3, device=engine.device).transform(glide[:20]),
-    )
-    assert not SparseCoder.from_dictionary(np.zeros((3, 36)), device=engine.device).transform(glide[:4]).any()
+    assert np.allclose(np.delete(codes, 2, axis=1), over(np.delete(atoms, 2, 0)).transform(glide[:20]))
+    assert not over(np.zeros((3, 36))).transform(glide[:4]).any()
 
 
-def test_a_given_dictionary_is_copied(engine, glide):
+def test_a_given_dictionary_is_copied(over, glide):
     atoms = np.eye(36)[:5]
-    coder = SparseCoder.from_dictionary(atoms, device=engine.device)
+    coder = over(atoms)
     atoms[:] = 0.0
     assert coder.dictionary_.any()
 
 
-def test_codes_never_belong_to_an_earlier_dictionary(engine, glide):
+def test_codes_never_belong_to_an_earlier_dictionary(over, glide):
     rng = np.random.default_rng(0)
     one, two = rng.standard_normal((2, 12, 36))
-    coder = SparseCoder.from_dictionary(one, alpha=0.3, device=engine.device)
+    coder = over(one)
     coder.transform(glide[:5])
     with pytest.raises(ValueError, match="read-only"):
         coder.dictionary_ *= 2.0
     coder.dictionary_ = two
-    expected = SparseCoder.from_dictionary(two, alpha=0.3, device=engine.device).transform(glide[:5])
+    expected = over(two).transform(glide[:5])
     assert np.array_equal(coder.transform(glide[:5]), expected)
     coder.partial_fit(glide)
-    expected = SparseCoder.from_dictionary(coder.dictionary_, alpha=0.3, device=engine.device).transform(glide[:5])
+    expected = over(coder.dictionary_).transform(glide[:5])
     assert np.array_equal(coder.transform(glide[:5]), expected)
 
 
@@ -172,26 +166,22 @@ def test_a_copy_by_pickle_codes_alike_and_carries_no_more_than_the_atoms(coder, 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_codes_follow_the_order_of_the_atoms(engine, seed):
+def test_codes_follow_the_order_of_the_atoms(over, seed):
     rng = np.random.default_rng(seed)
     atoms, X, order = rng.standard_normal((12, 6)), rng.standard_normal((8, 6)), rng.permutation(12)
-    codes = SparseCoder.from_dictionary(atoms, alpha=0.2, device=engine.device).transform(X)
-    assert np.allclose(
-        SparseCoder.from_dictionary(atoms[order], alpha=0.2, device=engine.device).transform(X),
-        codes[:, order],
-        atol=1e-8,
-    )
+    codes = over(atoms, 0.2).transform(X)
+    assert np.allclose(over(atoms[order], 0.2).transform(X), codes[:, order], atol=1e-8)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
-def test_scale_and_sign_belong_to_samples_and_atoms_alike(engine, seed, scale):
+def test_scale_and_sign_belong_to_samples_and_atoms_alike(over, seed, scale):
     rng = np.random.default_rng(seed)
     atoms, X = rng.standard_normal((12, 6)), rng.standard_normal((8, 6))
-    codes = SparseCoder.from_dictionary(atoms, alpha=0.2, device=engine.device).transform(X)
-    louder = SparseCoder.from_dictionary(atoms, alpha=0.2 * scale, device=engine.device).transform(scale * X)
-    turned = SparseCoder.from_dictionary(-atoms, alpha=0.2, device=engine.device).transform(-X)
-    larger = SparseCoder.from_dictionary(scale * atoms, alpha=0.2 * scale, device=engine.device).transform(X)
+    codes = over(atoms, 0.2).transform(X)
+    louder = over(atoms, 0.2 * scale).transform(scale * X)
+    turned = over(-atoms, 0.2).transform(-X)
+    larger = over(scale * atoms, 0.2 * scale).transform(X)
     assert np.allclose(louder, scale * codes, atol=1e-8 * scale)
     assert np.allclose(turned, codes, atol=1e-8)
     assert np.allclose(larger, codes / scale, atol=1e-8 / scale)
@@ -204,9 +194,9 @@ def test_codes_do_not_depend_on_company(coder, glide):
     assert np.allclose(coder.transform(glide[7:8])[0], codes[7], atol=1e-9)
 
 
-def test_black_samples_have_no_code(engine, coder):
+def test_black_samples_have_no_code(fresh, coder):
     assert not coder.transform(np.zeros((3, 36))).any()
-    black = SparseCoder(n_atoms=4, random_state=0, device=engine.device).fit(np.zeros((20, 5)))
+    black = fresh(4, alpha=1.0).fit(np.zeros((20, 5)))
     assert np.isfinite(black.dictionary_).all()
 
 
@@ -268,9 +258,9 @@ def test_sparse_codes_need_little_memory(glide):
     assert peak < 0.4 * 8 * len(samples) * 1260
 
 
-def test_few_samples_make_many_atoms(engine):
+def test_few_samples_make_many_atoms(fresh):
     X = np.random.default_rng(0).standard_normal((3, 5))
-    coder = SparseCoder(n_atoms=12, alpha=0.1, random_state=0, device=engine.device).fit(X)
+    coder = fresh(12, alpha=0.1).fit(X)
     assert len(np.unique(coder.dictionary_.round(9), axis=0)) == 12
     assert np.allclose(first_atoms(X, 12, np.random.RandomState(0)), first_atoms(X, 12, np.random.RandomState(0)))
 

@@ -34,8 +34,10 @@ def smooth_codes(n=120, n_atoms=8, seed=0, paces=None):
     return codes - codes.min(axis=0)
 
 
-def angles(P, Q):
-    return scipy.linalg.subspace_angles(P.T, Q.T)
+@pytest.fixture(scope="module")
+def fit(engine):
+    """A fitted layer on each engine."""
+    return lambda codes, **given: TemporalEmbedding(**given, device=engine.device).fit(codes)
 
 
 both = pytest.mark.parametrize(
@@ -43,111 +45,94 @@ both = pytest.mark.parametrize(
 )
 
 
+def covariance(codes, centred):
+    return np.cov(codes.T) if centred else codes.T @ codes / len(codes)
+
+
 @both
 @pytest.mark.parametrize("f", [1, 3, 8])
-def test_agrees_with_the_generalised_eigenproblem(engine, centred, half_stencils, f):
+def test_agrees_with_the_generalised_eigenproblem(fit, centred, half_stencils, f):
     codes = smooth_codes()
-    V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
     AD = codes.T @ literal.second_difference_operator(len(codes), full=half_stencils)
-    values, vectors = scipy.linalg.eigh(AD @ AD.T, V)
-    layer = TemporalEmbedding(n_components=f, centred=centred, half_stencils=half_stencils, device=engine.device).fit(
-        codes
-    )
+    values, vectors = scipy.linalg.eigh(AD @ AD.T, covariance(codes, centred))
+    layer = fit(codes, n_components=f, centred=centred, half_stencils=half_stencils)
     assert np.allclose(layer.eigenvalues_, values[:f], rtol=1e-6)
-    assert angles(layer.embedding_, vectors[:, :f].T).max() < 1e-6
+    assert scipy.linalg.subspace_angles(layer.embedding_.T, vectors[:, :f]).max() < 1e-6
     assert np.allclose(np.abs(layer.embedding_), np.abs(vectors[:, :f].T), atol=1e-6)
 
 
 @both
-def test_agrees_with_the_papers_two_steps(engine, centred, half_stencils):
+def test_agrees_with_the_papers_two_steps(fit, centred, half_stencils):
     codes = smooth_codes()
     P = literal.embedding(codes.T, 4, centred=centred, full=half_stencils)
-    Q = (
-        TemporalEmbedding(n_components=4, centred=centred, half_stencils=half_stencils, device=engine.device)
-        .fit(codes)
-        .embedding_
-    )
+    Q = fit(codes, n_components=4, centred=centred, half_stencils=half_stencils).embedding_
     assert np.allclose(Q.T @ Q, P.T @ P, atol=1e-7)
 
 
 @both
-def test_the_constraint_and_the_objective_hold(engine, centred, half_stencils):
+def test_the_constraint_and_the_objective_hold(fit, centred, half_stencils):
     codes = smooth_codes()
-    layer = TemporalEmbedding(centred=centred, half_stencils=half_stencils, device=engine.device).fit(codes)
-    V = np.cov(codes.T) if centred else codes.T @ codes / len(codes)
-    D = literal.second_difference_operator(len(codes), full=half_stencils)
-    P = layer.embedding_
-    assert np.allclose(P @ V @ P.T, np.eye(8), atol=1e-8)
+    layer = fit(codes, centred=centred, half_stencils=half_stencils)
+    D, P = literal.second_difference_operator(len(codes), full=half_stencils), layer.embedding_
+    assert np.allclose(P @ covariance(codes, centred) @ P.T, np.eye(8), atol=1e-8)
     assert np.allclose(np.sum((P @ codes.T @ D) ** 2, axis=1), layer.eigenvalues_)
     assert np.all(np.diff(layer.eigenvalues_) >= 0)
 
 
-def test_a_known_slow_motion_is_found(engine):
+def test_a_known_slow_motion_is_found(fit):
     rng = np.random.default_rng(0)
     slow = np.sin(np.arange(300) / 40)
     noise = rng.standard_normal((300, 4))
     mixed = np.column_stack([slow + noise[:, 0], noise])
-    point = TemporalEmbedding(n_components=1, device=engine.device).fit(mixed).transform(mixed)[:, 0]
+    point = fit(mixed, n_components=1).transform(mixed)[:, 0]
     assert abs(np.corrcoef(point, slow)[0, 1]) > 0.99
 
 
 # Rank
 
 
-def test_dead_atoms_get_zero_columns(engine):
+def test_dead_atoms_get_zero_columns(fit):
     codes = smooth_codes()
     codes[:, 2] = 0.0
     codes[:, 5] = 3.0
-    layer = TemporalEmbedding(device=engine.device).fit(codes)
+    layer = fit(codes)
     assert layer.rank_ == layer.n_components_ == 6
     assert not layer.embedding_[:, [2, 5]].any()
     assert np.linalg.norm(layer.embedding_, axis=0)[[0, 1, 3, 4, 6, 7]].min() > 0
 
 
-def test_duplicated_atoms_reduce_the_rank_and_share_their_place(engine):
+def test_duplicated_atoms_reduce_the_rank_and_share_their_place(fit):
     codes = smooth_codes()
     codes[:, 3] = codes[:, 1]
-    layer = TemporalEmbedding(device=engine.device).fit(codes)
+    layer = fit(codes)
     assert layer.rank_ == 7
     assert np.allclose(layer.embedding_[:, 3], layer.embedding_[:, 1])
     assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(7), atol=1e-7)
 
 
-def test_the_null_space_supplies_no_fake_straight_directions(engine):
+def test_the_null_space_supplies_no_fake_straight_directions(fit):
     """A mixture that never moves is perfectly straight, but it is not a direction of the window."""
     codes = smooth_codes(n_atoms=4)
     doubled = np.hstack([codes, codes @ np.random.default_rng(0).standard_normal((4, 4))])
-    full, layer = (
-        TemporalEmbedding(device=engine.device).fit(codes),
-        TemporalEmbedding(device=engine.device).fit(doubled),
-    )
+    full, layer = fit(codes), fit(doubled)
     assert layer.rank_ == 4
     assert np.allclose(layer.eigenvalues_, full.eigenvalues_, rtol=1e-6)
     assert np.allclose(np.abs(layer.transform(doubled)), np.abs(full.transform(codes)), atol=1e-6)
 
 
-def test_atoms_below_the_tolerance_are_as_rough_as_noise(engine):
+def test_atoms_below_the_tolerance_are_as_rough_as_noise(fit):
     codes = smooth_codes()
     codes[:, 4] *= 1e-5
-    layer, sharp = (
-        TemporalEmbedding(n_components=7, rank_tol=1e-6, device=engine.device).fit(codes),
-        TemporalEmbedding(n_components=7, rank_tol=0.0, device=engine.device).fit(codes),
-    )
+    layer, sharp = (fit(codes, n_components=7, rank_tol=rank_tol) for rank_tol in (1e-6, 0.0))
     assert layer.rank_ == sharp.rank_ == 8
     # Without the noise that atom would count as much as any other: its column is as many times larger.
-    columns = np.linalg.norm(layer.embedding_, axis=0), np.linalg.norm(sharp.embedding_, axis=0)
-    assert columns[0][4] < 0.01 * columns[1][4]
+    assert np.linalg.norm(layer.embedding_[:, 4]) < 0.01 * np.linalg.norm(sharp.embedding_[:, 4])
 
 
-def sinusoids(n=400, n_atoms=8, weakest=1e-3):
-    """Codes whose V has eigenvalues down to `weakest` of the largest."""
-    t = np.arange(n)[:, None]
-    return np.sin(t * (0.05 + 0.11 * np.arange(n_atoms))) * np.sqrt(np.geomspace(1.0, weakest, n_atoms))
-
-
-def test_where_v_is_determined_it_is_the_papers(engine):
-    codes = sinusoids()
-    ours, paper = (TemporalEmbedding(rank_tol=r, device=engine.device).fit(codes) for r in (RANK_TOL, 0.0))
+def test_where_v_is_determined_it_is_the_papers(fit):
+    """V has eigenvalues down to a thousandth of the largest."""
+    codes = np.sin(np.arange(400)[:, None] * (0.05 + 0.11 * np.arange(8))) * np.sqrt(np.geomspace(1.0, 1e-3, 8))
+    ours, paper = (fit(codes, rank_tol=rank_tol) for rank_tol in (RANK_TOL, 0.0))
     assert np.allclose(ours.embedding_, paper.embedding_, rtol=0, atol=1e-8 * np.abs(paper.embedding_).max())
 
 
@@ -202,9 +187,9 @@ def test_the_noise_goes_in_smooth_steps_and_knows_no_unit():
     assert noise_variance(np.append(variances, np.zeros(100)), 1e-8) == noise_variance(variances, 1e-8)
 
 
-def test_fewer_codes_than_atoms(engine):
+def test_fewer_codes_than_atoms(fit):
     codes = smooth_codes(n=6, n_atoms=20)
-    layer = TemporalEmbedding(device=engine.device).fit(codes)
+    layer = fit(codes)
     assert layer.rank_ <= 5
     assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(layer.rank_), atol=1e-6)
 
@@ -245,51 +230,41 @@ def test_whitening_whitens_the_range_alone(seed, rank):
 # Signs
 
 
-def test_signs_are_fixed(engine):
+def test_signs_are_fixed(fit):
     codes = smooth_codes()
-    P = TemporalEmbedding(device=engine.device).fit(codes).embedding_
+    P = fit(codes).embedding_
     assert (P[np.arange(8), np.abs(P).argmax(axis=1)] > 0).all()
     turned = P * np.array([1, -1, 1, -1, 1, -1, 1, -1])[:, None]
     assert np.array_equal(fix_signs(turned), P)
     assert fix_signs(np.zeros((2, 3))).tolist() == np.zeros((2, 3)).tolist()
-    assert P.tobytes() == TemporalEmbedding(device=engine.device).fit(codes).embedding_.tobytes()
+    assert P.tobytes() == fit(codes).embedding_.tobytes()
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_atom_order_only_orders_the_columns(engine, seed):
+def test_atom_order_only_orders_the_columns(fit, seed):
     codes, order = smooth_codes(seed=seed), np.random.default_rng(seed).permutation(8)
-    P, Q = (
-        TemporalEmbedding(n_components=3, device=engine.device).fit(part).embedding_
-        for part in (codes, codes[:, order])
-    )
+    P, Q = (fit(part, n_components=3).embedding_ for part in (codes, codes[:, order]))
     assert np.allclose((P.T @ P)[np.ix_(order, order)], Q.T @ Q, atol=1e-6 * np.abs(P.T @ P).max())
 
 
 # Growing
 
 
-def test_partial_fit_is_fit_on_everything(engine):
+def test_partial_fit_is_fit_on_everything(engine, fit):
     codes = smooth_codes()
-    whole = TemporalEmbedding(n_components=3, device=engine.device).fit(codes)
-    parts = (
-        TemporalEmbedding(n_components=3, device=engine.device)
-        .partial_fit(codes[:50])
-        .partial_fit(codes[50:51])
-        .partial_fit(codes[51:])
-    )
+    whole, parts = fit(codes, n_components=3), TemporalEmbedding(n_components=3, device=engine.device)
+    parts.partial_fit(codes[:50]).partial_fit(codes[50:51]).partial_fit(codes[51:])
     assert np.allclose(whole.embedding_, parts.embedding_, atol=1e-7)
 
 
-def test_solving_from_sliding_moments_is_solving_afresh(engine):
+def test_solving_from_sliding_moments_is_solving_afresh(fit):
     codes = smooth_codes(n=200)
     moments = WindowMoments.of(codes[:100])
     for code in codes[100:]:
         moments.slide(code)
     slid = solve_closed_form(moments.covariance(), moments.second_differences(), 4, n_codes=100)
-    assert np.allclose(
-        slid.matrix, TemporalEmbedding(n_components=4, device=engine.device).fit(codes[100:]).embedding_, atol=1e-7
-    )
+    assert np.allclose(slid.matrix, fit(codes[100:], n_components=4).embedding_, atol=1e-7)
 
 
 # Manners

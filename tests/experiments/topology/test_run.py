@@ -11,7 +11,7 @@ from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation.null_test import NullTest
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
-from psmt.experiments.provenance import to_json
+from psmt.experiments.film_report import to_json
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import grid_by_similarity
 from psmt.experiments.topology.experiment import EXPERIMENT
