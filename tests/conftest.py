@@ -2,9 +2,11 @@
 
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from in_numpy import operations_on
@@ -22,6 +24,27 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("psmt live was not tried in a browser: there is no chromium (apt install chromium)")
 
 
+FIRST = (
+    "test_lasso",
+    "engines/test_frame_kernels",
+    "cli/test_reproduce",
+    "video/test_model",
+    "cli/test_process",
+    "cli/test_predict",
+    "experiments/topology/test_verdicts",
+    "experiments/topology/test_figure",
+    "fuzz/test_fuzz",
+)
+"""Files of tests that begin: two that compile all large kernels, each others, and those that take longest."""
+
+
+def pytest_collection_modifyitems(items):
+    """Two workers neither compile the same kernels nor wait for each other at the end."""
+    folder = Path(__file__).parent
+    rank = {folder / f"{name}.py": k for k, name in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(FIRST)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread():
     """Matrices are small here: more threads would only wait for each other."""
@@ -34,6 +57,14 @@ def small_figures():
     """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(png.__kwdefaults__, "dpi", 40)
+        yield
+
+
+@pytest.fixture(scope="module")
+def blank_figures():
+    """Files of figures have no ink: for tests of whole commands. What is drawn is tested with each figure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "draw", lambda *_: None)
         yield
 
 

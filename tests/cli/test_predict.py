@@ -20,6 +20,7 @@ from psmt.cli.app import COMMANDS
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction import phase
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 FILM = "builtin:glide?frames=260&size=64"
 TINY = [
     "--patch",

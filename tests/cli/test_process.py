@@ -11,8 +11,8 @@ import pytest
 from psmt.utils.files import clear_stale, temporary_name, writing
 
 CALL = "import sys; from psmt.cli import main; sys.exit(main())"
-FILM = "builtin:glide?frames=70&size=32"
-SMALL = ["--size", "32", "--start", "40", "--horizon", "12"]
+FILM = "builtin:glide?frames=30&size=24"
+SMALL = ["--size", "24", "--start", "12", "--horizon", "12"]
 PRELUDE = """
 import os, signal, sys
 from psmt.experiments.predict_video import run

@@ -35,7 +35,7 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
         (["--host", "192.0.2.1"], "--host must be an address of this machine"),
         (["camera:97"], "is it plugged in"),
         (["camera:first"], "not the number of a camera"),
-        (["rtsp://127.0.0.1:9/none"], "is something sent there"),
+        (["rtsp://127.0.0.1:9/none"], "is the stream running"),
     ],
 )
 def test_errors_are_one_line(capsys, arguments, message):
