@@ -17,7 +17,7 @@ demo: .venv/ready-run
 # Tests start many interpreters: bytecode is kept for them even if PYTHONDONTWRITEBYTECODE is set. .ci/run asks for EXTRA=dev.
 EXTRA ?= test
 test: .venv/ready-$(EXTRA)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, vstack
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -276,12 +275,6 @@ def test_dead_atoms_are_replaced_by_what_is_explained_worst(engine):
     assert statistics.replace_dead(atoms, samples, samples - codes @ atoms) == 0
 
 
-def test_parameters_can_be_read_and_set():
-    coder = SparseCoder(n_atoms=7, alpha=0.3, random_state=1)
-    assert clone(coder).get_params() == coder.get_params()
-    assert coder.set_params(alpha=0.5).get_params()["alpha"] == 0.5
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -307,32 +300,9 @@ def test_bad_parameters_are_named(parameters, message):
         SparseCoder(**parameters).partial_fit(X)
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.full((4, 3), np.nan), "NaN"),
-        (np.full((4, 3), np.inf), "infinity"),
-        (np.ones(3), "Expected 2D array"),
-        (np.ones((2, 3, 4)), "dim 3"),
-        (np.ones((0, 3)), "0 sample"),
-        (np.ones((4, 5)), "5 features"),
-    ],
-)
-def test_bad_samples_are_refused(X, message):
-    coder = SparseCoder.from_dictionary(np.eye(3))
-    with pytest.raises(ValueError, match=message):
-        coder.transform(X)
-
-
 def test_codes_of_the_wrong_width_are_refused(coder):
     with pytest.raises(ValueError, match="codes have 5 columns, but the dictionary has 48 atoms"):
         coder.inverse_transform(np.ones((2, 5)))
-
-
-def test_nothing_works_before_fit():
-    for use in ("transform", "inverse_transform"):
-        with pytest.raises(NotFittedError):
-            getattr(SparseCoder(), use)(np.ones((2, 3)))
 
 
 def test_following_frames_have_the_codes_of_transform(engine):

@@ -7,8 +7,6 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oracles import literal
@@ -270,12 +268,6 @@ def test_solving_from_sliding_moments_is_solving_afresh(fit):
 # Manners
 
 
-def test_parameters_can_be_read_and_set():
-    layer = TemporalEmbedding(n_components=3, centred=False)
-    assert clone(layer).get_params() == layer.get_params()
-    assert layer.set_params(half_stencils=True).get_params()["half_stencils"] is True
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -284,11 +276,7 @@ def test_parameters_can_be_read_and_set():
         ({"n_components": True}, "n_components=True is not a whole number"),
         ({"lam": -1}, "lam=-1 is out of range; use a finite lam >= 0"),
         ({"rank_tol": -1.0}, "rank_tol=-1.0 is out of range"),
-        ({"solver": "newton"}, "solver='newton' is unknown; use one of 'closed', 'sgd'"),
-        ({"max_epochs": 0}, "max_epochs=0 is too small"),
-        ({"batch_size": 0}, "batch_size=0 is too small"),
         ({"rate": 0.0}, "rate=0.0 is out of range"),
-        ({"tol": -1.0}, "tol=-1.0 is out of range"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -301,20 +289,10 @@ def test_two_codes_do_not_bend():
         TemporalEmbedding().fit(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_bad_values_are_refused(bad):
-    codes = smooth_codes()
-    codes[3, 3] = bad
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
-        TemporalEmbedding().fit(codes)
-
-
 def test_points_of_the_wrong_width_are_refused():
     layer = TemporalEmbedding(n_components=3).fit(smooth_codes())
     with pytest.raises(ValueError, match="points have 5 columns, but there are 3 components"):
         layer.inverse_transform(np.ones((2, 5)))
-    with pytest.raises(NotFittedError):
-        TemporalEmbedding().transform(np.ones((2, 5)))
 
 
 def test_the_former_name_of_the_eigenvalues_still_works_and_says_so():

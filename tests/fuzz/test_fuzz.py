@@ -14,7 +14,7 @@ CASES = {
     "films": 40,
     "cells": 15,
     "commands": 6,
-    "studies": 6,
+    "studies": 4,
 }
 SEED = 0
 
