@@ -21,54 +21,34 @@ def test_the_value_is_the_error_over_the_usual_one():
     detector.observe(6.0, 6.0, CONTRAST)
     assert np.isclose(detector.surprise, 3.0)
     assert not detector.cut
+    assert after([2.0] * 30 + [50.0]).surprise > 20
+    assert after([0.0] * 10).surprise == 0.0
+    assert after([2.0] * 30 + [900.0, 40.0, 40.0]).surprise < 2, "the new scene decides what is usual"
 
 
-def test_a_cut_is_noticed_and_a_jolt_is_not():
-    detector = after([2.0] * 30)
-    detector.observe(50.0, 50.0, CONTRAST)
-    assert detector.surprise > 20
-    assert not detector.cut
-    detector.observe(900.0, 900.0, CONTRAST)
-    assert detector.cut
+@pytest.mark.parametrize(
+    ("usual", "errors", "cuts"),
+    [
+        (2.0, [50, 900], [1]),
+        (2.0, [900, 40, 40], [0]),
+        (2.0, [900, 900, 2], [0, 1]),
+        (2.0, [2000] * 10, [0, 1]),
+        (0.0, [500], [0]),
+    ],
+    ids=["a jolt is no cut", "a new scene", "a flash is two", "where every frame is new", "a still scene"],
+)
+def test_sharp_changes(usual, errors, cuts):
+    detector, found = after([usual] * 30), []
+    for error in errors:
+        detector.observe(error, error, CONTRAST)
+        found.append(detector.cut)
+    assert list(np.flatnonzero(found)) == cuts
 
 
 def test_a_prediction_that_fails_where_copying_does_not_is_no_cut():
     detector = after([2.0] * 30)
     detector.observe(900.0, 5.0, CONTRAST)
     assert not detector.cut
-
-
-def test_the_new_scene_decides_what_is_usual():
-    detector = after([2.0] * 30 + [900.0])
-    assert detector.cut
-    detector.observe(40.0, 40.0, CONTRAST)
-    assert not detector.cut
-    detector.observe(40.0, 40.0, CONTRAST)
-    assert detector.surprise < 2
-
-
-def test_a_flash_is_two_sharp_changes():
-    detector = after([2.0] * 30 + [900.0])
-    detector.observe(900.0, 900.0, CONTRAST)
-    assert detector.cut
-    detector.observe(2.0, 2.0, CONTRAST)
-    assert not detector.cut
-
-
-def test_where_every_frame_is_new_none_is_a_sharp_change():
-    detector = after([2.0] * 30)
-    cuts = []
-    for _ in range(10):
-        detector.observe(2000.0, 2000.0, CONTRAST)
-        cuts.append(detector.cut)
-    assert sum(cuts) == 2
-
-
-def test_a_still_scene_can_be_cut():
-    detector = after([0.0] * 10)
-    assert detector.surprise == 0.0
-    detector.observe(500.0, 500.0, CONTRAST)
-    assert detector.cut
 
 
 def test_without_any_contrast_nothing_surprises():
