@@ -14,9 +14,10 @@ BIN := .venv/bin
 demo: .venv/ready-run
 	$(BIN)/psmt demo
 
-# Tests start many interpreters: bytecode is kept for them also where the shell says that none shall be.
-test: .venv/ready-dev
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST)
+# Tests start many interpreters: bytecode is kept for them even if PYTHONDONTWRITEBYTECODE is set. .ci/run asks for EXTRA=dev.
+EXTRA ?= test
+test: .venv/ready-$(EXTRA)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
@@ -56,6 +57,11 @@ bench: .venv/ready-bench
 
 .venv/ready-run: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+# --no-compile halves the time of a large install; Python compiles what is imported.
+.venv/ready-test .venv/ready-dev: .venv/ready-%: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[$*]'
 	@touch $@
 
 .venv/ready-%: .venv/bin/python pyproject.toml

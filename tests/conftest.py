@@ -1,9 +1,12 @@
 """Films, code sequences and results that the tests share."""
 
 import shutil
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from in_numpy import operations_on
 from made_up_series import wave
@@ -15,12 +18,43 @@ from psmt.experiments.prediction.phase import PhaseResult
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say what was left out, where it was: with -q nobody else does."""
-    if shutil.which("chromium") is None:
-        terminalreporter.write_line("psmt live was not tried in a browser: there is no chromium (apt install chromium)")
+    """Name the tests that were left out: with -q pytest does not."""
+    if not (shutil.which("chromium") and find_spec("playwright")):
+        terminalreporter.write_line(
+            "psmt live was not tested in a browser: that needs chromium (apt install chromium) and the extra dev"
+        )
 
 
-@pytest.fixture(scope="session", params=["cpu", "torch:cpu", "cuda"])
+FIRST = (
+    "test_lasso",
+    "engines/test_frame_kernels",
+    "cli/test_reproduce",
+    "video/test_model",
+    "cli/test_process",
+    "cli/test_predict",
+    "experiments/topology/test_verdicts",
+    "experiments/topology/test_figure",
+    "fuzz/test_fuzz",
+)
+"""Files of tests that begin: two that compile all large kernels, each others, and those that take longest."""
+
+
+def pytest_collection_modifyitems(items):
+    """Two workers neither compile the same kernels nor wait for each other at the end."""
+    folder = Path(__file__).parent
+    rank = {folder / f"{name}.py": k for k, name in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(FIRST)))
+
+
+@pytest.fixture(scope="module")
+def blank_figures():
+    """Files of figures have no ink: for tests of whole commands. What is drawn is tested with each figure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "draw", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="session", params=["cpu", *(["torch:cpu", "cuda"] if find_spec("torch") else [])])
 def engine(request):
     """Each engine that is installed and has its device."""
     if request.param in ("torch:cpu", "cuda"):

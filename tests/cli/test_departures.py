@@ -13,6 +13,7 @@ from psmt.experiments import embedding_tasks, window_graphs
 from psmt.experiments.film_report import FilmRecord, FilmResults, make_page, make_summary
 from psmt.model.paper_options import OURS, Departures
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 LITERAL = Departures.literal()
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 TINY = ["--patch", "4", "--size", "48", "--alpha", "0.3", "--atoms", "12", "--components", "4", "--workers", "1"]

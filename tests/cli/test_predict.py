@@ -20,6 +20,7 @@ from psmt.cli.app import COMMANDS
 from psmt.evaluation import METHODS
 from psmt.experiments.prediction import phase
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 FILM = "builtin:glide?frames=260&size=64"
 TINY = [
     "--patch",
@@ -180,6 +181,7 @@ def test_options_reach_the_film(tmp_path):
     assert column(rows, "mse_vs_frame", method="copy", step=1)[0] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_files_again(searched, tmp_path):
     assert run("predict", FILM, *TINY, *FIXED, "--out", tmp_path).code == 0
     for path in searched.out.glob("*.*"):

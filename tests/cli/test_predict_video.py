@@ -16,6 +16,7 @@ from psmt.evaluation import FrameRow, RolloutRow
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 FILM = "builtin:glide?frames=70&size=40"
 TINY = ["--size", "32", "--start", "40"]
 FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "events.csv", "report.html", "summary.json"}

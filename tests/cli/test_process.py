@@ -11,8 +11,8 @@ import pytest
 from psmt.utils.files import clear_stale, temporary_name, writing
 
 CALL = "import sys; from psmt.cli import main; sys.exit(main())"
-FILM = "builtin:glide?frames=70&size=32"
-SMALL = ["--size", "32", "--start", "40", "--horizon", "12"]
+FILM = "builtin:glide?frames=30&size=24"
+SMALL = ["--size", "24", "--start", "12", "--horizon", "12"]
 PRELUDE = """
 import os, signal, sys
 from psmt.experiments.predict_video import run
@@ -42,7 +42,7 @@ def left_in(folder):
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_no_code(closed):
-    command = f'exec "{sys.executable}" -c "{CALL}" sweep nothing-there.mp4 {closed}'
+    command = f'exec "{sys.executable}" -c "{CALL}" sweep --no-such-option {closed}'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
@@ -172,6 +172,7 @@ print(sorted(set(sys.modules) - before))
     assert call(code=code).stdout == "['psmt', 'psmt.cli']\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_sigterm_clears_away_and_the_next_run_clears_after_a_kill(tmp_path):
     out = tmp_path / "out"

@@ -29,6 +29,7 @@ from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.topology.settings import TopologySettings
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
 TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]

@@ -13,6 +13,7 @@ from conftest import wave
 from psmt.cli import main
 from psmt.experiments.predict_video.settings import VideoSettings
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 TINY = ["--atoms", "16", "--components", "4", "--lam", "0.1", "--alpha", "0.1", "--workers", "1"]
 
 

@@ -80,6 +80,8 @@ def test_what_is_no_source_is_refused_by_all(tmp_path, opener):
         opener("nosuch://film")
     with pytest.raises(TypeError, match="source is a int; give a path"):
         opener(5)
+    with pytest.raises(TypeError, match="source is a list"):
+        opener([FRAMES[0]])
     with pytest.raises(ValueError, match="stop=0"):
         opener(SERIES, stop=0)
 

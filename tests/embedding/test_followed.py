@@ -10,7 +10,7 @@ from psmt.extrapolation import make_extrapolation
 from psmt.numerics.rank import RANK_TOL, noise_covariance, noise_variance, whiten
 from psmt.recovery import Recovery, recover_next
 
-M, H, F = 300, 700, 24
+M, H, F = 240, 560, 24
 
 
 def sparse_codes(n, seed=0, n_atoms=M, rare=40):
@@ -19,7 +19,7 @@ def sparse_codes(n, seed=0, n_atoms=M, rare=40):
     place = np.cumsum(rng.standard_normal((n, 4)) * 0.05, axis=0)
     tuning = rng.standard_normal((4, n_atoms))
     drive = np.cos(place @ tuning + rng.uniform(0, 6, n_atoms)) + 0.4 * rng.standard_normal((n, n_atoms)) - 1.1
-    drive[:, :rare] -= np.linspace(0.3, 1.2, rare)
+    drive[:, :rare] -= np.linspace(0.3, 1.3, rare)
     return np.maximum(drive, 0.0) * np.geomspace(0.03, 1.0, n_atoms)
 
 
@@ -52,10 +52,12 @@ def run(followed, moments, codes, **options):
     return worst
 
 
-@pytest.mark.parametrize(("centred", "half_stencils"), [(True, False), (True, True), (False, False), (False, True)])
-@pytest.mark.parametrize("rare", [0, 40])
+@pytest.mark.parametrize(
+    ("centred", "half_stencils", "rare"),
+    [(True, False, 0), (True, False, 40), (True, True, 40), (False, False, 40), (False, True, 40)],
+)
 def test_it_is_the_closed_form_without_solving_it(operations, centred, half_stencils, rare):
-    codes = sparse_codes(H + 15, rare=rare)
+    codes = sparse_codes(H + 10, rare=rare)
     moments = operations.moments(codes[:H])
     followed = following(operations, centred=centred, half_stencils=half_stencils)
     assert run(followed, moments, codes[H:], centred=centred, half_stencils=half_stencils) < 1e-4
@@ -119,11 +121,11 @@ def test_an_inverse_that_came_to_grief_is_made_afresh():
 def test_a_film_that_stands_still_and_atoms_that_come_and_go(operations):
     codes = sparse_codes(H + 20)
     codes[H + 3 : H + 8] = codes[H + 2]
-    codes[: H + 12, 250:260] = 0.0
-    codes[10:, 240:250] = 0.0
+    codes[: H + 12, 210:220] = 0.0
+    codes[10:, 200:210] = 0.0
     followed, moments = following(operations), operations.moments(codes[:H])
     assert run(followed, moments, codes[H:]) < 1e-4
-    assert not followed.update(moments).matrix[:, 240:250].any()
+    assert not followed.update(moments).matrix[:, 200:210].any()
 
 
 def test_nothing_new_is_nothing_to_do(operations):
@@ -159,7 +161,7 @@ def test_a_tolerance_that_is_not_met_solves_each_time():
     assert followed.n_solved_ == 10
 
 
-@pytest.mark.parametrize("f", [None, 250])
+@pytest.mark.parametrize("f", [None, 200])
 def test_most_of_all_directions_are_not_followed(operations, f):
     codes = sparse_codes(H + 3)
     followed, moments = following(operations, f), operations.moments(codes[:H])

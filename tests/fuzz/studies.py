@@ -1,4 +1,4 @@
-"""Command lines of what is no patch of a film: brains, priors, sharp changes and the live page, healthy and odd."""
+"""Command lines of brains, priors and the live page, healthy and odd."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _COMMON = {
     "--workers": ("1", "0", "x"),
 }
 _ODD = {
-    "changes": _COMMON | {"--at": ("20", "0", "-5", "9999", "x"), "--atoms": ("4", "0"), "--window": ("9", "0", "x")},
     "brain": _COMMON
     | {
         "--atoms": ("4", "0", "x"),
@@ -51,7 +50,6 @@ _ODD = {
     },
 }
 _SMALL = {
-    "changes": ("--atoms", "4", "--window", "9", "--workers", "1"),
     "brain": ("--atoms", "4", "--window", "16", "--states", "2", "--surrogates", "19", "--workers", "1"),
     "predict": ("--atoms", "4", "--window", "9", "--workers", "1", "--start", "20", "--horizon", "3"),
     "predict-video": ("--size", "16", "--start", "6"),

@@ -175,7 +175,7 @@ def commands(number: int, folder: Path) -> Case:
 
 
 def studies(number: int, folder: Path) -> Case:
-    """Command lines of brains, priors, changes and the page, on series of every kind, scans and damaged models."""
+    """Command lines of brains, priors and the page, on series of every kind, scans and damaged models."""
     rng = np.random.default_rng([8, number])
     arguments = study_line(rng, folder)
 

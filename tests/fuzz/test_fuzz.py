@@ -6,15 +6,15 @@ from fuzz.running import Attack
 from fuzz.targets import TARGETS
 
 CASES = {
-    "calls": 100,
-    "models": 60,
-    "arrays": 120,
+    "calls": 60,
+    "models": 40,
+    "arrays": 90,
     "tables": 60,
-    "images": 60,
+    "images": 40,
     "films": 40,
-    "cells": 40,
-    "commands": 8,
-    "studies": 10,
+    "cells": 15,
+    "commands": 6,
+    "studies": 4,
 }
 SEED = 0
 
@@ -35,12 +35,12 @@ def failures(outcomes):
 
 def test_fields_of_models_are_refused_or_harmless(attack):
     """A part of all alterations, spread over all models and fields; `make fuzz` does every one."""
-    numbers = range(SEED, 53_000, 251)  # a prime, so that it meets all models
+    numbers = range(SEED, 53_000, 449)  # a prime, so that it meets all models
     outcomes = list(attack.run(("alterations", number) for number in numbers))
     assert not failures(outcomes)
     ends = [found["ended"] for found in outcomes]
-    assert ends.count("refused") > 100
-    assert ends.count("fine") > 10
+    assert ends.count("refused") > 50
+    assert ends.count("fine") > 5
 
 
 @pytest.mark.parametrize("target", CASES)

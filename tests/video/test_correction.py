@@ -33,13 +33,13 @@ def mean_error(model, film):
 
 
 def test_what_is_hidden_and_shown_again_is_foreseen_better():
-    film = hiding(150)
+    film = hiding(110)
     with_it, without = FramePSMT(rollouts=False).fit(film[:2]), FramePSMT(rollouts=False).fit(film[:2])
     without._learner.correction = None
-    for frame in film[2:100]:
+    for frame in film[2:80]:
         with_it.update(frame)
         without.update(frame)
-    assert mean_error(with_it, film[100:]) < 0.95 * mean_error(without, film[100:])
+    assert mean_error(with_it, film[80:]) < 0.95 * mean_error(without, film[80:])
 
 
 def test_noise_teaches_it_nothing():

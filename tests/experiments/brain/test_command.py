@@ -11,6 +11,7 @@ import pytest
 
 from psmt.cli import main
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 PEOPLE = "builtin:bold?subjects=2&frames=100&regions=8&states=3"
 SMALL = ["--window", "40", "--atoms", "8", "--states", "3", "--workers", "1"]
 

@@ -74,14 +74,15 @@ def test_patches_are_square_and_stand_under_their_steps(make_result):
     assert curves.get_position().x0 == pytest.approx(patches.get_position().x0)
 
 
-@pytest.mark.parametrize(("phases", "horizon"), [(1, 1), (1, 30), (2, 5), (2, 100), (3, 30)])
+@pytest.mark.parametrize(("phases", "horizon"), [(1, 1), (2, 100), (3, 30)])
 def test_no_text_lies_on_another_or_outside(make_result, phases, horizon):
     results = [make_result(f"start-{i}", seed=i, horizon=horizon) for i in range(phases)]
     figure = prediction_figure(results)
     assert_texts_apart(figure)
+    texts = drawn_texts(figure)
     _, patches = panels(figure)
     for axes in patches:
-        for text, box in drawn_texts(figure):
+        for text, box in texts:
             assert not box.overlaps(axes.bbox), text
 
 

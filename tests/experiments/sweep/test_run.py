@@ -188,13 +188,13 @@ def test_prices_on_the_command_line():
 
 
 def test_more_atoms_help_where_the_film_has_more_parts_than_atoms(tmp_path):
-    # A sparse film: three of 24 fixed patterns at a time, with smooth activity. Four atoms cannot show them, 24 can.
+    # A sparse film: few of 16 fixed patterns at a time, with smooth activity. Four atoms cannot show them, 16 can.
     rng = np.random.default_rng(0)
-    patterns = rng.standard_normal((24, 30))
+    patterns = rng.standard_normal((16, 20))
     patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
-    phase, t = rng.uniform(0, 2 * np.pi, 24), np.arange(500)[:, None]
-    activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 24) + phase) - 0.6, 0)
-    settings = SweepSettings(n_atoms=(4, 24), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=24)
+    phase, t = rng.uniform(0, 2 * np.pi, 16), np.arange(300)[:, None]
+    activity = 4 * np.maximum(np.cos(t * rng.uniform(0.02, 0.06, 16) + phase) - 0.6, 0)
+    settings = SweepSettings(n_atoms=(4, 16), ratios=(2.0, 3.0), alpha=0.02, lam=(0.001, 0.01), n_components=16)
     result = sweep(activity @ patterns, settings, Run(folder=tmp_path))
     claim = sweep_claims(replace(result, null_errors={}))[0]
     assert claim.verdict == "holds"

@@ -24,14 +24,18 @@ def result(tmp_path_factory):
     return topology(patches, settings, Run(folder=tmp_path_factory.mktemp("tasks"), picture_shape=(8, 8)))
 
 
+@pytest.fixture(scope="module")
+def drawn(result):
+    return topology_figure(result, n_times=4)
+
+
 def graph_panels(figure):
     """Panels of b, row by row."""
     return [axes for axes in figure.axes if len(axes.collections) == 5]
 
 
-@pytest.mark.parametrize("n_times", [2, 5])
-def test_all_panels_are_there_and_labelled(result, n_times):
-    figure = topology_figure(result, n_times=n_times)
+def test_all_panels_are_there_and_labelled(result, drawn):
+    figure, n_times = drawn, 4
     pictures = [axes for axes in figure.axes if axes.images]
     assert len(graph_panels(figure)) == 3 * n_times
     assert len(pictures) == 9
@@ -43,7 +47,7 @@ def test_all_panels_are_there_and_labelled(result, n_times):
     assert all(f"{letter}  " in headings for letter in "abcdef")
 
 
-@pytest.mark.parametrize("n_windows", [2, 3, 5, 7])
+@pytest.mark.parametrize("n_windows", [2, 7])
 def test_panels_of_few_windows_fill_the_width_and_do_not_overlap(result, n_windows):
     few = replace(result, graphs=result.graphs[:n_windows], starts=result.starts[:n_windows])
     figure = topology_figure(few, n_times=max(n_windows, 5))
@@ -60,17 +64,17 @@ def test_panels_of_few_windows_fill_the_width_and_do_not_overlap(result, n_windo
     assert np.ptp([box.width for box in boxes[:n_windows]]) < 1e-6
 
 
-def test_curves_show_the_table(result):
-    sizes, counts = topology_figure(result).axes[:2]
+def test_curves_show_the_table(result, drawn):
+    sizes, counts = drawn.axes[:2]
     for axes, values in ((sizes, result.component_size), (counts, result.neighbours)):
-        drawn = {line.get_label(): line for line in axes.lines if line.get_label().startswith("atom")}
+        lines = {line.get_label(): line for line in axes.lines if line.get_label().startswith("atom")}
         for atom in result.chosen:
-            np.testing.assert_array_equal(drawn[f"atom {atom}"].get_xdata(), result.centers)
-            np.testing.assert_array_equal(drawn[f"atom {atom}"].get_ydata(), values[:, atom])
+            np.testing.assert_array_equal(lines[f"atom {atom}"].get_xdata(), result.centers)
+            np.testing.assert_array_equal(lines[f"atom {atom}"].get_ydata(), values[:, atom])
 
 
-def test_nodes_stay_in_place_while_links_change(result):
-    panels = graph_panels(topology_figure(result, n_times=4))
+def test_nodes_stay_in_place_while_links_change(drawn):
+    panels = graph_panels(drawn)
     for row in range(3):
         places = []
         for axes in panels[4 * row : 4 * row + 4]:
@@ -81,12 +85,12 @@ def test_nodes_stay_in_place_while_links_change(result):
             np.testing.assert_array_equal(other, places[0])
 
 
-def test_coloured_nodes_are_the_component(result):
+def test_coloured_nodes_are_the_component(result, drawn):
     times = result.times(4)
-    panels = graph_panels(topology_figure(result, n_times=4))
+    panels = graph_panels(drawn)
     for row, atom in enumerate(result.chosen):
-        drawn = [len(axes.collections[3].get_offsets()) for axes in panels[4 * row : 4 * row + 4]]
-        assert drawn == result.component_size[times, atom].tolist()
+        sizes = [len(axes.collections[3].get_offsets()) for axes in panels[4 * row : 4 * row + 4]]
+        assert sizes == result.component_size[times, atom].tolist()
 
 
 def test_positions_do_not_depend_on_the_order_of_times_and_follow_links():
