@@ -219,7 +219,7 @@ class BuiltinName(Generic[Made]):
         self._options = {field.name.removeprefix("n_"): field for field in fields_given}
 
     def matches(self, spec: object) -> bool:
-        """Whether this is the name of such a source."""
+        """Return whether `spec` names a source of this kind."""
         return isinstance(spec, str) and spec.partition("?")[0] == f"builtin:{self.name}"
 
     def parse(self, source: str) -> Made:

@@ -96,7 +96,9 @@ class RegimeMap:
         """The map in a file. Raises ValueError if the file has another format."""
         content = json.loads(text)
         if content.get("format") != FORMAT:
-            raise ValueError(f"format={content.get('format')!r} is not {FORMAT}; make the map again: psmt regimes")
+            raise ValueError(
+                f"format={content.get('format')!r} is not {FORMAT}; make the map again: python -m studies.regimes"
+            )
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
 

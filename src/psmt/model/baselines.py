@@ -123,7 +123,7 @@ class CopyLast(SeriesBaseline):
     n_last = 1
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.array(last[-1])
 
 
@@ -139,7 +139,7 @@ class MeanFrame(SeriesBaseline):
         return self.window
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.asarray(last.mean(axis=0))
 
 
@@ -149,7 +149,7 @@ class LinearTrend(SeriesBaseline):
     n_last = 2
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.asarray(2.0 * last[-1] - last[-2])
 
 
@@ -219,7 +219,7 @@ class RidgeAutoregression(SeriesBaseline):
         return [vectors @ (turned / (np.maximum(values, 0) + max(p, least) * scale)[:, None]) for p in penalties]
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.asarray(last[-1] + last.ravel() @ self.weights_)
 
 

@@ -86,7 +86,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """Yield the same file in parts, for tables that are too long for memory."""
+    """Yield the CSV file that `to_csv` returns in parts, for tables that are too long for memory."""
     yield csv_lines([columns])
     rows = iter(rows)
     while part := list(islice(rows, _AT_A_TIME)):

@@ -159,7 +159,7 @@ def seed() -> Constraint:
 
 
 def nothing(name: str, value: object) -> None:
-    """Constraint: None."""
+    """Constraint: the value must be None."""
     if value is not None:
         raise ValueError(f"{name}={value!r} is not None, the only value that it can have here")
 

@@ -51,7 +51,7 @@ class CopyLastFrame(FrameBaseline):
     n_last = 1
 
     def next_frame(self, last: Levels) -> Levels:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.array(last[-1])
 
 
@@ -61,7 +61,7 @@ class LinearPixels(FrameBaseline):
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         return np.asarray(2 * last[-1] - last[-2])
 
 
@@ -75,7 +75,7 @@ class FourierPhase(FrameBaseline):
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
         turn = now * before.conj()
         size = np.abs(turn)
@@ -131,7 +131,7 @@ class BlockMotion(FrameBaseline):
         self.reach = reach
 
     def next_frame(self, last: Levels) -> Levels:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         # Half a block of margin on each side, so that corners are in as many blocks as the middle, plus the reach of
         # the search and of the continued motion, plus a pixel for interpolation.
         half = self.block // 2
@@ -316,7 +316,7 @@ class RidgePixels(FrameBaseline):
         return float(np.sum(power) + explained)
 
     def next_frame(self, last: Levels) -> Levels:
-        """Return the frame after the last few."""
+        """Predict the next frame from the last few frames, `last`."""
         inputs = self._neighbourhoods(last[0], last[1])
         predicted: Levels = last[-1].copy()
         for weights, tile in zip(self.weights_, self._tiles(), strict=True):

@@ -258,7 +258,7 @@ class Correction(DeclaredState):
         gains: Levels,
         limits: Levels,
     ) -> tuple[Levels, Levels, Levels]:
-        """All inputs but candidates, the output of the network in levels, and the corrected frame."""
+        """Return the inputs except the candidates, the output of the network in levels, and the corrected frame."""
         change = uncorrected - current
         _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit

@@ -67,7 +67,7 @@ def moments(codes: Array) -> Result:
 
 
 def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_components: int) -> Array:
-    """Map (n_components, n_atoms) from codes to the trajectory, from the `moments` of each person.
+    """Compute the matrix (n_components, n_atoms) that maps codes to the trajectory, from the `moments` of each person.
 
     Each direction of the embedding has variance one, however little the brain moves along it. Here a direction is
     weighted by its pattern of regions, and by how much smoother than noise it is. The trajectory consists of the

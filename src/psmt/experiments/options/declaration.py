@@ -258,7 +258,7 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """With the largest dictionary and window that fit into the film."""
+        """Return the settings with the largest dictionary and window that fit into the film, and a note on what was changed."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):

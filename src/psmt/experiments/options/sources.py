@@ -192,7 +192,7 @@ class PatchOptions(TaskOptions):
     ] = False
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """As for all commands; and a patch that lies in the frame."""
+        """Check the options that all commands share, and that the patch lies inside the frame."""
         super().check(settings)
         self.cutter()
 

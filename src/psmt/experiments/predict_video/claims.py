@@ -18,7 +18,7 @@ MARGIN = 0.01
 
 
 def verdict(result: VideoResult) -> str:
-    """Whether PSMT beat copying, and where not, in words."""
+    """Say in words whether PSMT beat copying the last frame, and where it did not."""
     scores = result.scores
     own, lost = scores.summaries["psmt"].ratio, scores.losses
     if not np.isfinite(own):

@@ -234,7 +234,7 @@ class Likeness(_Measure):
 
     @property
     def difference(self) -> float:
-        """Linked less unlinked."""
+        """Mean correlation of linked pairs minus that of unlinked pairs."""
         return self.permuted.value
 
 
