@@ -27,7 +27,7 @@ from psmt.extrapolation import Extrapolation
 from psmt.numerics.linalg import contiguous, first_indices, first_of_group, sum_by_group, unit_columns
 from psmt.numerics.namespace import Namespace, array_namespace
 from psmt.types import Array, Ints, Mask
-from psmt.utils.validation import check_real
+from psmt.utils.constraints import check_real
 
 ACTIVITY_FACTOR = 2.0
 """A straight line through two codes of the window, continued by one step, has at most twice the peak activity."""

@@ -21,21 +21,10 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.linalg import unit_columns
 from psmt.types import Array, Ints, Progress, silent
+from psmt.utils.constraints import Constraint, allowing, check_parameters, count, mapping, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    as_array,
-    check_parameters,
-    check_samples,
-    check_series,
-    check_size,
-    count,
-    mapping,
-    real,
-    seed,
-)
+from psmt.utils.validation import as_array, check_samples, check_series, check_size
 
 _ROUGH_GAP = 1e-6  # duality gap of codes whose atoms are only counted
 _CHOSEN_ON = 1024  # most samples for alpha='auto': one half to learn a dictionary, the other to count atoms

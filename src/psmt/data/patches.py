@@ -17,17 +17,9 @@ from psmt.data import SeriesSource, Spec, open_frames, open_source
 from psmt.data.contract import check_stop
 from psmt.errors import FrameSourceError
 from psmt.types import Array
+from psmt.utils.constraints import Constraint, allowing, check_count, check_parameters, check_real, count
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    check_count,
-    check_finite,
-    check_parameters,
-    check_real,
-    count,
-    real_array,
-)
+from psmt.utils.validation import check_finite, real_array
 
 __all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
 

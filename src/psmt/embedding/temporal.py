@@ -17,12 +17,10 @@ from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.utils.validation import (
+from psmt.utils.constraints import (
     Constraint,
     allowing,
     check_parameters,
-    check_samples,
-    check_size,
     choice,
     count,
     real,
@@ -30,6 +28,7 @@ from psmt.utils.validation import (
     truth,
     warn_renamed,
 )
+from psmt.utils.validation import check_samples, check_size
 
 
 def solve_window(

@@ -18,17 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from psmt.model import PSMT
 from psmt.persistence.state import AttributeState, State
 from psmt.types import Array
+from psmt.utils.constraints import Constraint, allowing, check_count, check_parameters, count, real
 from psmt.utils.disk_series import blocks
-from psmt.utils.validation import (
-    Constraint,
-    allowing,
-    check_count,
-    check_frame,
-    check_parameters,
-    check_series,
-    count,
-    real,
-)
+from psmt.utils.validation import check_frame, check_series
 
 
 class LastFramesPredictor(AttributeState, BaseEstimator, ABC):

@@ -17,7 +17,7 @@ from psmt.model.paper_options import CONSTRAINTS, Departures
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto
-from psmt.utils.validation import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
+from psmt.utils.constraints import Constraint, allowing, check_parameters, choice, count, real, renamed, seed, truth
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

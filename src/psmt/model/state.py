@@ -24,7 +24,7 @@ from psmt.selection import Choice
 from psmt.series import Scaling
 from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
-from psmt.utils.validation import allowing, each, mapping, nothing, text, truth
+from psmt.utils.constraints import allowing, each, mapping, nothing, text, truth
 
 
 class FittedState(Parameters):

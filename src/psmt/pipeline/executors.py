@@ -22,7 +22,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from psmt.errors import CacheWarning
 from psmt.pipeline.dask_cluster import ClusterError, ClusterExecutor
-from psmt.utils.validation import check_count
+from psmt.utils.constraints import check_count
 
 __all__ = ["ClusterError", "ProcessExecutor", "SerialExecutor", "cpu_count", "open_executor", "worker_count"]
 

@@ -12,27 +12,6 @@ from math import inf
 from numbers import Integral, Real
 from typing import Literal, TypeVar
 
-__all__ = [
-    "Constraint",
-    "allowing",
-    "check_choice",
-    "check_count",
-    "check_parameters",
-    "check_real",
-    "choice",
-    "count",
-    "each",
-    "mapping",
-    "near_miss",
-    "nothing",
-    "real",
-    "renamed",
-    "seed",
-    "text",
-    "truth",
-    "warn_renamed",
-]
-
 T = TypeVar("T")
 
 _LARGEST = 1e100

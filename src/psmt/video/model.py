@@ -19,8 +19,8 @@ from psmt.persistence.model_file import Header, check_prediction, load_model
 from psmt.persistence.schema import Field, Layout, check_state
 from psmt.persistence.state import State
 from psmt.types import Array, Levels, Progress, silent
+from psmt.utils.constraints import Constraint, check_count, check_parameters, choice, mapping, truth
 from psmt.utils.threads import one_blas_thread
-from psmt.utils.validation import Constraint, check_count, check_parameters, choice, mapping, truth
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import Grid
 from psmt.video.frames import check_each, check_film, check_next_frame

@@ -22,7 +22,7 @@ from psmt.persistence.model_file import Header, SavedModel, load_model
 from psmt.persistence.schema import MOMENT, Field, Layout, check_state
 from psmt.persistence.state import State
 from psmt.types import Levels
-from psmt.utils.validation import each, mapping
+from psmt.utils.constraints import each, mapping
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import PULL, Grid
 from psmt.video.frames import check_film

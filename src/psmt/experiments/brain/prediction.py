@@ -14,7 +14,7 @@ from psmt.model import PSMT
 from psmt.model.baselines import CopyLast, SeriesBaseline
 from psmt.series import Scaling
 from psmt.types import Array, Predictor, Result
-from psmt.utils.validation import Constraint, check_count, count
+from psmt.utils.constraints import Constraint, check_count, count
 
 PREDICTORS = {
     "psmt": "PSMT",
