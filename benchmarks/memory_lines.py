@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
-from psmt.experiments.output_files import write_files
 from psmt.experiments.predict_video.experiment import EXPERIMENT, PredictedFilm
 from psmt.experiments.predict_video.page import FilmFacts
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
@@ -22,6 +21,7 @@ from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import STRETCH
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.report import render
+from psmt.utils.files import write_files
 
 METHODS = ("psmt", "copy", "linear", "fourier")
 SHAPE = (16, 16)

@@ -12,9 +12,8 @@ from PIL import Image
 
 from conftest import wave
 from psmt.cli import main
-from psmt.cli.app import COMMANDS, app
+from psmt.cli.app import COMMANDS, app, as_typed
 from psmt.cli.terminal import Bars, fitting_columns, show_table
-from psmt.cli.wording import as_typed
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import Phase

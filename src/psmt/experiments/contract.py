@@ -75,6 +75,8 @@ class Experiment(Generic[S, R]):
     page : callable, optional
         A report of its own, from the result and the files by name. What is said of every film is added: a still, the
         checksum, versions.
+    complete : bool
+        Whether `page` and `summary` are used as they are: nothing about a film is added.
     """
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
@@ -89,6 +91,7 @@ class Experiment(Generic[S, R]):
     summary: Callable[[R], Any] = lambda _: None
     overview: Callable[[R], Sequence[Shown]] = lambda _: ()
     page: Callable[[R, Mapping[str, bytes]], Page] | None = None
+    complete: bool = False
 
     def written(self, result: R) -> dict[str, bytes]:
         """Content of all files but the tables, by name."""

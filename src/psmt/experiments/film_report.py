@@ -144,9 +144,11 @@ class FilmResults:
 
 def make_page(done: FilmResults, files: Mapping[str, bytes], frame: MarkedFrame | None = None) -> Page:
     """The report: the page of the experiment, or one made of its claims and sections, with a frame of the film."""
-    film = done.film
-    custom = None if done.paper else experiment_of(done.experiment).page
+    film, own_report = done.film, experiment_of(done.experiment)
+    custom = None if done.paper else own_report.page
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
+    if own_report.complete:
+        return page
     own = [fact for fact in page.facts if fact.name not in _SAID]
     return replace(
         page,
@@ -199,6 +201,9 @@ def durations_fact(durations: Mapping[str, float]) -> Fact:
 
 def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
     """summary.json: the claims with their figures, and all numbers. No durations: they differ from run to run."""
+    stated = {"claims": {claim.key: claim.summary() for claim in claims}}
+    if experiment_of(done.experiment).complete:
+        return to_json(experiment_of(done.experiment).summary(done.results[done.experiment]) | stated)
     used = {_short(name): None if own is None else asdict(own) for name, own in done.used.items()}
     settings: dict[str, Any] = {"settings": used, "notes": list(done.notes.values())}
     if done.paper:
@@ -211,7 +216,7 @@ def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
     return to_json(
         {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": asdict(done.film)}
         | settings
-        | {"claims": {claim.key: claim.summary() for claim in claims}}
+        | stated
         | numbers
     )
 

@@ -1,12 +1,12 @@
 """Where a study runs changes nothing: in this process, in two, or on a Dask cluster."""
 
 import pytest
-from psmt.experiments.provenance import to_json
 
 from psmt.data.readers.scans import Parcels
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.subjects import find_people, read_study
+from psmt.experiments.film_report import to_json
 from psmt.pipeline.executors import open_executor
 from psmt.pipeline.run import Run
 

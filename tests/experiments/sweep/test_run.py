@@ -19,7 +19,6 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.experiments.output_files import write_files
 from psmt.experiments.sweep.claims import sweep_claims
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
@@ -27,6 +26,7 @@ from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
 from psmt.recovery import Recovery
+from psmt.utils.files import write_files
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
 FILM = "builtin:glide?frames=60&noise=0.2&size=48"
@@ -302,7 +302,7 @@ from pathlib import Path
 import psmt.utils.files
 from psmt import read_patches
 from psmt.pipeline.executors import open_executor
-from psmt.experiments.output_files import write_files
+from psmt.utils.files import write_files
 from psmt.pipeline.run import Run
 from psmt.experiments.sweep.experiment import EXPERIMENT
 from psmt.experiments.sweep.run import sweep

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from psmt.experiments.provenance import to_json
 
 from psmt.data.patches import read_patches
 from psmt.embedding import solve_closed_form
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
+from psmt.experiments.film_report import to_json
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import grid_by_similarity
 from psmt.experiments.topology.experiment import EXPERIMENT

@@ -15,7 +15,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
-from psmt.evaluation.null_test import Measured
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.brain.components import ComponentStep
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.report import COMPARED
@@ -305,7 +305,7 @@ def trust_figure(result: BrainResult) -> Figure:
     return figure
 
 
-def _null_estimate(test: Measured) -> Estimate:
+def _null_estimate(test: NullTest) -> Estimate:
     """Mean and 90% interval of the draws of a surrogate."""
-    mean, low, high = (test.value - value for value in test.beyond())
+    mean, low, high = (test.value - value for value in test.excess)
     return Estimate(mean, high, low, test.null)

@@ -114,7 +114,7 @@ def _beyond_surrogates(
     rows = [
         (
             f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
-            test.beyond(),
+            test.excess,
             f"{signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
         )
         for kind, own in (tests.items() if result.n_splits else ())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psmt.evaluation import Interval, mean_interval
-from psmt.evaluation.null_test import Measured
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.brain.components import ComponentStep, count_events
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, NULL_SPLITS, SURROGATES
@@ -122,12 +122,12 @@ class BrainResult:
         return _means(self.within)
 
     @cached_property
-    def surrogate_tests(self) -> dict[str, dict[str, Measured]]:
+    def surrogate_tests(self) -> dict[str, dict[str, NullTest]]:
         """Our scores between halves of the people with draws of a surrogate by the same splits."""
         if not self.n_splits:
-            return {kind: dict.fromkeys(self.between, Measured(np.nan, np.zeros(0))) for kind in SURROGATES}
+            return {kind: dict.fromkeys(self.between, NullTest(np.nan, np.zeros(0))) for kind in SURROGATES}
         scores = {measure: float(np.mean(own["psmt"][:NULL_SPLITS])) for measure, own in self.between.items()}
-        return {kind: {name: Measured(scores[name], own[name]) for name in scores} for kind, own in self.nulls.items()}
+        return {kind: {name: NullTest(scores[name], own[name]) for name in scores} for kind, own in self.nulls.items()}
 
     @cached_property
     def component_counts(self) -> dict[str, dict[str, int]]:

@@ -121,7 +121,7 @@ class BrainOptions(TaskOptions):
         "One or several people: .nii or .nii.gz scans, a BIDS derivatives folder, tables (.npy, .npz, .csv, .tsv) of "
         "time by regions, or builtin:bold, simulated scans with known states."
     )
-    SOURCE_NAME: ClassVar[str | None] = "FILES"
+    SOURCE_NAME: ClassVar[str] = "FILES"
     SEVERAL_SOURCES: ClassVar[bool] = True
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
 
@@ -148,7 +148,7 @@ class BrainOptions(TaskOptions):
         """Their series, with the same regions."""
         from psmt.experiments.brain.subjects import read_study
 
-        return read_study(source, self.parcels(), stop=self.n_frames, progress=progress)
+        return read_study(source, self.parcels(), stop=self.frames, progress=progress)
 
     def remarks(self, _source: Any, material: Study, /) -> Sequence[str]:
         """What was left out, and why."""

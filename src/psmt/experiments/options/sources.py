@@ -50,8 +50,8 @@ class FilmOptions(Declared, ABC):
     out: Annotated[Path, Option("--out", "Folder for the files; created if it does not exist.")] = Path("psmt-out")
 
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .tif stack, .npy, .npz, .csv, .tsv, .mat, or builtin:glide."
-    SOURCE_NAME: ClassVar[str | None] = None
-    """What help calls the source, if it is not a film."""
+    SOURCE_NAME: ClassVar[str] = "FILM"
+    """What help calls the source."""
     SEVERAL_SOURCES: ClassVar[bool] = False
     """Whether one run takes several sources together."""
     DEFAULT_SOURCE: ClassVar[Any] = None
@@ -102,11 +102,6 @@ class FilmOptions(Declared, ABC):
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
         """Where tasks run: in this process."""
         return nullcontext()
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames that are read at most."""
-        return self.frames
 
     @property
     def engine(self) -> str:
@@ -227,7 +222,8 @@ class PatchOptions(TaskOptions):
         """A film or a series that can be read again after an interruption."""
         from psmt.data import open_repeatable
 
-        return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
+        n_frames = min(self.frames, QUICK_FRAMES) if self.quick else self.frames
+        return open_repeatable(spec, stop=n_frames, wanted_by="this command")
 
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
         """Standardised patches of a film, or a series with standardised features: (time, n_features).
@@ -260,11 +256,6 @@ class PatchOptions(TaskOptions):
         from psmt.experiments.film_report import read_marked_frame
 
         return None if _is_series(source) else read_marked_frame(source, self.cutter())
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames that are read at most."""
-        return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
 
 
 def _is_series(source: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.topology.measures import MAX_SHIFT
 from psmt.experiments.topology.run import TopologyResult
 from psmt.report import Claim, Evidence, all_hold

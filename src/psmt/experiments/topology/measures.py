@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.types import Array, Ints, Result
 
 MAX_SHIFT = 2
