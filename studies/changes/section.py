@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import psmt
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent
 from studies.changes.claims import changes_claims
@@ -68,7 +67,6 @@ def changes_facts(result: ChangesResult) -> list[Fact]:
         ),
         Fact("Departures from the paper", settings.departures.told()),
         Fact("Places", ", ".join(f"{place:,}" for place in result.places)),
-        Fact("Version", f"psmt {psmt.__version__}"),
     ]
 
 

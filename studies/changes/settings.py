@@ -9,17 +9,8 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import Option, Presets, WindowSettings, anything
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    ChosenComponents,
-    ChosenLam,
-    ModelDepartures,
-    Seed,
-    Window,
-    our_departures,
-)
 from psmt.utils.constraints import count, real
 
 KINDS = {
@@ -35,11 +26,11 @@ KINDS = {
 class ChangesSettings(WindowSettings):
     """Which changes are put where; the sizes are the paper's."""
 
-    n_atoms: Atoms = 512
-    window: Window = 1536
-    n_components: ChosenComponents = "auto"
-    alpha: Alpha = 1.0
-    lam: ChosenLam = "auto"
+    n_atoms: shared.Atoms = 512
+    window: shared.Window = 1536
+    n_components: shared.ChosenComponents = "auto"
+    alpha: shared.Alpha = 1.0
+    lam: shared.ChosenLam = "auto"
     before: int = 30
     """Frames before the change, which give the usual error."""
     horizon: Annotated[int, Option("--horizon", "Number of frames that are predicted from each change."), count(2)] = 60
@@ -53,8 +44,8 @@ class ChangesSettings(WindowSettings):
         float, Option("--flash", "Brightness of the flash, in standard deviations of the film."), real(open_bound=True)
     ] = 3.0
     jump: Annotated[int, Option("--jump", "Number of frames that the jump leaves out.")] = 25
-    seed: Seed = 0
-    departures: ModelDepartures = field(default_factory=our_departures)
+    seed: shared.Seed = 0
+    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
     series: bool = False
     """The values are a series, not patches: features are standardised by the past of each place."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import exp
 
-import psmt
 from psmt.evaluation import Interval
 from psmt.report import TIE, Cell, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import percent, ratio
@@ -49,7 +48,6 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
             )
         ],
         facts=[
-            Fact("Film", f"{result.n_frames:,} frames, {settings.n_starts} starts of {settings.horizon} frames"),
             Fact(
                 "On the film",
                 f"M = {settings.n_atoms}, H = {settings.window}, f = {settings.components}, α = {settings.alpha:g}, "
@@ -66,7 +64,6 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
             ),
             Fact("Departures from the paper", settings.departures.told()),
             Fact("Seed", f"{settings.seed}"),
-            Fact("Version", f"psmt {psmt.__version__}"),
         ],
     )
 

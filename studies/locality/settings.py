@@ -10,18 +10,8 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import Option, Presets, Settings, quarter
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    ChosenLam,
-    Horizon,
-    QuarterComponents,
-    RecoveryDepartures,
-    Seed,
-    Window,
-    our_departures,
-)
 from psmt.experiments.options.sources import PatchOptions
 from psmt.types import Ints
 from psmt.utils.constraints import count, real
@@ -36,10 +26,10 @@ stops: the question is where P is, not its last digits. How often that is too fe
 class LocalitySettings(Settings):
     """What is compared; made-up series have sizes of their own."""
 
-    n_atoms: Annotated[Atoms, count(2)] = 128
-    window: Window = 384
-    horizon: Horizon = 10
-    n_components: QuarterComponents = None
+    n_atoms: Annotated[shared.Atoms, count(2)] = 128
+    window: shared.Window = 384
+    horizon: shared.Horizon = 10
+    n_components: shared.QuarterComponents = None
     n_starts: Annotated[
         int, Option("--starts", "Number of starts in the film, and of made-up series of each kind.")
     ] = 12
@@ -47,14 +37,14 @@ class LocalitySettings(Settings):
     """Passes over each window of descents that stop early."""
     sparsities: Annotated[tuple[float, ...], real(open_bound=True)] = (0.01, 0.03, 0.1)
     """Penalties on weights."""
-    alpha: Alpha = 1.0
-    lam: ChosenLam = "auto"
+    alpha: shared.Alpha = 1.0
+    lam: shared.ChosenLam = "auto"
     """'auto' chooses by predicting the end of the past with the closed form."""
     max_epochs: int = 5
-    seed: Seed = 0
+    seed: shared.Seed = 0
     series: bool = False
     """The values are a series, not patches: features are standardised by what lies before the first start."""
-    departures: RecoveryDepartures = field(default_factory=our_departures)
+    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
     """In steps 5 and 7. All solutions share the dictionary of the first frames."""
 
     PRESETS: ClassVar[Presets] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import psmt
 from psmt.experiments.table_1 import PAPER_SIZE
 from psmt.report import INCONCLUSIVE, Cell, Fact, Page, Picture, Section, Table, Verdict
 from psmt.report.numbers import error, listed, signed
@@ -49,7 +48,6 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
             ),
             Fact("Layer 1", f"α = {settings.alpha:g}, at most {settings.max_epochs} epochs, seed {settings.seed}"),
             Fact("Departures from the paper, in every reading", settings.told_departures),
-            Fact("Version", f"psmt {psmt.__version__}"),
         ],
     )
 

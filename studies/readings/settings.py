@@ -9,15 +9,8 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import RATIO, Presets, Settings
-from psmt.experiments.options.parameters import (
-    Alpha,
-    LiteralDepartures,
-    Seed,
-    SeveralAtoms,
-    SeveralLam,
-    our_departures,
-)
 from psmt.utils.constraints import check_count, real
 from studies.readings.reading import Reading, all_readings
 
@@ -33,7 +26,7 @@ class ReadingsSettings(Settings):
     ((128, 192), [384, 610, 837, 1063, 1289, 1515, 1742, 1968])
     """
 
-    n_atoms: SeveralAtoms = (512, 1024)
+    n_atoms: shared.SeveralAtoms = (512, 1024)
     """Of Table 1; Fig. 4 has the first of them, as in the paper."""
     ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 3.0)
     """Sizes of the window in Table 1, as multiples of M; Fig. 4 has 3 M, which the paper found best."""
@@ -43,11 +36,11 @@ class ReadingsSettings(Settings):
     """Starts of Fig. 4, evenly spaced."""
     horizon: int = 30
     """K of Fig. 4."""
-    lam: SeveralLam = (0.1, 1.0, 3.0, 10.0, 30.0)
-    alpha: Alpha = 1.0
+    lam: shared.SeveralLam = (0.1, 1.0, 3.0, 10.0, 30.0)
+    alpha: shared.Alpha = 1.0
     max_epochs: int = 5
-    seed: Seed = 0
-    departures: LiteralDepartures = field(default_factory=our_departures)
+    seed: shared.Seed = 0
+    departures: shared.LiteralDepartures = field(default_factory=shared.our_departures)
     """Those that readings do not differ in: noise in V, the bound, merging, and cuts."""
     series: bool = False
     """The values are a series, not patches: features are standardised by what lies before the first start of Fig. 4."""

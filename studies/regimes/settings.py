@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from psmt.errors import PSMTError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import RATIO, Derived, Option, Presets, Settings
-from psmt.experiments.options.parameters import Alpha, Atoms, ModelDepartures, PatchSize, Seed, our_departures
 from psmt.experiments.options.sources import PatchOptions
 from psmt.utils.constraints import count, real
 
@@ -36,17 +36,17 @@ class RegimesSettings(Settings):
     n_starts: Annotated[
         int, Option("--n-starts", "Number of films at each speed and noise, over which intervals are."), count(3)
     ] = 6
-    n_atoms: Atoms = 96
+    n_atoms: shared.Atoms = 96
     window: Annotated[int, _WINDOW, count(3)] = 288
     past: Annotated[int, _PAST] = PAST
     """Frames before each start: the dictionary is learned from all of them."""
     horizon: int = 12
     n_components: int | Literal["auto"] = "auto"
-    alpha: Alpha = 1.0
+    alpha: shared.Alpha = 1.0
     lam: float | Literal["auto"] = "auto"
-    patch_size: Annotated[PatchSize, count(8)] = 16
-    seed: Seed = 0
-    departures: ModelDepartures = field(default_factory=our_departures)
+    patch_size: Annotated[shared.PatchSize, count(8)] = 16
+    seed: shared.Seed = 0
+    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
 
     PRESETS: ClassVar[Presets] = {"quick": {"speeds": (0.05, 0.5, 4.0), "noises": (0.0, 0.1), "n_starts": 4}}
 

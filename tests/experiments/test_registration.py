@@ -150,7 +150,7 @@ def test_an_experiment_needs_its_settings_and_a_function_only(tmp_path, monkeypa
     package = tmp_path / "elsewhere" / "counting"
     package.mkdir(parents=True)
     (package / "settings.py").write_text(_SETTINGS)
-    (package / "experiment.py").write_text(_EXPERIMENT)
+    (package / "report.py").write_text(_EXPERIMENT)
     monkeypatch.syspath_prepend(tmp_path)
     np.save(tmp_path / "film.npy", np.random.default_rng(0).uniform(size=(30, 20, 20)))
     options = ["--size", "20", "--patch", "4", "--workers", "1", "--out", str(tmp_path / "out")]

@@ -107,10 +107,6 @@ def read_marked_frame(film: FrameSource, cutter: PatchCutter) -> MarkedFrame:
     return MarkedFrame(index=index, frame=reduced, corner=cutter.corner(len(reduced)), patch_size=cutter.patch_size)
 
 
-_SAID = {"Film", "Checksum", "Version"}
-"""Facts of an experiment's own page that every report gives in more detail."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FilmResults:
     """What a command found on one film."""
@@ -149,12 +145,11 @@ def make_page(done: FilmResults, files: Mapping[str, bytes], frame: MarkedFrame 
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
     if own_report.complete:
         return page
-    own = [fact for fact in page.facts if fact.name not in _SAID]
     return replace(
         page,
         still=page.still if frame is None else _picture(frame, film),
         sections=[*expected_section(film), *page.sections],
-        facts=[*film_facts(film), *own, *_notes_and_versions(done)],
+        facts=[*film_facts(film), *page.facts, *_notes_and_versions(done)],
     )
 
 

@@ -20,7 +20,7 @@ from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
 from psmt.experiments.sweep.claims import sweep_claims
-from psmt.experiments.sweep.experiment import EXPERIMENT
+from psmt.experiments.sweep.report import EXPERIMENT
 from psmt.experiments.sweep.result import SweepResult
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -304,7 +304,7 @@ from psmt import read_patches
 from psmt.pipeline.executors import open_executor
 from psmt.utils.files import write_files
 from psmt.pipeline.run import Run
-from psmt.experiments.sweep.experiment import EXPERIMENT
+from psmt.experiments.sweep.report import EXPERIMENT
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 

@@ -14,13 +14,13 @@ from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.film_report import to_json
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import grid_by_similarity
-from psmt.experiments.topology.experiment import EXPERIMENT
 from psmt.experiments.topology.measures import (
     measure_lasting,
     measure_likeness,
     measure_persistence,
     picture_likeness,
 )
+from psmt.experiments.topology.report import EXPERIMENT
 from psmt.experiments.topology.run import choose_atoms, topology
 from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
 from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from studies.changes.claims import cuts_found, holding_pays
-from studies.changes.experiment import EXPERIMENT
+from studies.changes.report import EXPERIMENT
 from studies.changes.result import METHODS, ChangesResult, Row, median_interval, recovery_time
 from studies.changes.run import changed, changes
 from studies.changes.section import changes_page, changes_tables

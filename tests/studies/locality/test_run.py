@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from studies.locality.claims import locality_claims
-from studies.locality.experiment import EXPERIMENT
 from studies.locality.page import locality_tables
+from studies.locality.report import EXPERIMENT
 from studies.locality.result import LocalityResult, Material
 from studies.locality.run import locality
 from studies.locality.settings import LocalityOptions, LocalitySettings

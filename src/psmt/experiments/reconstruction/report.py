@@ -1,12 +1,16 @@
-"""Reconstruction in a report and on the screen."""
+"""The reconstruction as an experiment, and its report."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import describe_motion
-from psmt.experiments.reconstruction.run import ReconstructionResult
-from psmt.report import Picture, Section
+from psmt.experiments.reconstruction.figure import reconstruction_figure
+from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.figures import png
+from psmt.report import Picture, Section, csv_parts
 from psmt.report.numbers import error
 
 
@@ -38,3 +42,25 @@ def reconstruction_lines(result: ReconstructionResult) -> list[str]:
         f"least in frames {best.start:,} to {best.stop:,}: mean MSE {error(best.mse)}",
         *([describe_motion(result.motion, phases, horizon=result.settings.horizon)] if phases else []),
     ]
+
+
+def _picture(result: ReconstructionResult) -> bytes:
+    return png(
+        reconstruction_figure(
+            result.errors,
+            result.phases,
+            window=result.search_window or 0,
+            horizon=min(result.settings.horizon, len(result.errors) - 1),
+            segment=result.segment,
+        )
+    )
+
+
+EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
+    run=lambda values, settings, run, _: reconstruct(values, settings, run),
+    files={"reconstruction.png": _picture},
+    tables={"reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors)))},
+    shown=reconstruction_lines,
+    sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
+    summary=ReconstructionResult.summary,
+)

@@ -1,13 +1,18 @@
-"""The sweep in a report: Fig. 2, and Table 1 beside that of the paper, at each λ."""
+"""The sweep as an experiment, and its report: Fig. 2, and Table 1 beside that of the paper, at each λ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from psmt.experiments.sweep.claims import lams_of_paper_size, verdicts_by_lam
-from psmt.experiments.sweep.result import SweepResult
+from psmt.experiments.contract import Experiment
+from psmt.experiments.sweep.claims import lams_of_paper_size, sweep_claims, verdicts_by_lam
+from psmt.experiments.sweep.figure import sweep_figure
+from psmt.experiments.sweep.result import SweepResult, SweepRow
+from psmt.experiments.sweep.run import sweep
+from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import PAPER, PAPER_SIZE
-from psmt.report import INCONCLUSIVE, Cell, Column, Picture, Section, Table
+from psmt.figures import png
+from psmt.report import INCONCLUSIVE, Cell, Column, Picture, Section, Table, csv_parts
 from psmt.report.numbers import error
 
 
@@ -97,3 +102,19 @@ def details_table(result: SweepResult) -> Table:
             Column("layer 1 alone, trimmed", "coding_trimmed_mean", error),
         ],
     )
+
+
+def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
+    # A picture per λ: one picture of all, as in the file, would be half a metre high.
+    return [sweep_section(result, [png(sweep_figure(result, [lam])) for lam in result.settings.lam])]
+
+
+EXPERIMENT = Experiment[SweepSettings, SweepResult](
+    run=lambda values, settings, run, _: sweep(values, settings, run),
+    files={"sweep.png": lambda result: png(sweep_figure(result, result.settings.lam))},
+    tables={"sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows())},
+    shown=lambda result: [*tables(result), verdicts_table(result)],
+    claims=sweep_claims,
+    sections=_sections,
+    summary=lambda result: [row._asdict() for row in result.table()],
+)

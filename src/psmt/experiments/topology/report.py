@@ -1,12 +1,16 @@
-"""The report on the topology: Fig. 3, its tests, and the map of all atoms."""
+"""The topology as an experiment, and its report: Fig. 3, its tests, and the map of all atoms."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from psmt.experiments.topology.run import TopologyResult
-from psmt.experiments.topology.settings import RULE
-from psmt.report import Column, Picture, Section, Table
+from psmt.experiments.contract import Experiment
+from psmt.experiments.topology.claims import topology_claims
+from psmt.experiments.topology.figure import atom_map_figure, topology_figure
+from psmt.experiments.topology.run import TopologyResult, topology
+from psmt.experiments.topology.settings import RULE, Row, TopologySettings
+from psmt.figures import png
+from psmt.report import Column, Picture, Section, Table, csv_parts
 from psmt.report.numbers import signed
 
 
@@ -68,3 +72,17 @@ def _tests(result: TopologyResult) -> Table:
 
 def _number(value: float) -> str:
     return signed(value) if np.isfinite(value) else "–"
+
+
+EXPERIMENT = Experiment[TopologySettings, TopologyResult](
+    run=lambda values, settings, run, _: topology(values, settings, run),
+    files={
+        "topology.png": lambda result: png(topology_figure(result)),
+        "atom_map.png": lambda result: png(atom_map_figure(result)),
+    },
+    tables={"topology.csv": lambda result: csv_parts(Row._fields, result.rows())},
+    shown=topology_claims,
+    claims=topology_claims,
+    sections=lambda result, files: [topology_section(result, files["topology.png"], files["atom_map.png"])],
+    summary=TopologyResult.summary,
+)
