@@ -19,7 +19,7 @@ from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
 from psmt.experiments.options.parameters import FLAG_NAMES
 from psmt.experiments.options.sources import FilmOptions
-from psmt.live import command as live_page
+from psmt.live.command import live
 
 _HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
 
@@ -72,13 +72,8 @@ COMMANDS: dict[str, CommandLine] = {
     command.name: command for command in (*of_paper(), *map(of_experiment, EXPERIMENTS))
 }
 for _command in COMMANDS.values():
-    app.command(
-        _command.function(),
-        name=_command.name,
-        help=_command.help,
-        help_epilogue="",
-        group=GROUPS[_command.group],
-    )
+    app.command(_command.function(), _command.name, help=_command.help, help_epilogue="", group=GROUPS[_command.group])
+app.command(live, help_epilogue="", group=GROUPS[SEE])
 
 
 @app.command(help_epilogue="")
@@ -92,20 +87,6 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="
     fish: psmt completion fish > ~/.config/fish/completions/psmt.fish
     """
     print(app.generate_completion(prog_name="psmt", shell=shell))
-
-
-_LIVE = live_page.LiveOptions()
-
-
-@app.command(help=live_page.HELP, help_epilogue="", group=GROUPS[SEE])
-def live(
-    source: Annotated[str, Parameter(help=live_page.SOURCE)] = live_page.DEFAULT_SOURCE,
-    /,
-    *,
-    options: Annotated[live_page.LiveOptions, Parameter(name="*")] = _LIVE,
-) -> None:
-    """The page in a browser."""
-    live_page.run_live(source, options)
 
 
 @app.command(help_epilogue="", group=GROUPS[USE])

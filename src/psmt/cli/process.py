@@ -195,7 +195,10 @@ def settle_environment() -> None:
     """Raise `PSMTError` for variables and limits with which nothing works; set those that no command uses."""
     _check_limits()
     _check_threads()
-    _check_folder()
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise PSMTError("the current folder no longer exists; go to another one first") from None
     # Figures are drawn into files: the setting for a screen does not matter, and may be wrong.
     os.environ["MPLBACKEND"] = "agg"
     for name, (is_good, wanted) in _CHECKED.items():
@@ -211,13 +214,6 @@ def settle_environment() -> None:
             raise PSMTError(
                 f"the environment has {name}={value!r:.80}, which is not {wanted}; correct it, or unset {name}"
             )
-
-
-def _check_folder() -> None:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise PSMTError("the current folder no longer exists; go to another one first") from None
 
 
 def _check_threads() -> None:

@@ -19,10 +19,10 @@ from psmt.experiments import command_of, experiment_of
 if TYPE_CHECKING:
     from psmt.cli.commands import Job
     from psmt.experiments.contract import Shown
-    from psmt.experiments.film_report import FilmResults, MarkedFrame
+    from psmt.experiments.film_report import FilmResults
     from psmt.experiments.options.declaration import Settings
     from psmt.pipeline.run import Run, StageClock
-    from psmt.report import Claim
+    from psmt.report import Claim, Picture
     from psmt.types import Array
 
 REPORT, SUMMARY = "report.html", "summary.json"
@@ -89,7 +89,7 @@ def _work(job: Job, source: Any, run: Run) -> tuple[list[Shown], bytes]:
         results = run_experiments(material, used, run)
     name = job.command.name
     done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
-    claims, summary = _write(done, options.marked_frame(source), run, clock)
+    claims, summary = _write(done, options.still(source, film), run, clock)
     shown: list[Shown] = list(options.remarks(source, material))
     if paper:
         shown += [f"{film.name}, {film.n_frames:,} frames"]
@@ -102,7 +102,7 @@ def _work(job: Job, source: Any, run: Run) -> tuple[list[Shown], bytes]:
 
 
 def _write(
-    done: FilmResults, frame: MarkedFrame | None, run: Run, clock: StageClock | None
+    done: FilmResults, still: Picture | None, run: Run, clock: StageClock | None
 ) -> tuple[Sequence[Claim], bytes]:
     """Write all files into the folder of the run; return the claims and the content of summary.json."""
     from psmt.experiments.film_report import durations_fact, make_page, make_summary
@@ -115,17 +115,13 @@ def _write(
     for name, result in done.results.items():
         files |= experiment_of(name).written(result)
         tables |= experiment_of(name).tabled(result)
-    claims: Sequence[Claim] = ()
-    # The study of brains writes its own page and summary: people are not a film.
-    page = None if REPORT in files else make_page(done, files, frame)
+    page = make_page(done, files, still)
     run.progress("draw figures", 1, 1)
-    if page is not None:
-        claims = page.claims
-        if clock is not None:
-            clock.save()
-            page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
-        files |= {REPORT: render(page), SUMMARY: make_summary(done, claims)}
-    written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
+    if clock is not None:
+        clock.save()
+        page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
+    summary = make_summary(done, page.claims)
+    written: dict[str, bytes | Iterable[bytes]] = {**files, REPORT: render(page), SUMMARY: summary, **tables}
     meanwhile = experiment_of(done.experiment).meanwhile
     with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
         write_files(run.folder, written)
@@ -133,7 +129,7 @@ def _write(
     for experiment in map(experiment_of, done.asked):
         for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
             (run.folder / file).unlink(missing_ok=True)
-    return claims, files[SUMMARY]
+    return page.claims, summary
 
 
 # Settings and results

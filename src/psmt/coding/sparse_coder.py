@@ -91,7 +91,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "tol": real(),
         "batch_size": count(),
         "gap_tol": real(open_bound=True),
-        "random_state": seed(),
+        "random_state": seed,
     }
 
     def __init__(

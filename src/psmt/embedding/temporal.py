@@ -125,8 +125,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": allowing(None, count()),
-        "centred": truth(),
-        "half_stencils": truth(),
+        "centred": truth,
+        "half_stencils": truth,
         "lam": real(),
         "rank_tol": real(),
         "solver": choice("closed", "sgd"),

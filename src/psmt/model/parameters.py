@@ -38,11 +38,11 @@ class Parameters(Forecaster):
         "batch_size": count(),
         "tol": allowing(None, real()),
         "sparsity": real(),
-        "standardise": truth(),
-        "centred": truth(),
-        "half_stencils": truth(),
-        "merge_parallel": truth(),
-        "random_state": seed(),
+        "standardise": truth,
+        "centred": truth,
+        "half_stencils": truth,
+        "merge_parallel": truth,
+        "random_state": seed,
     }
 
     n_atoms: int | Auto = 512

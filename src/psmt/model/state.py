@@ -139,15 +139,15 @@ class FittedState(Parameters):
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Return the schema of a file's arrays, or raise where its header is wrong."""
         # A coder is not a value of JSON, and `ends` is the former name of half_stencils.
-        own = cls._parameter_constraints | {"coder": nothing, "ends": truth()}
+        own = cls._parameter_constraints | {"coder": nothing, "ends": truth}
         values = {
             "parameters": mapping(own, complete=False),
             "coder": SparseCoder.check_stored,
-            "coder_given": truth(),
+            "coder_given": truth,
             "choice": Choice.check_stored,
         }
         # Files of psmt 0.1.0 have no names, and no record of frames (the group "watch").
-        names = {"feature_names": allowing(None, each(text()))} if "feature_names" in header else {}
+        names = {"feature_names": allowing(None, each(text))} if "feature_names" in header else {}
         mapping(values | names)("header", header)
         model = cls(**_stored_parameters(header))
         window: Size = "n_codes" if isinstance(model.window, str) else model.window

@@ -106,8 +106,8 @@ class FramePSMT(Forecaster):
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
         "prior": check_prior,
-        "rollouts": truth(),
-        "correction": truth(),
+        "rollouts": truth,
+        "correction": truth,
     }
 
     shape_: tuple[int, int]

@@ -118,7 +118,7 @@ def declarations(cls: type) -> dict[str, Declaration]:
     return found
 
 
-_BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text(), bool: truth()}
+_BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text, bool: truth}
 
 
 def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None:

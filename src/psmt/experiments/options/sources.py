@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from psmt.data import Film, FrameSource, SeriesSource
     from psmt.data.patches import PatchCutter
-    from psmt.experiments.film_report import FilmRecord, MarkedFrame
+    from psmt.experiments.film_report import FilmRecord
+    from psmt.report import Picture
     from psmt.types import Array, Progress
 
 MEMORY = 3.2
@@ -91,7 +92,7 @@ class FilmOptions(Declared, ABC):
         checksum = source.checksum() if getattr(source, "repeatable", False) else None
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
-    def marked_frame(self, _source: Any, /) -> MarkedFrame | None:
+    def still(self, _source: Any, _film: FilmRecord, /) -> Picture | None:
         """A picture of the source for the first screen of its report."""
         return None
 
@@ -251,11 +252,11 @@ class PatchOptions(TaskOptions):
         """That of the patch; a series has none."""
         return None if _is_series(source) else (self.patch_size, self.patch_size)
 
-    def marked_frame(self, source: Any, /) -> MarkedFrame | None:
+    def still(self, source: Any, film: FilmRecord, /) -> Picture | None:
         """A frame of the film with the place of the patch; a series has none."""
-        from psmt.experiments.film_report import read_marked_frame
+        from psmt.experiments.film_report import marked_frame
 
-        return None if _is_series(source) else read_marked_frame(source, self.cutter())
+        return None if _is_series(source) else marked_frame(source, self.cutter(), film)
 
 
 def _is_series(source: Any) -> bool:
