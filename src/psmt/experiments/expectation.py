@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from itertools import starmap
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -48,6 +49,8 @@ METHODS = {
 }
 """The methods that are compared, by their names in files, with the names for people."""
 
+Place = tuple[float, float]
+"""Speed and noise of a film on the map."""
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
 """What methods are compared with: copying the last code, vs code; copying the last patch, vs frame."""
@@ -74,15 +77,15 @@ class RegimeMap:
     """Pixels per frame, ascending."""
     noises: tuple[float, ...]
     """Fractions of the contrast, ascending."""
-    ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
+    ratios: Mapping[Against, Mapping[str, Mapping[Place, Ratio]]]
     """By what they are compared with, method, and (speed, noise)."""
 
-    def nearest(self, regime: Regime) -> tuple[float, float]:
+    def nearest(self, regime: Regime) -> Place:
         """Speed and noise of the nearest film on the map."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
-    def best(self, cell: tuple[float, float], against: Against) -> str:
+    def best(self, cell: Place, against: Against) -> str:
         """The method of least error in a cell."""
         return min(self.ratios[against], key=lambda method: self.ratios[against][method][cell].mean)
 
@@ -102,9 +105,9 @@ class RegimeMap:
             )
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
-        ratios: dict[Against, dict[str, dict[tuple[float, float], Ratio]]] = {
+        ratios = {
             against: {
-                method: {cell: Ratio(*three) for cell, three in zip(cells, content[f"{against} {method}"], strict=True)}
+                method: dict(zip(cells, starmap(Ratio, content[f"{against} {method}"]), strict=True))
                 for method in METHODS
             }
             for against in COPIES
@@ -112,7 +115,7 @@ class RegimeMap:
         return cls(speeds=speeds, noises=noises, ratios=ratios)
 
     @property
-    def cells(self) -> list[tuple[float, float]]:
+    def cells(self) -> list[Place]:
         """Speed and noise of each film."""
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
 
@@ -213,42 +216,35 @@ def draw_maps(figure: Figure, known: RegimeMap, bottom: float, regime: Regime | 
 
 def draw_cells(axes: Axes, known: RegimeMap, method: str, against: Against, *, words: bool) -> None:
     """Ratios to copying as colours; with `words` as numbers too, in brackets if inconclusive."""
-    by_cell = known.ratios[against][method]
-    logs = np.array([[np.log(by_cell[speed, noise].mean) for speed in known.speeds] for noise in known.noises])
-    axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
-    _quiet_axes(axes)
-    if not words:
-        return
-    for i, noise in enumerate(known.noises):
-        for j, speed in enumerate(known.speeds):
-            value = by_cell[speed, noise]
-            text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
-            axes.text(
-                j,
-                i,
-                f"({text})" if value.verdict == "inconclusive" else text,
-                ha="center",
-                va="center",
-                fontsize=7.0,
-                color="white" if abs(logs[i, j]) > 0.72 * _FULL else INK,
-                fontweight="bold" if value.verdict == "holds" else "normal",
-            )
+    ratios, texts = known.ratios[against][method], {}
+    for cell, value in ratios.items() if words else ():
+        text = ratio(value.mean) if abs(value.mean - 1) >= 0.005 else f"{value.mean:.2f}"
+        texts[cell] = f"({text})" if value.verdict == "inconclusive" else text
+    _draw_grid(axes, known, ratios, texts, bold=True, fontsize=7.0)
 
 
 def _draw_best(axes: Axes, known: RegimeMap) -> None:
     """The best method in each cell, on the colour of its ratio to copying."""
     best = {cell: known.best(cell, "frame") for cell in known.cells}
-    logs = [
-        [np.log(known.ratios["frame"][best[speed, noise]][speed, noise].mean) for speed in known.speeds]
-        for noise in known.noises
-    ]
+    ratios = {cell: known.ratios["frame"][method][cell] for cell, method in best.items()}
+    texts = {cell: _SHORT[method] for cell, method in best.items()}
+    _draw_grid(axes, known, ratios, texts, bold=False, fontsize=6.6, linespacing=0.9)
+
+
+def _draw_grid(
+    axes: Axes, known: RegimeMap, ratios: Mapping[Place, Ratio], texts: Mapping[Place, str], *, bold: bool, **style: Any
+) -> None:
+    """Ratios as colours, with a text in each cell; with `bold`, in bold where the method wins."""
+    logs = np.array([[np.log(ratios[speed, noise].mean) for speed in known.speeds] for noise in known.noises])
     axes.imshow(logs, cmap=_COLOURS, vmin=-_FULL, vmax=_FULL, origin="lower", aspect="auto")
-    _quiet_axes(axes)
-    for i, noise in enumerate(known.noises):
-        for j, speed in enumerate(known.speeds):
-            colour = "white" if logs[i][j] < -0.72 * _FULL else INK
-            text = _SHORT[best[speed, noise]]
-            axes.text(j, i, text, ha="center", va="center", fontsize=6.6, color=colour, linespacing=0.9)
+    style_axes(axes, grid=False)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
+    for (speed, noise), text in texts.items():
+        j, i = known.speeds.index(speed), known.noises.index(noise)
+        colour = "white" if abs(logs[i, j]) > 0.72 * _FULL else INK
+        weight = "bold" if bold and ratios[speed, noise].verdict == "holds" else "normal"
+        axes.text(j, i, text, ha="center", va="center", color=colour, fontweight=weight, **style)
 
 
 def _draw_film(axes: Axes, known: RegimeMap, regime: Regime) -> None:
@@ -256,13 +252,6 @@ def _draw_film(axes: Axes, known: RegimeMap, regime: Regime) -> None:
     noise = scale(regime.noise, known.noises)
     axes.plot([slow, fast], [noise, noise], color=INK, linewidth=2.2, zorder=5, solid_capstyle="round")
     axes.plot(middle, noise, marker="D", markersize=7.5, color="#f0e442", markeredgecolor=INK, zorder=6)
-
-
-def _quiet_axes(axes: Axes) -> None:
-    style_axes(axes, grid=False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(length=0)
 
 
 def draw_frame(figure: Figure, title: str, note: str = "") -> None:
