@@ -282,7 +282,7 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
         monkeypatch.setattr(settings, "PRESETS", {"demo": tiny})
     read = PatchOptions.open
     monkeypatch.setattr(PatchOptions, "open", lambda options, _: read(options, "builtin:glide?frames=60"))
-    monkeypatch.setattr("psmt.pipeline.executors.cpu_count", lambda: 1)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 1)
     outcome = run("demo", "--seed", 3, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.stderr
     assert outcome.stdout.splitlines()[-1] == str(tmp_path / "demo" / "report.html")

@@ -137,7 +137,9 @@ class TaskOptions(FilmOptions):
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
         """Processes of this machine, or those of a cluster."""
-        from psmt.pipeline.executors import cpu_count, open_executor
+        from joblib import cpu_count
+
+        from psmt.pipeline.executors import open_executor
 
         workers = self.workers
         if workers is None and self.cluster is None:
