@@ -70,7 +70,7 @@ def main() -> None:
         done = PredictedFilm(result=result, seconds=0.0, gain=1)
         assert EXPERIMENT.page is not None
         page = render(EXPERIMENT.page(done, {}))
-        write_files(folder, {"report.html": page, **EXPERIMENT.tabled(done)})
+        write_files(folder, {"report.html": page, **EXPERIMENT.written(done)})
         checkpoint.clear()
 
 

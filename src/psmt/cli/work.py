@@ -50,7 +50,7 @@ def carry_out(job: Job, sources: Sequence[Any]) -> None:
                     start_over(target)
                 with Bars() as progress:
                     run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
-                    shown, summary = _work(job, film, replace(run, picture_shape=options.picture_shape(film)))
+                    shown, summary = _work(job, film, run)
             if options.json:
                 # One line per film: programs read lines.
                 print(json.dumps(json.loads(summary), ensure_ascii=False))
@@ -83,14 +83,14 @@ def _work(job: Job, source: Any, run: Run) -> tuple[list[Shown], bytes]:
     used, notes = (dict(asked), {}) if film.n_frames is None else fit_settings(asked, film.n_frames, **fit)
     for note in () if paper else notes.values():
         print(f"psmt: {note}", file=sys.stderr, flush=True)
-    used = with_needed(used)
+    used, run = with_needed(used), replace(run, picture_shape=film.picture_shape)
     # What is computed between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
         results = run_experiments(material, used, run)
     name = job.command.name
     done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
     claims, summary = _write(done, options.still(source, film), run, clock)
-    shown: list[Shown] = list(options.remarks(source, material))
+    shown: list[Shown] = list(getattr(material, "remarks", ()))
     if paper:
         shown += [f"{film.name}, {film.n_frames:,} frames"]
         shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
@@ -110,24 +110,22 @@ def _write(
     from psmt.utils.files import write_files
 
     run.progress("draw figures", 0, 1)
-    files: dict[str, bytes] = {}
-    tables: dict[str, Iterable[bytes]] = {}
+    files: dict[str, Any] = {}
     for name, result in done.results.items():
         files |= experiment_of(name).written(result)
-        tables |= experiment_of(name).tabled(result)
     page = make_page(done, files, still)
     run.progress("draw figures", 1, 1)
     if clock is not None:
         clock.save()
         page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
     summary = make_summary(done, page.claims)
-    written: dict[str, bytes | Iterable[bytes]] = {**files, REPORT: render(page), SUMMARY: summary, **tables}
+    files |= {REPORT: render(page), SUMMARY: summary}
     meanwhile = experiment_of(done.experiment).meanwhile
     with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
-        write_files(run.folder, written)
+        write_files(run.folder, files)
     # Files of an earlier run with other settings would be mistaken for results of this one.
     for experiment in map(experiment_of, done.asked):
-        for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
+        for file in experiment.files.keys() - files.keys():
             (run.folder / file).unlink(missing_ok=True)
     return page.claims, summary
 

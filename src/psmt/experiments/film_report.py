@@ -61,6 +61,11 @@ class FilmRecord:
         return "film" if self.features is None else "series"
 
     @property
+    def picture_shape(self) -> tuple[int, int] | None:
+        """Height and width of the picture whose pixels are the features; None if they are not pixels."""
+        return None if self.patch_size is None else (self.patch_size, self.patch_size)
+
+    @property
     def unit(self) -> str:
         """Unit whose mean squared errors are reported."""
         return "standardised patches" if self.features is None else "standardised features"
@@ -121,7 +126,7 @@ class FilmResults:
         ]
 
 
-def make_page(done: FilmResults, files: Mapping[str, bytes], still: Picture | None = None) -> Page:
+def make_page(done: FilmResults, files: Mapping[str, Any], still: Picture | None = None) -> Page:
     """The report: the page of the experiment, or one made of its claims and sections, with a frame of the film."""
     film, own_report = done.film, experiment_of(done.experiment)
     custom = None if done.paper else own_report.page
@@ -136,7 +141,7 @@ def make_page(done: FilmResults, files: Mapping[str, bytes], still: Picture | No
     )
 
 
-def _common_page(done: FilmResults, files: Mapping[str, bytes]) -> Page:
+def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     film = done.film
     length = "" if film.n_frames is None else f"{film.n_frames:,} frames"
     errors = f"mean squared errors of {film.unit}: lower is better."

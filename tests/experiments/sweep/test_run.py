@@ -51,7 +51,7 @@ def unbroken(patches, tmp_path_factory):
 
 
 def write_table(result, folder, name):
-    write_files(folder, {name: EXPERIMENT.tables["sweep.csv"](result)})
+    write_files(folder, {name: EXPERIMENT.files["sweep.csv"](result)})
 
 
 def contents(folder):
@@ -319,7 +319,7 @@ def main(folder, workers, last):
     settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
     with open_executor(workers) as executor:
         result = sweep(patches, settings, Run(folder=Path(folder), executor=executor))
-        write_files(folder, {{"sweep.csv": EXPERIMENT.tables["sweep.csv"](result)}})
+        write_files(folder, {{"sweep.csv": EXPERIMENT.files["sweep.csv"](result)}})
 
 if __name__ == "__main__":
     main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

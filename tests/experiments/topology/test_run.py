@@ -373,7 +373,7 @@ def test_whole_experiment(engine, film, tmp_path):
     result = topology(film, SETTINGS, Run(folder=tmp_path, device=engine.device))
     assert result.centers.tolist() == [96, 144, 192]
     assert len(result.chosen) == 3
-    lines = b"".join(EXPERIMENT.tables["topology.csv"](result)).decode().splitlines()
+    lines = b"".join(EXPERIMENT.files["topology.csv"](result)).decode().splitlines()
     assert lines[0] == "center,atom,component_size,neighbours"
     assert len(lines) == 1 + 3 * 3
     for line in lines[1:]:
@@ -390,7 +390,7 @@ def test_whole_experiment(engine, film, tmp_path):
 
 
 def test_same_film_and_seed_give_the_same_bytes(film, tmp_path):
-    write = EXPERIMENT.tables["topology.csv"]
+    write = EXPERIMENT.files["topology.csv"]
     one, two = (b"".join(write(topology(film, SETTINGS, Run(folder=tmp_path / name)))) for name in ("one", "two"))
     assert one == two
 

@@ -339,8 +339,6 @@ EXPERIMENT = Experiment[BrainSettings, BrainResult](
         "components.png": lambda result: png(components_figure(result)),
         "states.png": lambda result: png(states_figure(result)),
         "trust.png": lambda result: png(trust_figure(result)),
-    },
-    tables={
         "prediction.csv": lambda r: csv_parts(("subject", "method", "horizon", "error"), r.prediction_rows()),
         "states.csv": lambda r: csv_parts(("subject", "volume", "time", "state", "probability"), r.state_rows()),
         "topology.csv": lambda r: csv_parts(

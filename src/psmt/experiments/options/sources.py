@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
@@ -64,7 +64,7 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:
-        """Read what the experiment works on."""
+        """Read what the experiment works on; its `remarks`, if it has some, are printed before the results."""
 
     def check(self, settings: Iterable[Settings], /) -> None:
         """Raise for values that are wrong for every film, before any work is done."""
@@ -81,10 +81,6 @@ class FilmOptions(Declared, ABC):
         """Parameters whose defaults depend on the source."""
         return {}
 
-    def remarks(self, _source: Any, _material: Any, /) -> Sequence[str]:
-        """What is printed about the source before the results."""
-        return ()
-
     def record(self, source: Any, _material: Any, /, *, motion: bool = False) -> FilmRecord:  # noqa: ARG002
         """What reports say about the source; with speed and noise if `motion`, and if they can be measured."""
         from psmt.experiments.film_report import FilmRecord
@@ -94,10 +90,6 @@ class FilmOptions(Declared, ABC):
 
     def still(self, _source: Any, _film: FilmRecord, /) -> Picture | None:
         """A picture of the source for the first screen of its report."""
-        return None
-
-    def picture_shape(self, _source: Any, /) -> tuple[int, int] | None:
-        """Height and width of the picture whose pixels are the features; None if they are not pixels."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
@@ -249,10 +241,6 @@ class PatchOptions(TaskOptions):
         )
         progress("read frames", len(values), len(values))
         return Scaling.of(values).standardise(values) if _is_series(source) else values
-
-    def picture_shape(self, source: Any, /) -> tuple[int, int] | None:
-        """That of the patch; a series has none."""
-        return None if _is_series(source) else (self.patch_size, self.patch_size)
 
     def still(self, source: Any, film: FilmRecord, /) -> Picture | None:
         """A frame of the film with the place of the patch; a series has none."""

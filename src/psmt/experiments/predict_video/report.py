@@ -247,7 +247,7 @@ def _page(done: PredictedFilm, _files: Mapping[str, bytes]) -> Page:
 
 EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
     run=predict_film,
-    tables={
+    files={
         "scores.csv": lambda done: done.result.rows.table(),
         "rollout.csv": lambda done: done.result.rollouts.table(),
         "events.csv": lambda done: done.result.events.table(),

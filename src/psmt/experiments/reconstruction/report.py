@@ -58,8 +58,10 @@ def _picture(result: ReconstructionResult) -> bytes:
 
 EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
     run=lambda values, settings, run, _: reconstruct(values, settings, run),
-    files={"reconstruction.png": _picture},
-    tables={"reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors)))},
+    files={
+        "reconstruction.png": _picture,
+        "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
+    },
     shown=reconstruction_lines,
     sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
     summary=ReconstructionResult.summary,

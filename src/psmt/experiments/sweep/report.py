@@ -111,8 +111,10 @@ def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Sect
 
 EXPERIMENT = Experiment[SweepSettings, SweepResult](
     run=lambda values, settings, run, _: sweep(values, settings, run),
-    files={"sweep.png": lambda result: png(sweep_figure(result, result.settings.lam))},
-    tables={"sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows())},
+    files={
+        "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
+        "sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows()),
+    },
     shown=lambda result: [*tables(result), verdicts_table(result)],
     claims=sweep_claims,
     sections=_sections,

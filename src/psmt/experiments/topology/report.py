@@ -79,8 +79,8 @@ EXPERIMENT = Experiment[TopologySettings, TopologyResult](
     files={
         "topology.png": lambda result: png(topology_figure(result)),
         "atom_map.png": lambda result: png(atom_map_figure(result)),
+        "topology.csv": lambda result: csv_parts(Row._fields, result.rows()),
     },
-    tables={"topology.csv": lambda result: csv_parts(Row._fields, result.rows())},
     shown=topology_claims,
     claims=topology_claims,
     sections=lambda result, files: [topology_section(result, files["topology.png"], files["atom_map.png"])],
