@@ -1,14 +1,18 @@
-"""The report of the study: a table per kind of change, the figure, and how they were made."""
+"""The study as an experiment, and its report: a table per kind of change, the figure, and how they were made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from psmt.report import TIE, Column, Fact, Page, Picture, Section, Table
+from psmt.experiments.contract import Experiment
+from psmt.figures import png
+from psmt.report import TIE, Column, Fact, Page, Picture, Section, Table, to_csv
 from psmt.report.numbers import error, percent
 from studies.changes.claims import changes_claims
-from studies.changes.result import METHODS, RECOVERED, STEADY, ChangesResult, MethodSummary
-from studies.changes.settings import CHANGES, KINDS
+from studies.changes.figure import changes_figure
+from studies.changes.result import METHODS, RECOVERED, STEADY, ChangeRow, ChangesResult, MethodSummary
+from studies.changes.run import changes
+from studies.changes.settings import CHANGES, KINDS, ChangesSettings
 
 
 def changes_page(result: ChangesResult, picture: bytes) -> Page:
@@ -86,3 +90,15 @@ def _table(caption: str, summaries: list[MethodSummary], horizon: int) -> Table:
         Column("not recovered", "lost", percent),
     ]
     return Table.of(caption, summaries, columns)
+
+
+EXPERIMENT = Experiment[ChangesSettings, ChangesResult](
+    run=lambda values, settings, run, _: changes(values, settings, run),
+    files={
+        "changes.csv": lambda result: to_csv(ChangeRow._fields, result.rows()),
+        "changes.png": lambda result: png(changes_figure(result)),
+    },
+    shown=lambda result: [*changes_tables(result), *changes_claims(result)],
+    page=lambda result, files: changes_page(result, files["changes.png"]),
+    summary=ChangesResult.summary,
+)

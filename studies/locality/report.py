@@ -1,16 +1,19 @@
-"""The report of the study: a table per material, the figure, and how they were made."""
+"""The study as an experiment, and its report: a table per material, the figure, and how they were made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from psmt.evaluation import Interval
-from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table
+from psmt.experiments.contract import Experiment
+from psmt.figures import png
+from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table, to_csv
 from psmt.report.numbers import log_ratio, percent, ratio
 from studies.locality.claims import ERROR_MARGIN, locality_claims
-from studies.locality.result import MATERIALS, LocalityResult, Material, versus_copying
-from studies.locality.run import MADE_UP
-from studies.locality.settings import SPARSE_EPOCHS, SPARSE_TOL, label
+from studies.locality.figure import locality_figure
+from studies.locality.result import MATERIALS, LocalityResult, LocalityRow, Material, versus_copying
+from studies.locality.run import MADE_UP, locality
+from studies.locality.settings import SPARSE_EPOCHS, SPARSE_TOL, LocalitySettings, label
 
 
 def locality_page(result: LocalityResult, picture: bytes) -> Page:
@@ -41,7 +44,7 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
             )
         ],
         facts=[
-            Fact("Film", f"{result.n_frames:,} frames, {settings.n_starts} starts of {settings.horizon} frames"),
+            Fact("Starts in the film", f"{settings.n_starts}, of {settings.horizon} frames each"),
             Fact(
                 "On the film",
                 f"M = {settings.n_atoms}, H = {settings.window}, f = {settings.components}, α = {settings.alpha:g}, "
@@ -108,3 +111,15 @@ def _table(material: Material, *, intervals: bool) -> Table:
     ]
     caption = f"{MATERIALS[material.name]}: means over {material.n_starts} starts" + ", 95% intervals" * intervals
     return Table.of(f"{caption}; roughness and MSE ÷ closed form's", material.methods, columns, key=(0, 1, 2, 4, 5, 6))
+
+
+EXPERIMENT = Experiment[LocalitySettings, LocalityResult](
+    run=lambda values, settings, run, _: locality(values, settings, run),
+    files={
+        "locality.csv": lambda result: to_csv(LocalityRow._fields, result.rows()),
+        "locality.png": lambda result: png(locality_figure(result)),
+    },
+    shown=lambda result: [*locality_tables(result, intervals=False), *locality_claims(result)],
+    page=lambda result, files: locality_page(result, files["locality.png"]),
+    summary=lambda result: [row._asdict() for row in result.rows()],
+)

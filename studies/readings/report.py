@@ -1,14 +1,19 @@
-"""The report of the study: the results of each reading, beside those of the paper."""
+"""The study as an experiment, and its report: the results of each reading, beside those of the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psmt.experiments.contract import Experiment
 from psmt.experiments.table_1 import PAPER_SIZE
-from psmt.report import INCONCLUSIVE, Cell, Column, Fact, Page, Picture, Section, Table, Verdict
+from psmt.figures import png
+from psmt.report import INCONCLUSIVE, Cell, Column, Fact, Page, Picture, Section, Table, Verdict, to_csv
 from psmt.report.numbers import error, listed, signed
 from studies.readings.claims import readings_claims
+from studies.readings.figure import readings_figure
 from studies.readings.result import ORDER, PAPER_LOGS, REFERENCES, SHORT, ReadingResult, ReadingsResult
+from studies.readings.run import read_paper
+from studies.readings.settings import ReadingsSettings
 
 _WORD: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", INCONCLUSIVE: "?"}
 _NAME = Column("reading", "reading.name")
@@ -128,3 +133,20 @@ def _yes_or_no(value: bool) -> str:
 
 def _list(values: Sequence[float]) -> str:
     return listed([f"{value:,g}" for value in values])
+
+
+def _csv(result: ReadingsResult) -> bytes:
+    rows = list(result.rows())
+    return to_csv(list(rows[0]), [list(row.values()) for row in rows])
+
+
+EXPERIMENT = Experiment[ReadingsSettings, ReadingsResult](
+    run=lambda values, settings, run, _: read_paper(values, settings, run),
+    files={
+        "readings.csv": _csv,
+        "readings.png": lambda result: png(readings_figure(result)),
+    },
+    shown=lambda result: [verdicts_table(result), *readings_claims(result)],
+    page=lambda result, files: readings_page(result, files["readings.png"]),
+    summary=lambda result: list(result.rows()),
+)

@@ -1,14 +1,18 @@
-"""The report of the study: the map as a figure and as tables."""
+"""The study as an experiment, and its report: the map as a figure and as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
 
-from psmt.experiments.expectation import COPIES, METHODS, Against, RegimeMap
-from psmt.report import Cell, Column, Fact, Page, Picture, Section, Table, Verdict
+from psmt.experiments.contract import Experiment
+from psmt.experiments.expectation import COPIES, FILE, METHODS, Against, RegimeMap
+from psmt.figures import png
+from psmt.report import Cell, Column, Fact, Page, Picture, Section, Table, Verdict, to_csv
 from psmt.report.numbers import listed, ratio
-from studies.regimes.run import RegimesResult
+from studies.regimes.map import map_to_json, methods_figure
+from studies.regimes.run import RegimeRow, RegimesResult, regimes
+from studies.regimes.settings import RegimesSettings
 
 
 def regimes_page(result: RegimesResult, picture: bytes) -> Page:
@@ -86,3 +90,16 @@ def _table(known: RegimeMap, against: Against, corners: Sequence[tuple[float, fl
             count("losses", "does not hold"),
         ],
     )
+
+
+EXPERIMENT = Experiment[RegimesSettings, RegimesResult](
+    run=lambda film, settings, run, _: regimes(film, settings, run),
+    files={
+        "regimes.csv": lambda result: to_csv(RegimeRow._fields, result.rows()),
+        "regimes.png": lambda result: png(methods_figure(result.map())),
+        FILE: lambda result: map_to_json(result.map()),
+    },
+    shown=regime_tables,
+    page=lambda result, files: regimes_page(result, files["regimes.png"]),
+    summary=RegimesResult.summary,
+)

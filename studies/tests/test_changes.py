@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from studies.changes.claims import changes_detected, holding_helps
-from studies.changes.experiment import EXPERIMENT
-from studies.changes.report import changes_page, changes_tables
+from studies.changes.report import EXPERIMENT, changes_page, changes_tables
 from studies.changes.result import METHODS, ChangeRow, ChangesResult, median_interval, recovery_time
 from studies.changes.run import changed, changes, fit_methods
 from studies.changes.settings import KINDS, ChangesSettings

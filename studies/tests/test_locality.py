@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from studies.locality.claims import locality_claims
-from studies.locality.experiment import EXPERIMENT
-from studies.locality.report import locality_tables
+from studies.locality.report import EXPERIMENT, locality_tables
 from studies.locality.result import LocalityResult, Material
 from studies.locality.run import locality
 from studies.locality.settings import LocalityOptions, LocalitySettings

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from studies.readings.claims import readings_claims
-from studies.readings.experiment import EXPERIMENT
 from studies.readings.figure import readings_figure
 from studies.readings.reading import CENTRES, Reading, all_readings
-from studies.readings.report import fig_4_table, table_1_table
+from studies.readings.report import EXPERIMENT, fig_4_table, table_1_table
 from studies.readings.result import METHODS, Predicted, ReadingsResult
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.regimes.experiment import EXPERIMENT
 from studies.regimes.map import map_to_json, measured_map, methods_figure
+from studies.regimes.report import EXPERIMENT
 from studies.regimes.run import RegimeRow, noisy_patches, regimes
 from studies.regimes.settings import RegimesSettings
 from studies.run import run_study
