@@ -190,7 +190,7 @@ def _stages(model: PSMT, x: np.ndarray) -> str:
 def reproduction(patches: np.ndarray) -> Line:
     """The four experiments of the paper, without decoding the film and drawing."""
     from psmt.cli.app import COMMANDS
-    from psmt.experiments.film_run import run_experiments
+    from psmt.cli.work import run_experiments
     from psmt.pipeline.run import Run, StageClock
     from psmt.utils.threads import one_blas_thread
 

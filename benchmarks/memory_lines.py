@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
-from psmt.experiments.output_files import write_files
-from psmt.experiments.predict_video.experiment import EXPERIMENT, PredictedFilm
-from psmt.experiments.predict_video.page import FilmFacts
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
+from psmt.experiments.predict_video.report import EXPERIMENT, PredictedFilm
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import STRETCH
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.report import render
+from psmt.utils.files import write_files
 
 METHODS = ("psmt", "copy", "linear", "fourier")
 SHAPE = (16, 16)
@@ -68,11 +67,10 @@ def main() -> None:
         result = VideoResult.from_recorder(
             recorder, name="made up", settings=VideoSettings(), start=START, n_past=START, shape=SHAPE, every=EVERY
         )
-        facts = FilmFacts(checksum=None, size=SHAPE, n_frames=n, seconds=0.0)
-        done = PredictedFilm(result=result, facts=facts, gain=1)
+        done = PredictedFilm(result=result, seconds=0.0, gain=1)
         assert EXPERIMENT.page is not None
         page = render(EXPERIMENT.page(done, {}))
-        write_files(folder, {"report.html": page, **EXPERIMENT.tabled(done)})
+        write_files(folder, {"report.html": page, **EXPERIMENT.written(done)})
         checkpoint.clear()
 
 

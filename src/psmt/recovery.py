@@ -34,7 +34,7 @@ from psmt.numerics.arrays import (
     unit_columns,
 )
 from psmt.types import Array, Ints, Mask
-from psmt.utils.validation import check_real
+from psmt.utils.constraints import check_real
 
 ACTIVITY_FACTOR = 2.0
 """A straight line through two codes of the window, continued by one step, has at most twice the peak activity."""

@@ -18,7 +18,7 @@ from psmt.engines import engine_for
 from psmt.extrapolation.contract import Extrapolation, Fold
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, activity_limit, recover_next
 from psmt.types import Array, Mask, Progress, silent
-from psmt.utils.validation import allowing, count, each, mapping, real
+from psmt.utils.constraints import allowing, count, each, mapping, real
 
 Auto = Literal["auto"]
 

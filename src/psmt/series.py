@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.types import Array, Mask
-from psmt.utils.validation import check_count, check_series
+from psmt.utils.constraints import check_count
+from psmt.utils.validation import check_series
 
 CONSTANT = 1e-10
 """A feature that deviates by less than this fraction of its size is constant up to rounding."""

@@ -1,4 +1,4 @@
-"""The experiment and its report: a table per kind of change, the figure, and how they were made."""
+"""The study as an experiment, and its report: a table per kind of change, the figure, and how they were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiment and its report: a table per material, the figure, and how they were made."""
+"""The study as an experiment, and its report: a table per material, the figure, and how they were made."""
 
 from __future__ import annotations
 
@@ -37,15 +37,14 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
                     "place. For the film it is not known.",
                     "Atoms per row is the participation ratio of the variance that each atom adds to a row. “Rotated” "
                     "is the closed form after a rotation within its span (varimax). A rotation does not change "
-                    "predictions, because steps 6 and 7 depend only on P'P. “Missed” is the share of windows in which "
-                    "descent stopped above its tolerance.",
+                    "predictions, because steps 6 and 7 depend only on P'P.",
                 ],
                 pictures=[Picture(picture, alt="Rows of P by solution; and locality and error by material and method")],
                 tables=locality_tables(result),
             )
         ],
         facts=[
-            Fact("Starts on the film", f"{settings.n_starts}, of {settings.horizon} frames each"),
+            Fact("Starts in the film", f"{settings.n_starts}, of {settings.horizon} frames each"),
             Fact(
                 "On the film",
                 f"M = {settings.n_atoms}, H = {settings.window}, f = {settings.components}, α = {settings.alpha:g}, "
@@ -108,7 +107,7 @@ def _table(material: Material, *, intervals: bool) -> Table:
             ratio,
             loses=lambda method: versus_copying(material, method) > 1 + TIE,
         ),
-        Column("missed", missed),
+        Column("not converged", missed),
     ]
     caption = f"{MATERIALS[material.name]}: means over {material.n_starts} starts" + ", 95% intervals" * intervals
     return Table.of(f"{caption}; roughness and MSE ÷ closed form's", material.methods, columns, key=(0, 1, 2, 4, 5, 6))

@@ -1,4 +1,4 @@
-"""The experiment and its report: the results of each reading, beside those of the paper."""
+"""The study as an experiment, and its report: the results of each reading, beside those of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiment and its report: the map as a figure and as tables."""
+"""The study as an experiment, and its report: the map as a figure and as tables."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
 """Departures on the command line: --literal sets them all, single flags overrule it, and models and tasks get them."""
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from cli.calls import refused, run
 from psmt import PSMT
-from psmt.cli import main
 from psmt.cli.app import COMMANDS, app
 from psmt.experiments import embedding_tasks, window_graphs
 from psmt.experiments.film_report import FilmRecord, FilmResults, make_page, make_summary
@@ -19,11 +17,6 @@ FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 TINY = ["--patch", "4", "--size", "48", "--alpha", "0.3", "--atoms", "12", "--components", "4", "--workers", "1"]
 STEP5 = {"half_stencils", "centred", "rank_tol"}
 STEP7 = {"activity_bound", "merge_parallel"}
-
-
-def quiet(*arguments):
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as stderr:
-        return main([str(argument) for argument in arguments]), stderr.getvalue()
 
 
 def asked(command, *flags):
@@ -70,9 +63,7 @@ def test_each_flag_is_one_departure(flags, departure):
     ],
 )
 def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
-    code, stderr = quiet("predict", FILM, *TINY, *flags, "--out", tmp_path / "out")
-    assert code == 2
-    assert message in stderr
+    assert message in refused(run("predict", FILM, *TINY, *flags, "--out", tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -82,7 +73,7 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
     fitted, fit = [], PSMT.fit
     monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None: (fitted.append(self), fit(self, X, y))[1])
     given = [*TINY, "--window", "60", "--start", "70", "--horizon", "3", "--lam", "0.1", *flags]
-    assert quiet("predict", FILM, *given, "--out", tmp_path)[0] == 0
+    assert run("predict", FILM, *given, "--out", tmp_path).code == 0
     assert {type(model).__name__ for model in fitted} >= {"Baseline1", "Baseline2", "CopyCode"}
     for model in fitted:
         own = model.get_params()
@@ -103,7 +94,7 @@ def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, modu
 
     monkeypatch.setattr(module, function, end_here)
     for flags, expected in ([], OURS), (["--literal"], LITERAL):
-        _, stderr = quiet(command, FILM, *TINY, "--window", "40", *flags, "--out", tmp_path)
+        stderr = run(command, FILM, *TINY, "--window", "40", *flags, "--out", tmp_path).stderr
         # The original transform, which a film is reconstructed by, has no mean taken off.
         given = expected.parameters | ({"centred": False} if command == "reconstruct" else {})
         assert str({name: given[name] for name in sorted(names)}) in stderr
@@ -116,7 +107,7 @@ def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch)
     )
     counts = []
     for flags in [], ["--literal"], ["--literal"]:
-        assert quiet("reconstruct", FILM, *TINY, *flags, "--out", tmp_path)[0] == 0
+        assert run("reconstruct", FILM, *TINY, *flags, "--out", tmp_path).code == 0
         counts.append(len(calls))
     assert counts == [1, 2, 2]
 
@@ -141,6 +132,4 @@ def test_the_demo_takes_them():
 
 
 def test_whole_frames_have_no_letter():
-    code, stderr = quiet("predict-video", FILM, "--literal")
-    assert code == 2
-    assert "--literal" in stderr
+    assert "--literal" in refused(run("predict-video", FILM, "--literal"))

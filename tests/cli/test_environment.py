@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from psmt.cli import main
-from psmt.cli.environment import settle_environment
+from psmt.cli.process import settle_environment
 from psmt.errors import PSMTError
 
 
@@ -50,7 +50,7 @@ def test_help_needs_no_environment(monkeypatch, capsys):
 def test_the_backend_of_a_screen_need_not_be_right():
     """Matplotlib refuses to be imported with one that it does not know."""
     code = """
-from psmt.cli.environment import settle_environment
+from psmt.cli.process import settle_environment
 settle_environment()
 import matplotlib
 print(matplotlib.get_backend())

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cli.calls import refused, run
 from conftest import wave
-from psmt.cli import main
-from psmt.cli.app import COMMANDS, app
+from psmt.cli.app import COMMANDS, app, as_typed
 from psmt.cli.terminal import Bars, fitting_columns, show_table
-from psmt.cli.wording import as_typed
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import FilmPhase
@@ -23,12 +22,6 @@ from psmt.figures.panels import as_picture
 from psmt.report import Cell, Table
 
 SMALL = {"horizon": 3, "n_atoms": 12, "window": 40, "n_components": 4, "alpha": 0.1, "lam": 0.1}
-
-
-def run(*arguments):
-    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-        code = main([str(argument) for argument in arguments])
-    return code, stdout.getvalue(), stderr.getvalue()
 
 
 # Reports and summaries
@@ -45,15 +38,15 @@ def stack(tmp_path_factory):
 
 def test_a_stack_has_a_report_and_a_summary_for_machines(stack, tmp_path):
     options = ["--size", 24, "--patch", 4, "--alpha", 0.3, "--workers", 1, "--out", tmp_path, "--json"]
-    code, stdout, stderr = run("reconstruct", stack, *options)
-    assert code == 0, stderr
-    (line,) = stdout.splitlines()
+    outcome = run("reconstruct", stack, *options)
+    assert outcome.code == 0, outcome.stderr
+    (line,) = outcome.stdout.splitlines()
     told = json.loads(line)
     assert told == json.loads((tmp_path / "summary.json").read_bytes())
     assert (told["command"], told["film"]["name"], told["film"]["n_frames"]) == ("reconstruct", "cells.tif", 60)
     # The paper's 512 atoms do not fit: fewer are taken, and that is said.
     assert told["settings"]["reconstruction"]["n_atoms"] == 32
-    assert "M = 32 was used" in stderr and "M = 32 was used" in told["notes"][0]
+    assert "M = 32 was used" in outcome.stderr and "M = 32 was used" in told["notes"][0]
     page = (tmp_path / "report.html").read_text()
     assert "psmt reconstruct on “cells.tif”" in page and "M = 32 was used" in page
     assert page.count("<img") >= 2  # the figure, and the frame with the patch's place
@@ -158,16 +151,14 @@ def test_errors_speak_of_options():
 
 @pytest.mark.parametrize(("command", "flag"), [("predict-video", "--literal"), ("brain", "--no-half-stencils")])
 def test_who_has_no_such_departure_says_why(command, flag):
-    code, _, stderr = run(command, "film.mp4", flag)
-    assert code == 2
-    assert f"psmt {command} takes no {flag}: " in stderr
+    assert f"psmt {command} takes no {flag}: " in refused(run(command, "film.mp4", flag))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_options(shell):
-    code, script, _ = run("completion", shell)
-    assert code == 0
+    outcome = run("completion", shell)
+    assert outcome.code == 0
     for word in ("predict-video", "reconstruct", "extrapolation", "dynamics"):
-        assert word in script
+        assert word in outcome.stdout
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        subprocess.run(["bash", "-n"], input=outcome.stdout, text=True, check=True)

@@ -1,19 +1,17 @@
 """The command line, in process and at a tiny size: files, tables, exit codes and messages."""
 
-import csv
 import io
 import re
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from types import SimpleNamespace
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
 
 import psmt
+from cli.calls import read_csv, refused, run, run_into
 from psmt import read_patches
 from psmt.cli import main
 from psmt.cli.app import COMMANDS
@@ -40,24 +38,11 @@ TINY = [
     "--starts",
     "3",
 ]
+FILES = {"tasks", "report.html", "summary.json", "rollout.csv"}
+FILES |= {f"{part}.{kind}" for part in ("prediction", "starts") for kind in ("csv", "png")}
 FIXED = ["--components", "12", "--lam", "0.1"]
 COLUMNS = ["phase", "method", "step", "frame", "mse_vs_code", "mse_vs_frame"]
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def run(*arguments: str) -> SimpleNamespace:
-    """Exit code, stdout and stderr of a call."""
-    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as exit_:
-            code = exit_.code
-    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def column(rows: list[dict[str, str]], name: str, **where: object) -> list[float]:
@@ -68,14 +53,14 @@ def column(rows: list[dict[str, str]], name: str, **where: object) -> list[float
 def searched(tmp_path_factory):
     """A run that searches its phases."""
     out = tmp_path_factory.mktemp("searched") / "new" / "folder"
-    return SimpleNamespace(out=out, **vars(run("predict", FILM, *TINY, *FIXED, "--out", out)))
+    return run_into(out, "predict", FILM, *TINY, *FIXED)
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
     """A run from two given starts, with 'auto'."""
     out = tmp_path_factory.mktemp("started")
-    return SimpleNamespace(out=out, **vars(run("predict", FILM, *TINY, "--start", 150, "--start", 200, "--out", out)))
+    return run_into(out, "predict", FILM, *TINY, "--start", 150, "--start", 200)
 
 
 # What is written
@@ -84,27 +69,14 @@ def started(tmp_path_factory):
 def test_predict_writes_its_files_and_nothing_else(searched):
     assert searched.code == 0
     assert all(re.match("psmt: .*( done in | after )", line) for line in searched.stderr.splitlines())
-    assert {path.name for path in searched.out.iterdir()} == {
-        "tasks",
-        "report.html",
-        "summary.json",
-        "prediction.csv",
-        "rollout.csv",
-        "reconstruction.csv",
-        "prediction.png",
-        "reconstruction.png",
-        "starts.csv",
-        "starts.png",
-    }
+    assert {path.name for path in searched.out.iterdir()} == FILES | {"reconstruction.csv", "reconstruction.png"}
     for picture in searched.out.glob("*.png"):
         assert picture.read_bytes().startswith(PNG)
 
 
 def test_given_starts_need_no_reconstruction(started):
     assert started.code == 0
-    expected = {"tasks", "report.html", "summary.json", "prediction.csv", "rollout.csv", "prediction.png", "starts.csv"}
-    expected |= {"starts.png"}
-    assert {path.name for path in started.out.iterdir()} == expected
+    assert {path.name for path in started.out.iterdir()} == FILES
     assert {row["phase"] for row in read_csv(started.out / "prediction.csv")} == {"start-150", "start-200"}
 
 
@@ -260,36 +232,18 @@ def test_losing_against_copying_is_marked(started):
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
     out = tmp_path / "a" / "b"
-    outcome = run("predict", *arguments, "--out", out)
-    assert outcome.code == 2
-    assert outcome.stdout == ""
-    (error,) = [line for line in outcome.stderr.splitlines() if not line.startswith("psmt: read frames: ")]
-    assert error.startswith("psmt: error: ")
-    assert message in error
+    assert message in refused(run("predict", *arguments, "--out", out))
     assert not list(tmp_path.iterdir())
 
 
-def test_out_that_is_a_file(tmp_path):
+def test_out_that_is_a_file_lies_below_one_or_may_not_be_written_to(tmp_path, monkeypatch):
     path = tmp_path / "taken"
     path.write_text("mine")
-    outcome = run("predict", FILM, *TINY, "--out", path)
-    assert (outcome.code, outcome.stderr) == (2, f"psmt: error: --out {path} is a file; give a folder\n")
+    assert f"--out {path} is a file; give a folder" in refused(run("predict", FILM, *TINY, "--out", path))
+    assert str(path / "below") in refused(run("predict", FILM, *TINY, "--out", path / "below"))
     assert path.read_text() == "mine"
-
-
-def test_out_below_a_file(tmp_path):
-    path = tmp_path / "taken"
-    path.write_text("mine")
-    outcome = run("predict", FILM, *TINY, "--out", path / "below")
-    assert outcome.code == 2
-    assert str(path / "below") in outcome.stderr
-
-
-def test_out_that_may_not_be_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr("psmt.cli.work.os.access", lambda *_: False)  # root may write anywhere
-    outcome = run("predict", FILM, *TINY, "--out", tmp_path)
-    assert outcome.code == 2
-    assert "may not be written to" in outcome.stderr
+    assert "may not be written to" in refused(run("predict", FILM, *TINY, "--out", tmp_path))
 
 
 def test_earlier_files_survive_a_failure_at_the_last_moment(tmp_path, monkeypatch):

@@ -1,15 +1,10 @@
 """`psmt predict-video`, in process and at a tiny size: files, what they say, and what is refused."""
 
-import csv
-import io
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from cli.calls import read_csv, run, run_into
 from psmt import open_frames
-from psmt.cli import main
 from psmt.data.patches import PatchCutter
 from psmt.data.readers import film_writer as films
 from psmt.evaluation import FrameRow, RolloutRow
@@ -22,23 +17,11 @@ TINY = ["--size", "32", "--start", "40"]
 FILES = {"predicted.mp4", "scores.csv", "rollout.csv", "events.csv", "report.html", "summary.json"}
 
 
-def run(*arguments):
-    """Exit code, stdout and stderr of a call."""
-    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-        code = main([str(argument) for argument in arguments])
-    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
-
-
-def read_csv(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run with the real model."""
     out = tmp_path_factory.mktemp("video") / "new"
-    return SimpleNamespace(out=out, **vars(run("predict-video", FILM, *TINY, "--horizon", 12, "--out", out)))
+    return run_into(out, "predict-video", FILM, *TINY, "--horizon", 12)
 
 
 @pytest.fixture

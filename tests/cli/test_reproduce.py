@@ -1,7 +1,5 @@
 """`psmt reproduce` and the commands it is made of, at a tiny size: files, verdicts, and going on after a kill."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import time
 from base64 import b64decode
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psmt.cli import main
+from cli.calls import read_csv, refused, run, run_into
 from psmt.cli.work import start_over
 from psmt.data import open_frames
 from psmt.experiments.options.sources import PatchOptions
@@ -34,36 +31,11 @@ FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
 TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]
 FEW = ["--horizon", "4", "--starts", "3"]
-FILES = {
-    "sweep.csv",
-    "sweep.png",
-    "topology.csv",
-    "topology.png",
-    "atom_map.png",
-    "reconstruction.csv",
-    "reconstruction.png",
-    "prediction.csv",
-    "rollout.csv",
-    "prediction.png",
-    "starts.csv",
-    "starts.png",
-    "summary.json",
-    "report.html",
-}
+PARTS = ("sweep", "topology", "reconstruction", "prediction", "starts")
+FILES = {f"{part}.{kind}" for part in PARTS for kind in ("csv", "png")}
+FILES |= {"atom_map.png", "rollout.csv", "summary.json", "report.html"}
 OURS_ALONE = {"report.html", "timings.json"}
 """Files with durations in them, which no two runs share."""
-
-
-def run(*arguments: object) -> SimpleNamespace:
-    """Exit code, stdout and stderr of a call."""
-    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-        code = main([str(argument) for argument in arguments])
-    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -79,8 +51,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def unbroken(tmp_path_factory):
     """A run that nothing happened to."""
     out = tmp_path_factory.mktemp("unbroken")
-    outcome = run("reproduce", FILM, *TINY, *FEW, "--workers", 1, "--out", out)
-    return SimpleNamespace(out=out, summary=json.loads((out / "summary.json").read_bytes()), **vars(outcome))
+    outcome = run_into(out, "reproduce", FILM, *TINY, *FEW, "--workers", 1)
+    return SimpleNamespace(summary=json.loads((out / "summary.json").read_bytes()), **vars(outcome))
 
 
 def test_all_files_are_written_and_the_last_line_is_the_report(unbroken):
@@ -244,12 +216,8 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
     cut = json.loads((out / "cut" / "summary.json").read_bytes())
     assert cut["used"]["topology"]["n_atoms"] == 32
     assert cut["used"]["prediction"] is None
-    assert {(row["n_atoms"], row["missing"] is None) for row in cut["sweep"]} == {
-        (32, True),
-        (512, False),
-        (1024, False),
-        (2048, False),
-    }
+    fits = {row["n_atoms"]: row["missing"] is None for row in cut["sweep"]}
+    assert fits == {32: True, 512: False, 1024: False, 2048: False}
     assert cut["claims"]["more_frames"]["figures"]
     assert cut["claims"]["more_atoms"]["verdict"] == "inconclusive"
     page = (out / "cut" / "report.html").read_text()
@@ -261,14 +229,8 @@ def test_films_with_a_cut_and_too_short_ones_in_one_call(tmp_path):
     assert {claim["verdict"] for claim in short["claims"].values()} == {"inconclusive"}
     for claim in short["claims"].values():
         assert "34 frames" in " ".join(claim["notes"])
-    assert {path.name for path in (out / "short").iterdir()} == {
-        "tasks",
-        "timings.json",
-        "summary.json",
-        "report.html",
-        "reconstruction.csv",
-        "reconstruction.png",
-    }
+    written = {"tasks", "timings.json", "summary.json", "report.html", "reconstruction.csv", "reconstruction.png"}
+    assert {path.name for path in (out / "short").iterdir()} == written
 
 
 @pytest.mark.slow
@@ -283,7 +245,7 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
         monkeypatch.setattr(settings, "PRESETS", {"demo": tiny})
     read = PatchOptions.open
     monkeypatch.setattr(PatchOptions, "open", lambda options, _: read(options, "builtin:glide?frames=60"))
-    monkeypatch.setattr("psmt.pipeline.executors.cpu_count", lambda: 1)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 1)
     outcome = run("demo", "--seed", 3, "--out", tmp_path / "demo")
     assert outcome.code == 0, outcome.stderr
     assert outcome.stdout.splitlines()[-1] == str(tmp_path / "demo" / "report.html")
@@ -314,12 +276,7 @@ def test_demo_is_a_small_reproduction_of_the_built_in_film(tmp_path, monkeypatch
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
-    outcome = run(*arguments, "--out", tmp_path / "a" / "b")
-    assert outcome.code == 2
-    errors = [line for line in outcome.stderr.splitlines() if not line.startswith("psmt: read frames: ")]
-    assert len(errors) == 1
-    assert errors[0].startswith("psmt: error: ")
-    assert message in errors[0]
+    assert message in refused(run(*arguments, "--out", tmp_path / "a" / "b"))
     assert not list(tmp_path.iterdir())
 
 

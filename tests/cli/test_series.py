@@ -1,27 +1,16 @@
 """A series on the command line: taken in any units by what looks at patches, refused where there must be pictures."""
 
-import csv
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cli.calls import read_csv, run
 from conftest import wave
-from psmt.cli import main
 from psmt.experiments.predict_video.settings import VideoSettings
 
 pytestmark = pytest.mark.usefixtures("blank_figures")
 TINY = ["--atoms", "16", "--components", "4", "--lam", "0.1", "--alpha", "0.1", "--workers", "1"]
-
-
-def run(*arguments):
-    """Exit code, stdout and stderr of a call."""
-    with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-        code = main([str(argument) for argument in arguments])
-    return SimpleNamespace(code=code, stdout=stdout.getvalue(), stderr=stderr.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +28,8 @@ def test_errors_are_in_standard_deviations_of_the_past(sensors, tmp_path):
     assert run("predict", sensors / "sensors.csv", *options).code == 0
     values = wave(150, 31)
     values = (values - values[:100].mean(axis=0)) / values[:100].std(axis=0)
-    with (tmp_path / "prediction.csv").open(newline="") as file:
-        found = [float(row["mse_vs_frame"]) for row in csv.DictReader(file) if row["method"] == "copy"]
+    rows = read_csv(tmp_path / "prediction.csv")
+    found = [float(row["mse_vs_frame"]) for row in rows if row["method"] == "copy"]
     np.testing.assert_allclose(found, np.mean(np.diff(values[100:105], axis=0) ** 2, axis=1), rtol=1e-9)
 
 

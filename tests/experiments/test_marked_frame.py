@@ -7,25 +7,26 @@ from PIL import Image
 
 from psmt.data import GlideFilm, open_frames, open_series
 from psmt.data.patches import PatchCutter
-from psmt.experiments.film_report import INDEX, read_marked_frame
+from psmt.experiments.film_report import INDEX, FilmRecord, marked_frame
 from psmt.experiments.options.sources import PatchOptions
+
+GREY = FilmRecord(name="grey", checksum=None, n_frames=3)
 
 
 def test_the_still_is_a_frame_some_way_in_or_the_last():
     film, cutter = GlideFilm(n_frames=200, size=48), PatchCutter(frame_size=48, patch_size=8, position=(3, 21))
-    still = read_marked_frame(film, cutter)
-    assert still.index == INDEX
-    assert np.array_equal(still.frame, cutter.reduce(film.frame(INDEX)))
-    row, column = still.corner
-    patch = still.frame[row : row + 8, column : column + 8]
-    assert np.array_equal(patch.ravel(), cutter.cut(film.frame(INDEX)))
-    assert read_marked_frame(film.head(7), cutter).index == 6
+    still = marked_frame(film, cutter, GREY)
+    assert still.caption.startswith(f"Frame {INDEX} of grey.") and "8 × 8 pixels" in still.caption
+    shown = np.asarray(Image.open(io.BytesIO(still.png)).convert("L").resize((48, 48))) / 255
+    expected = cutter.reduce(film.frame(INDEX))
+    assert np.corrcoef(shown[20:].ravel(), expected[20:].ravel())[0, 1] > 0.99  # below the square
+    assert marked_frame(film.head(7), cutter, GREY).caption.startswith("Frame 6 of")
 
 
 def test_the_square_surrounds_the_patch():
     grey = open_frames(np.full((3, 60, 60), 128, dtype=np.uint8))
-    still = read_marked_frame(grey, PatchCutter(frame_size=60, patch_size=10, position=(20, 30)))
-    picture = np.asarray(Image.open(io.BytesIO(still.png())).convert("RGB")).astype(int)
+    still = marked_frame(grey, PatchCutter(frame_size=60, patch_size=10, position=(20, 30)), GREY)
+    picture = np.asarray(Image.open(io.BytesIO(still.png)).convert("RGB")).astype(int)
     factor = len(picture) // 60
     coloured = np.argwhere(np.ptp(picture, axis=2) > 40) / factor
     assert np.allclose(coloured.min(axis=0), (20, 30), atol=1)
@@ -37,5 +38,5 @@ def test_the_square_surrounds_the_patch():
 def test_a_series_has_no_still_and_no_regime():
     options = PatchOptions()
     series = open_series(np.random.default_rng(0).standard_normal((90, 256)))
-    assert options.marked_frame(series) is None
+    assert options.still(series, GREY) is None
     assert options.record(series, series.values, motion=True).regime is None

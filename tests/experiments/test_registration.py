@@ -10,10 +10,10 @@ from studies.run import run_study
 from conftest import wave
 from psmt.cli.app import COMMANDS
 from psmt.cli.commands import of_experiment, of_paper
+from psmt.cli.work import fit_settings, run_experiments
 from psmt.experiments import EXPERIMENTS, chapters, command_of, experiment_of
 from psmt.experiments.contract import Command
 from psmt.experiments.film_report import FilmRecord, FilmResults, make_page, make_summary
-from psmt.experiments.film_run import fit_settings, run_experiments
 from psmt.experiments.options.declaration import Option
 from psmt.experiments.options.parameters import DepartureFlags, extrapolation_names
 from psmt.experiments.prediction import settings as prediction
@@ -100,8 +100,8 @@ def test_one_option_is_one_parameter_in_all_experiments():
     for command in COMMANDS.values():
         by_option = {}
         for name, owned in command.declared.items():
-            for one in owned:
-                assert by_option.setdefault(one.declared.option.name, name) == name
+            for one in owned.values():
+                assert by_option.setdefault(one.option.name, name) == name
 
 
 def test_choices_on_the_command_line_are_those_of_the_library():
@@ -149,7 +149,7 @@ def test_an_experiment_needs_its_settings_and_a_function_only(tmp_path, monkeypa
     package = tmp_path / "elsewhere" / "counting"
     package.mkdir(parents=True)
     (package / "settings.py").write_text(_SETTINGS)
-    (package / "experiment.py").write_text(_EXPERIMENT)
+    (package / "report.py").write_text(_EXPERIMENT)
     monkeypatch.syspath_prepend(tmp_path)
     np.save(tmp_path / "film.npy", np.random.default_rng(0).uniform(size=(30, 20, 20)))
     options = ["--size", "20", "--patch", "4", "--workers", "1", "--out", str(tmp_path / "out")]

@@ -13,7 +13,7 @@ from pipeline import example_tasks as example
 from psmt import read_patches
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.pipeline import dask_cluster
+from psmt.pipeline import executors
 from psmt.pipeline.executors import ClusterError, open_executor, worker_count
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, TaskError, run_tasks
@@ -71,7 +71,7 @@ def test_a_failing_cell_is_named(tmp_path, cluster):
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
     begin = time.monotonic()
     for address in ("tcp://127.0.0.1:9", "nonsense"):
         with pytest.raises(ClusterError, match=f"no Dask scheduler answers.*{address}"), open_executor(cluster=address):
@@ -80,7 +80,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 
 
 def test_a_scheduler_without_workers(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "_WORKER_SECONDS", 0.5)
+    monkeypatch.setattr(executors, "_WORKER_SECONDS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=True) as empty,
         pytest.raises(ClusterError, match=r"dask worker tcp://.* --nthreads 1"),

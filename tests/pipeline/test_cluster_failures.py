@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline import example_tasks as example
-from psmt.pipeline import dask_cluster
+from psmt.pipeline import executors
 from psmt.pipeline.executors import open_executor
 from psmt.pipeline.tasks import Task, TaskError, run_tasks
 
@@ -72,10 +72,10 @@ def running(folder, *, workers=1):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "_WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(dask_cluster, "_SILENT_SECONDS", 2.0)
-    monkeypatch.setattr(dask_cluster, "_WORKER_SECONDS", 5.0)
-    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(executors, "_WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(executors, "_SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(executors, "_WORKER_SECONDS", 5.0)
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 2.0)
 
 
 def quick_then_slow(log):

@@ -8,11 +8,11 @@ import pytest
 
 from pipeline import example_tasks as example
 from psmt import PSMT, SparseCoder, read_patches
+from psmt.cli.work import run_key
 from psmt.coding.dictionary import first_atoms
 from psmt.data import patches
 from psmt.data.speed_and_noise import measure_regime
 from psmt.evaluation.null_models import NULLS
-from psmt.experiments.film_run import run_key
 from psmt.experiments.phases import frame_motion
 from psmt.model.baselines import RidgeAutoregression
 from psmt.pipeline import tasks as tasks_module

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
 
 from psmt import __version__
 from psmt.cli.commands import CommandLine, of_experiment, of_paper
-from psmt.cli.environment import settle_environment
-from psmt.cli.wording import one_line
-from psmt.errors import PSMTError
+from psmt.cli.process import settle_environment
+from psmt.errors import FrameSourceError, PSMTError
 from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
+from psmt.experiments.options.parameters import FLAG_NAMES
 from psmt.experiments.options.sources import FilmOptions
-from psmt.live import command as live_page
+from psmt.live.command import live
 
 _HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
 
@@ -71,13 +72,8 @@ COMMANDS: dict[str, CommandLine] = {
     command.name: command for command in (*of_paper(), *map(of_experiment, EXPERIMENTS))
 }
 for _command in COMMANDS.values():
-    app.command(
-        _command.function(),
-        name=_command.name,
-        help=_command.help,
-        help_epilogue="",
-        group=GROUPS[_command.group],
-    )
+    app.command(_command.function(), _command.name, help=_command.help, help_epilogue="", group=GROUPS[_command.group])
+app.command(live, help_epilogue="", group=GROUPS[SEE])
 
 
 @app.command(help_epilogue="")
@@ -91,20 +87,6 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="
     fish: psmt completion fish > ~/.config/fish/completions/psmt.fish
     """
     print(app.generate_completion(prog_name="psmt", shell=shell))
-
-
-_LIVE = live_page.LiveOptions()
-
-
-@app.command(help=live_page.HELP, help_epilogue="", group=GROUPS[SEE])
-def live(
-    source: Annotated[str, Parameter(help=live_page.SOURCE)] = live_page.DEFAULT_SOURCE,
-    /,
-    *,
-    options: Annotated[live_page.LiveOptions, Parameter(name="*")] = _LIVE,
-) -> None:
-    """The page in a browser."""
-    live_page.run_live(source, options)
 
 
 @app.command(help_epilogue="", group=GROUPS[USE])
@@ -146,3 +128,60 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
         print(f"psmt: error: {one_line(error, command)}", file=sys.stderr)
         return 2
     return 0
+
+
+# Errors in one line, with options in place of parameters
+
+
+def one_line(error: Exception, command: CommandLine | None) -> str:
+    """What is wrong with a command, in one line."""
+    if isinstance(error, CycloptsError):
+        error.verbose = False
+        return _no_departures(error, command) or _flat(error)
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, PSMTError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError) and not str(error):
+        return "no memory is left, or this process may not have more; use fewer --workers or a smaller film"
+    # Names of files may look like parameters.
+    literally = command is None or isinstance(error, FrameSourceError)
+    return _flat(error) if literally else as_typed(_flat(error), command.names)  # type: ignore[union-attr]
+
+
+def as_typed(text: str, names: Mapping[str, str]) -> str:
+    """The text with options, which are given by the name of their parameter, in place of parameters and their values.
+
+    >>> names = {"n_atoms": "--atoms", "window": "--window", "half_stencils": "--half-stencils"}
+    >>> as_typed("n_atoms=(64, 128) is too large; use n_atoms <= 40", names)
+    '--atoms 64 --atoms 128 is too large; use --atoms <= 40'
+    >>> as_typed("half_stencils=True needs window > 3", names)
+    '--half-stencils needs --window > 3'
+    """
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    given = rf"(?<![\w./-])({known})(?:=(\([^)]*\)|'[^']*'|[^\s,;:()]+)|(?=\s*[<>]))"
+    text = re.sub(given, lambda found: _option(names[found[1]], found[2]), text)
+    # Words of the language, such as window, stay words; names that no option has are replaced in any place.
+    others = "|".join(name for name in names if "_" in name and names[name] != "--" + name.replace("_", "-"))
+    return re.sub(rf"(?<![\w./-])({others})(?!\w)", lambda found: names[found[1]], text) if others else text
+
+
+def _option(option: str, value: str | None) -> str:
+    """An option as it is typed, with a value."""
+    if value is None:
+        return option
+    if value in ("True", "False"):
+        return option if value == "True" else f"--no-{option[2:]}"
+    items = [item.strip(" '") for item in value.strip("()").split(",")]
+    return " ".join(f"{option} {item}" for item in items if item)
+
+
+def _no_departures(error: CycloptsError, command: CommandLine | None) -> str:
+    """Why a command has no such flag as --literal, if others have it; empty for any other error."""
+    if not isinstance(error, UnknownOptionError) or command is None or not command.no_departures:
+        return ""
+    typed = str(error.token.keyword or error.token.value).partition("=")[0]
+    flag = typed.replace("--no-", "--")[2:].replace("-", "_")
+    return f"psmt {command.name} takes no {typed}: {command.no_departures}" if flag in FLAG_NAMES else ""
+
+
+def _flat(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from textwrap import wrap
 from threading import Event, Lock, Thread
 from time import perf_counter
@@ -12,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psmt.experiments.contract import Shown
-    from psmt.report import Cell, Claim, Table
+    from psmt.report import Cell, Table
 
 _GAP = 2
 """Spaces between columns."""
 _HEAD = 13
 """Letters of a column's name in one line; longer names are wrapped."""
-_MARKS = {"loses": " loses"}
-"""Text that is added to a cell."""
 INTERVAL = 15.0
 """Seconds between two lines on one stage if stderr is not a terminal: a log stays short, and does not seem to hang."""
 
@@ -40,25 +39,18 @@ class Bars:
 
     def __enter__(self) -> Bars:
         if sys.stderr.isatty():
+            from rich import progress
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
 
             columns = (
-                TextColumn("{task.description:27}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
+                progress.TextColumn("{task.description:27}"),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left"),
+                progress.TimeRemainingColumn(),
             )
-            self._bars = self._stack.enter_context(Progress(*columns, console=Console(stderr=True)))
+            self._bars = self._stack.enter_context(progress.Progress(*columns, console=Console(stderr=True)))
         else:
             ticking = Thread(target=self._tick, name="psmt-progress", daemon=True)
             ticking.start()
@@ -83,24 +75,26 @@ class Bars:
             if done < total:
                 self._stages[stage] = known
         if done == total:
-            _say(f"{stage}: {done:,} done in {known.age:.1f} s")
+            print(f"psmt: {stage}: {done:,} done in {known.age:.1f} s", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
         while not self._ended.wait(self._interval):
             with self._lock:
                 lines = [stage.line() for stage in list(self._stages.values())[-1:] if stage.age > self._interval / 2]
             for line in lines:
-                _say(line)
+                print(f"psmt: {line}", file=sys.stderr, flush=True)
 
 
+@dataclass
 class _Stage:
     """Progress of a stage, and when it began."""
 
-    def __init__(self, name: str, done: int) -> None:
-        self.name, self.began = name, perf_counter()
-        self.found = self.done = done
-        """Pieces that an earlier run left do not count for the pace."""
-        self.total = 0
+    name: str
+    found: int
+    """Pieces that an earlier run left; they do not count for the pace."""
+    done: int = 0
+    total: int = 0
+    began: float = field(default_factory=perf_counter)
 
     @property
     def age(self) -> float:
@@ -119,22 +113,22 @@ class _Stage:
         return line
 
 
-def _say(line: str) -> None:
-    print(f"psmt: {line}", file=sys.stderr, flush=True)
-
-
 # Results
 
 
 def show(things: Iterable[Shown]) -> None:
-    """Print tables, claims and lines."""
+    """Print tables, lines, and claims in one line each with the size of the effect."""
+    from rich.console import Console
+
     from psmt.report import Claim, Table
 
     for thing in things:
         if isinstance(thing, Table):
             show_table(thing)
         elif isinstance(thing, Claim):
-            show_claim(thing)
+            colour = {"holds": "green", "does not hold": "red"}.get(thing.verdict, "yellow")
+            size = f" [dim]({thing.size})[/]" if thing.size else ""
+            Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{thing.verdict:15}[/] {thing.text}{size}")
         else:
             print(thing)
 
@@ -165,9 +159,12 @@ def fitting_columns(table: Table, width: int) -> list[int]:
 
     The first column, which names the rows, is always there.
     """
+    from rich.text import Text
+
     room, kept = width - 2, []
     for i in dict.fromkeys([0, *table.key, *range(len(table.columns))]):
-        needed = _width(table.columns[i], [row[i] for row in table.rows]) + _GAP
+        texts = [*_head(table.columns[i]), *(_marked(row[i]) for row in table.rows)]
+        needed = max(Text.from_markup(text).cell_len for text in texts) + _GAP
         if i == 0 or needed <= room:
             kept.append(i)
             room -= needed
@@ -177,26 +174,10 @@ def fitting_columns(table: Table, width: int) -> list[int]:
     return sorted(kept)
 
 
-def show_claim(claim: Claim) -> None:
-    """Print a claim in one line, with the size of its effect."""
-    from rich.console import Console
-
-    colour = {"holds": "green", "does not hold": "red"}.get(claim.verdict, "yellow")
-    size = f" [dim]({claim.size})[/]" if claim.size else ""
-    Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{claim.verdict:15}[/] {claim.text}{size}")
-
-
 def _head(name: str) -> list[str]:
     """The name of a column, wrapped."""
     return wrap(name, _HEAD, break_long_words=False) or [""]
 
 
-def _width(name: str, cells: Sequence[Cell]) -> int:
-    from rich.cells import cell_len
-
-    texts = [*_head(name), *(cell.text + _MARKS.get(cell.mark, "") for cell in cells)]
-    return max(cell_len(text) for text in texts)
-
-
 def _marked(cell: Cell) -> str:
-    return {"best": f"[bold]{cell.text}[/]", "loses": f"[red]{cell.text}{_MARKS['loses']}[/]"}.get(cell.mark, cell.text)
+    return {"best": f"[bold]{cell.text}[/]", "loses": f"[red]{cell.text} loses[/]"}.get(cell.mark, cell.text)

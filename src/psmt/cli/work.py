@@ -5,34 +5,28 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from psmt.cli.terminal import Bars, show
-from psmt.errors import PSMTError
-from psmt.experiments import experiment_of
+from psmt.errors import NotEnoughFramesError, PSMTError
+from psmt.experiments import command_of, experiment_of
 
 if TYPE_CHECKING:
     from psmt.cli.commands import Job
     from psmt.experiments.contract import Shown
-    from psmt.experiments.film_report import FilmResults, MarkedFrame
+    from psmt.experiments.film_report import FilmResults
+    from psmt.experiments.options.declaration import Settings
     from psmt.pipeline.run import Run, StageClock
-    from psmt.report import Claim
+    from psmt.report import Claim, Picture
+    from psmt.types import Array
 
 REPORT, SUMMARY = "report.html", "summary.json"
 """Files of all commands."""
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What the work on a film gave: for people, and as the content of summary.json."""
-
-    shown: Iterable[Shown]
-    summary: bytes
 
 
 def carry_out(job: Job, sources: Sequence[Any]) -> None:
@@ -56,26 +50,26 @@ def carry_out(job: Job, sources: Sequence[Any]) -> None:
                     start_over(target)
                 with Bars() as progress:
                     run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
-                    done = _work(job, film, replace(run, picture_shape=options.picture_shape(film)))
+                    shown, summary = _work(job, film, run)
             if options.json:
                 # One line per film: programs read lines.
-                print(json.dumps(json.loads(done.summary), ensure_ascii=False))
+                print(json.dumps(json.loads(summary), ensure_ascii=False))
             else:
-                show(done.shown)
+                show(shown)
 
 
-def _work(job: Job, source: Any, run: Run) -> _Outcome:
-    """Run the experiments on a film, write their files, the summary and the report."""
+def _work(job: Job, source: Any, run: Run) -> tuple[list[Shown], bytes]:
+    """Run the experiments on a film and write all files; return what is printed, and the content of summary.json."""
     # Imported when the film is open: a wrong name is answered before the libraries that draw figures are imported.
     from psmt.experiments.expectation import expectation
     from psmt.experiments.film_report import FilmResults
-    from psmt.experiments.film_run import fit_settings, run_experiments, run_key, with_needed
     from psmt.pipeline.run import StageClock
     from psmt.utils.threads import one_blas_thread
 
     options, paper = job.options, job.command.paper
     asked = job.settings(source)
-    fit = {"fixed": job.sizes_given, "required": not paper}
+    # One experiment is refused if the film is too short for sizes that were given, or for any size.
+    fit = {} if paper else {"fixed": bool({"n_atoms", "window"} & job.given.keys()), "required": True}
     if source.n_frames is not None and not paper:
         fit_settings(asked, source.n_frames, **fit)
     began = perf_counter()
@@ -85,18 +79,18 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
         clock = StageClock(run.folder / "timings.json", run_key(material, asked), run.progress)
         clock.add("read frames", perf_counter() - began)
         run = replace(run, progress=clock)
-    film = options.record(source, material, motion=job.motion)
+    film = options.record(source, material, motion=job.command.motion)
     used, notes = (dict(asked), {}) if film.n_frames is None else fit_settings(asked, film.n_frames, **fit)
     for note in () if paper else notes.values():
         print(f"psmt: {note}", file=sys.stderr, flush=True)
-    used = with_needed(used)
+    used, run = with_needed(used), replace(run, picture_shape=film.picture_shape)
     # What is computed between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
         results = run_experiments(material, used, run)
     name = job.command.name
     done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
-    claims, summary = _write(done, options.marked_frame(source), run, clock)
-    shown: list[Shown] = list(options.remarks(source, material))
+    claims, summary = _write(done, options.still(source, film), run, clock)
+    shown: list[Shown] = list(getattr(material, "remarks", ()))
     if paper:
         shown += [f"{film.name}, {film.n_frames:,} frames"]
         shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
@@ -104,42 +98,88 @@ def _work(job: Job, source: Any, run: Run) -> _Outcome:
     else:
         shown += [expectation(film.regime)] if film.regime else []
         shown += experiment_of(done.experiment).shown(results[done.experiment])
-    return _Outcome([*shown, str(run.folder / REPORT)], summary)
+    return [*shown, str(run.folder / REPORT)], summary
 
 
 def _write(
-    done: FilmResults, frame: MarkedFrame | None, run: Run, clock: StageClock | None
+    done: FilmResults, still: Picture | None, run: Run, clock: StageClock | None
 ) -> tuple[Sequence[Claim], bytes]:
     """Write all files into the folder of the run; return the claims and the content of summary.json."""
     from psmt.experiments.film_report import durations_fact, make_page, make_summary
-    from psmt.experiments.output_files import write_files
     from psmt.report import render
+    from psmt.utils.files import write_files
 
     run.progress("draw figures", 0, 1)
-    files: dict[str, bytes] = {}
-    tables: dict[str, Iterable[bytes]] = {}
+    files: dict[str, Any] = {}
     for name, result in done.results.items():
         files |= experiment_of(name).written(result)
-        tables |= experiment_of(name).tabled(result)
-    claims: Sequence[Claim] = ()
-    # The study of brains writes its own page and summary: people are not a film.
-    page = None if REPORT in files else make_page(done, files, frame)
+    page = make_page(done, files, still)
     run.progress("draw figures", 1, 1)
-    if page is not None:
-        claims = page.claims
-        if clock is not None:
-            clock.save()
-            page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
-        files |= {REPORT: render(page), SUMMARY: make_summary(done, claims)}
-    written: dict[str, bytes | Iterable[bytes]] = {**files, **tables}
+    if clock is not None:
+        clock.save()
+        page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
+    summary = make_summary(done, page.claims)
+    files |= {REPORT: render(page), SUMMARY: summary}
     meanwhile = experiment_of(done.experiment).meanwhile
     with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
-        write_files(run.folder, written)
+        write_files(run.folder, files)
     # Files of an earlier run with other settings would be mistaken for results of this one.
     for experiment in map(experiment_of, done.asked):
-        for file in (experiment.files.keys() | experiment.tables.keys()) - written.keys():
+        for file in experiment.files.keys() - files.keys():
             (run.folder / file).unlink(missing_ok=True)
-    return claims, files[SUMMARY]
+    return page.claims, summary
+
+
+# Settings and results
+
+
+def fit_settings(
+    asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What of the settings fits into a film of `n_frames`, None if nothing does; and why it is not as asked.
+
+    `fixed` sizes are not changed. Raises `NotEnoughFramesError` if they do not fit, or if no size of a `required`
+    experiment fits.
+    """
+    used: dict[str, Any] = {}
+    notes: dict[str, str] = {}
+    for name, own in asked.items():
+        if fixed:
+            own.check(n_frames)
+        used[name], note = (own, "") if fixed else own.fitted(n_frames)
+        if used[name] is None and required:
+            raise NotEnoughFramesError(f"{note}; use a longer film, or give --atoms and --window that fit")
+        if note:
+            notes[name] = note
+    return used, notes
+
+
+def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
+    """The settings, each after those of the experiments whose results it needs and that are not there."""
+    found: dict[str, Settings] = {}
+    for name, own in used.items():
+        for need in () if own is None else experiment_of(name).needs(own):
+            if need not in used:
+                found |= with_needed({need: own.shared_with(command_of(need).settings)})
+        found[name] = own
+    return found
+
+
+def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """Results by experiment, without those whose settings are None: they do not fit."""
+    results: dict[str, Any] = {}
+    for name, own in used.items():
+        if own is not None:
+            results[name] = experiment_of(name).run(material, own, run, results)
+    return results
+
+
+def run_key(values: Array, settings: Mapping[str, Settings]) -> str:
+    """Short hash of the values and the settings."""
+    from psmt.pipeline.cache import hash_values
+
+    described = repr({name: asdict(own) for name, own in settings.items()})
+    return hash_values({"values": values, "settings": described}, where="the run")[:16]
 
 
 # The folder of results

@@ -95,7 +95,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     tol: float = parameter(0.01, real())
     batch_size: int = parameter(256, count())
     gap_tol: float = parameter(1e-12, real(open_bound=True))
-    random_state: int | np.random.RandomState | None = parameter(None, seed())
+    random_state: int | np.random.RandomState | None = parameter(None, seed)
     device: str = "cpu"
     dtype: str = "float64"
 

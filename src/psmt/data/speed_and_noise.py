@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter
 
 from psmt.types import Array, Ints
-from psmt.utils.validation import check_count, check_series
+from psmt.utils.constraints import check_count
+from psmt.utils.validation import check_series
 
 __all__ = ["Regime", "measure_regime"]
 

@@ -118,8 +118,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     """
 
     n_components: int | None = parameter(None, allowing(None, count()))
-    centred: bool = parameter(True, truth())
-    half_stencils: bool = parameter(False, truth())
+    centred: bool = parameter(True, truth)
+    half_stencils: bool = parameter(False, truth)
     lam: float = parameter(0.0, real())
     rank_tol: float = parameter(RANK_TOL, real())
     solver: str = parameter("closed", choice("closed", "sgd"))

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.utils.validation import check_count, check_real, real_array
+from psmt.utils.constraints import check_count, check_real
+from psmt.utils.validation import real_array
 
 N_RESAMPLES = 2000
 """Number of resampled means: enough to know the bounds to a few percent of the interval's width."""

@@ -1,7 +1,7 @@
 """Experiments on films and series: one folder each, and one line here.
 
 A folder holds ``settings.py`` (`COMMAND`: its name, help, parameters and options, without heavy imports) and
-``experiment.py`` (`EXPERIMENT`: how it runs, its files and its part in reports), see `psmt.experiments.contract`.
+``report.py`` (`EXPERIMENT`: how it runs, its files and its part in reports), see `psmt.experiments.contract`.
 The order is that of the report; an experiment comes after those whose results it needs.
 """
 
@@ -32,7 +32,7 @@ def command_of(name: str) -> Command:
 
 def experiment_of(name: str) -> Experiment[Any, Any]:
     """The experiment itself, with everything that it imports."""
-    experiment: Experiment[Any, Any] = import_module(f"{_package(name)}.experiment").EXPERIMENT
+    experiment: Experiment[Any, Any] = import_module(f"{_package(name)}.report").EXPERIMENT
     return experiment
 
 

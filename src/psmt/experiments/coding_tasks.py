@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +15,6 @@ from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Result
 
 
-class LearningSettings(Protocol):
-    """Settings of an experiment that say how a dictionary is learned."""
-
-    @property
-    def alpha(self) -> float:
-        """Sparsity (L1) penalty."""
-
-    @property
-    def max_epochs(self) -> int:
-        """Largest number of passes over the film."""
-
-    @property
-    def seed(self) -> int:
-        """Of the first atoms and the order of frames."""
-
-
 class Coded(NamedTuple):
     """A dictionary (n_atoms, n_features) and the packed codes of the film over it."""
 
@@ -38,8 +22,11 @@ class Coded(NamedTuple):
     codes: Result
 
 
-def code_film(patches: Array, sizes: Sequence[int], settings: LearningSettings, run: Run) -> list[Coded]:
-    """Dictionaries of some sizes, each learned from all patches (time, n_features), and the codes of these."""
+def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> list[Coded]:
+    """Dictionaries of some sizes, each learned from all patches (time, n_features), and the codes of these.
+
+    The settings are those of an experiment with `alpha`, `max_epochs` and `seed`.
+    """
     given: dict[str, Any] = {"max_epochs": settings.max_epochs, "seed": settings.seed}
     both: dict[str, Any] = {"alpha": settings.alpha, "device": run.device}
     learned = run.tasks([dictionary_task(patches, n_atoms=size, **given, **both) for size in sizes], "dictionaries")

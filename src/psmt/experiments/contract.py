@@ -54,9 +54,8 @@ class Experiment(Generic[S, R]):
     shown : callable
         What the command prints of a result.
     files : mapping
-        Functions that make a file from the result, by the name of the file.
-    tables : mapping
-        The same for files that grow with the film: they are made in parts while they are written.
+        Functions that make a file from the result, by the name of the file. They return bytes, or yield the parts of
+        a file that grows with the film: these are made while they are written.
     meanwhile : callable
         Context of a result and the folder, entered while the files are written: for outputs that are committed together
         with them.
@@ -75,25 +74,23 @@ class Experiment(Generic[S, R]):
     page : callable, optional
         A report of its own, from the result and the files by name. What is said of every film is added: a still, the
         checksum, versions.
+    complete : bool
+        Whether `page` and `summary` are used as they are: nothing about a film is added.
     """
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
     shown: Callable[[R], Sequence[Shown]]
-    files: Mapping[str, Callable[[R], bytes]] = field(default_factory=dict)
-    tables: Mapping[str, Callable[[R], Iterable[bytes]]] = field(default_factory=dict)
+    files: Mapping[str, Callable[[R], bytes | Iterable[bytes]]] = field(default_factory=dict)
     meanwhile: Callable[[R, Path], AbstractContextManager[object]] = lambda *_: nullcontext()
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     claims: Callable[[R | None, str], Sequence[Claim]] = lambda *_: ()
-    sections: Callable[[R, Mapping[str, bytes]], Sequence[Section]] = lambda *_: ()
+    sections: Callable[[R, Mapping[str, Any]], Sequence[Section]] = lambda *_: ()
     facts: Callable[[R], Sequence[Fact]] | None = None
     summary: Callable[[R], Any] = lambda _: None
     overview: Callable[[R], Sequence[Shown]] = lambda _: ()
-    page: Callable[[R, Mapping[str, bytes]], Page] | None = None
+    page: Callable[[R, Mapping[str, Any]], Page] | None = None
+    complete: bool = False
 
-    def written(self, result: R) -> dict[str, bytes]:
-        """Content of all files but the tables, by name."""
+    def written(self, result: R) -> dict[str, Any]:
+        """Content of all files, by name: bytes, or an iterator over parts."""
         return {name: make(result) for name, make in self.files.items()}
-
-    def tabled(self, result: R) -> dict[str, Iterable[bytes]]:
-        """Parts of all tables, by name."""
-        return {name: make(result) for name, make in self.tables.items()}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import starmap
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ METHODS = {
 }
 """Methods that are compared, by their name in files, with the name for people."""
 
+Place = tuple[float, float]
+"""Speed and noise of a film on the map."""
 Against = Literal["code", "frame"]
 COPIES: dict[Against, str] = {"code": "copy_code", "frame": "copy"}
 """Methods are compared with copying the last code, vs code; and with copying the last patch, vs frame."""
@@ -79,15 +82,15 @@ class RegimeMap:
     """Pixels per frame, in increasing order."""
     noises: tuple[float, ...]
     """Fractions of the contrast, in increasing order."""
-    ratios: Mapping[Against, Mapping[str, Mapping[tuple[float, float], Ratio]]]
+    ratios: Mapping[Against, Mapping[str, Mapping[Place, Ratio]]]
     """By what errors are measured against, method, and (speed, noise)."""
 
-    def nearest(self, regime: Regime) -> tuple[float, float]:
+    def nearest(self, regime: Regime) -> Place:
         """Speed and noise of the cell of the map that is nearest to this regime."""
         speed = self.speeds[round(float(scale(regime.speed, self.speeds)))]
         return speed, self.noises[round(float(scale(regime.noise, self.noises)))]
 
-    def best(self, cell: tuple[float, float], against: Against) -> str:
+    def best(self, cell: Place, against: Against) -> str:
         """The method of least error in a cell."""
         return min(self.ratios[against], key=lambda method: self.ratios[against][method][cell].mean)
 
@@ -101,15 +104,17 @@ class RegimeMap:
             )
         speeds, noises = tuple(content["speeds"]), tuple(content["noises"])
         cells = [(speed, noise) for speed in speeds for noise in noises]
-
-        def read(name: str) -> dict[tuple[float, float], Ratio]:
-            return {cell: Ratio(*three) for cell, three in zip(cells, content[name], strict=True)}
-
-        ratios = {against: {method: read(f"{against} {method}") for method in METHODS} for against in COPIES}
+        ratios = {
+            against: {
+                method: dict(zip(cells, starmap(Ratio, content[f"{against} {method}"]), strict=True))
+                for method in METHODS
+            }
+            for against in COPIES
+        }
         return cls(speeds=speeds, noises=noises, ratios=ratios)
 
     @property
-    def cells(self) -> list[tuple[float, float]]:
+    def cells(self) -> list[Place]:
         """Speed and noise of each cell."""
         return [(speed, noise) for speed in self.speeds for noise in self.noises]
 

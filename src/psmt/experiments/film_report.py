@@ -23,7 +23,6 @@ from psmt.figures import png
 from psmt.figures.style import SETTLED
 from psmt.report import Claim, Fact, Page, Picture, Section
 from psmt.report.numbers import listed, seconds
-from psmt.types import Array
 
 if TYPE_CHECKING:
     from psmt.experiments.options.declaration import Settings
@@ -62,53 +61,38 @@ class FilmRecord:
         return "film" if self.features is None else "series"
 
     @property
+    def picture_shape(self) -> tuple[int, int] | None:
+        """Height and width of the picture whose pixels are the features; None if they are not pixels."""
+        return None if self.patch_size is None else (self.patch_size, self.patch_size)
+
+    @property
     def unit(self) -> str:
         """Unit whose mean squared errors are reported."""
         return "standardised patches" if self.features is None else "standardised features"
 
 
-@dataclass(frozen=True, eq=False)
-class MarkedFrame:
-    """A frame of the film, and where the patch lies in it: the first picture of a report."""
-
-    index: int
-    frame: Array
-    """(size, size): reduced, before the patch was cut."""
-    corner: tuple[int, int]
-    """Row and column of the patch's top left pixel."""
-    patch_size: int
-
-    def png(self) -> bytes:
-        """The frame as a PNG file, with a square around the patch."""
-        levels = np.asarray(np.clip(255 * self.frame, 0, 255).round(), dtype=np.uint8)
-        factor = max(1, round(_SIDE / len(levels)))
-        side = factor * len(levels)
-        picture = Image.fromarray(levels).resize((side, side), Image.Resampling.BICUBIC).convert("RGB")
-        draw = ImageDraw.Draw(picture)
-        top, left = (factor * start for start in self.corner)
-        span = factor * self.patch_size
-        # A dark line around the bright one is visible on any background.
-        for colour, grow, width in ((_EDGE, 5, 5), (_MARK, 4, 3)):
-            draw.rectangle(
-                (left - grow, top - grow, left + span + grow - 1, top + span + grow - 1), outline=colour, width=width
-            )
-        file = BytesIO()
-        # Maximum coverage keeps the colour of the square, which is rare.
-        picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE).save(
-            file, format="png", optimize=True
-        )
-        return file.getvalue()
-
-
-def read_marked_frame(film: FrameSource, cutter: PatchCutter) -> MarkedFrame:
-    """A frame of a film that can be read again, with the patch that this cutter cuts."""
-    *_, (index, frame) = enumerate(film.head(INDEX + 1))
-    reduced = cutter.reduce(frame)
-    return MarkedFrame(index=index, frame=reduced, corner=cutter.corner(len(reduced)), patch_size=cutter.patch_size)
-
-
-_SAID = {"Film", "Checksum", "Version"}
-"""Facts of an experiment's own page that every report gives in more detail."""
+def marked_frame(source: FrameSource, cutter: PatchCutter, film: FilmRecord) -> Picture:
+    """A frame of a film that can be read again, with a square around the patch that this cutter cuts."""
+    *_, (index, frame) = enumerate(source.head(INDEX + 1))
+    reduced, side = cutter.reduce(frame), cutter.patch_size
+    caption = f"Frame {index} of {film.name}. The report is about the patch in the square, {side} × {side} pixels"
+    if film.regime is not None:
+        caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
+    levels = np.asarray(np.clip(255 * reduced, 0, 255).round(), dtype=np.uint8)
+    factor = max(1, round(_SIDE / len(levels)))
+    size = (factor * len(levels), factor * len(levels))
+    picture = Image.fromarray(levels).resize(size, Image.Resampling.BICUBIC).convert("RGB")
+    draw = ImageDraw.Draw(picture)
+    top, left = (factor * start for start in cutter.corner(len(reduced)))
+    bottom, right = top + factor * side - 1, left + factor * side - 1
+    # A dark line around the bright one is visible on any background.
+    for colour, grow, width in ((_EDGE, 5, 5), (_MARK, 4, 3)):
+        draw.rectangle((left - grow, top - grow, right + grow, bottom + grow), outline=colour, width=width)
+    file = BytesIO()
+    # Maximum coverage keeps the colour of the square, which is rare.
+    reduced_colours = picture.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE)
+    reduced_colours.save(file, format="png", optimize=True)
+    return Picture(file.getvalue(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,21 +126,22 @@ class FilmResults:
         ]
 
 
-def make_page(done: FilmResults, files: Mapping[str, bytes], frame: MarkedFrame | None = None) -> Page:
+def make_page(done: FilmResults, files: Mapping[str, Any], still: Picture | None = None) -> Page:
     """The report: the page of the experiment, or one made of its claims and sections, with a frame of the film."""
-    film = done.film
-    custom = None if done.paper else experiment_of(done.experiment).page
+    film, own_report = done.film, experiment_of(done.experiment)
+    custom = None if done.paper else own_report.page
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
-    own = [fact for fact in page.facts if fact.name not in _SAID]
+    if own_report.complete:
+        return page
     return replace(
         page,
-        still=page.still if frame is None else _picture(frame, film),
+        still=still or page.still,
         sections=[*expected_section(film), *page.sections],
-        facts=[*film_facts(film), *own, *_notes_and_versions(done)],
+        facts=[*film_facts(film), *page.facts, *_notes_and_versions(done)],
     )
 
 
-def _common_page(done: FilmResults, files: Mapping[str, bytes]) -> Page:
+def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     film = done.film
     length = "" if film.n_frames is None else f"{film.n_frames:,} frames"
     errors = f"mean squared errors of {film.unit}: lower is better."
@@ -199,6 +184,9 @@ def durations_fact(durations: Mapping[str, float]) -> Fact:
 
 def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
     """summary.json: the claims with their figures, and all numbers. No durations: they differ from run to run."""
+    stated = {"claims": {claim.key: claim.summary() for claim in claims}}
+    if experiment_of(done.experiment).complete:
+        return to_json(experiment_of(done.experiment).summary(done.results[done.experiment]) | stated)
     used = {_short(name): None if own is None else asdict(own) for name, own in done.used.items()}
     settings: dict[str, Any] = {"settings": used, "notes": list(done.notes.values())}
     if done.paper:
@@ -211,7 +199,7 @@ def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
     return to_json(
         {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": asdict(done.film)}
         | settings
-        | {"claims": {claim.key: claim.summary() for claim in claims}}
+        | stated
         | numbers
     )
 
@@ -246,15 +234,6 @@ def film_facts(film: FilmRecord) -> list[Fact]:
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that a result may depend on."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
-
-
-def _picture(frame: MarkedFrame, film: FilmRecord) -> Picture:
-    """The frame, with a caption that says what is marked and how it moves."""
-    side = frame.patch_size
-    caption = f"Frame {frame.index} of {film.name}. The report is about the patch in the square, {side} × {side} pixels"
-    if film.regime is not None:
-        caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
-    return Picture(frame.png(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
 
 
 def expected_section(film: FilmRecord) -> Sequence[Section]:

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from psmt.extrapolation.contract import EXTRAPOLATIONS, Extrapolation
 from psmt.extrapolation.dynamics import Dynamics
 from psmt.extrapolation.steps import Gain, Hold, Linear, Phase
-from psmt.utils.validation import check_choice
+from psmt.utils.constraints import check_choice
 
 __all__ = ["EXTRAPOLATIONS", "Dynamics", "Extrapolation", "Gain", "Hold", "Linear", "Phase", "make_extrapolation"]
 

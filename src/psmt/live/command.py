@@ -1,4 +1,4 @@
-"""`psmt live`: its help and its options."""
+"""The command `psmt live`."""
 
 import gc
 from dataclasses import dataclass
@@ -9,17 +9,10 @@ from cyclopts import Parameter
 
 from psmt.errors import PSMTError
 
-DEFAULT_SOURCE = "builtin:glide"
-
-SOURCE = (
+_SOURCE = (
     "A film (as for the other commands), builtin:glide, camera (the browser's own), camera:0 (one of this machine), or "
     "the address of a stream (rtsp://, http://)."
 )
-
-HELP = """See a camera or film and, beside it, what the model expects to come next, while it learns.
-
-Opens a page in the browser. It listens on this machine only; with another --host it prints an address with a token, \
-which is required. Ctrl-C ends it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +54,17 @@ class LiveOptions:
     browser: Annotated[bool, Parameter(help="Open the page in a browser.")] = True
 
 
-def run_live(source: str, options: LiveOptions) -> None:
-    """Serve the page until Ctrl-C."""
+def live(
+    source: Annotated[str, Parameter(help=_SOURCE)] = "builtin:glide",
+    /,
+    *,
+    options: Annotated[LiveOptions, Parameter(name="*")] = LiveOptions(),  # noqa: B008  which cannot change
+) -> None:
+    """See a camera or film and, beside it, what the model expects to come next, while it learns.
+
+    Opens a page in the browser. It listens on this machine only; with another --host it prints an address with a token,
+    which is required. Ctrl-C ends it.
+    """
     try:
         from psmt.live.serving import LiveServer, open_session
     except ModuleNotFoundError as error:
@@ -75,13 +77,13 @@ def run_live(source: str, options: LiveOptions) -> None:
     from psmt.video import FramePSMT
 
     engine_for(options.device)
-    kinds = FramePSMT, PSMT
+    model = None if options.model is None else load_model(options.model, FramePSMT, PSMT, device=options.device)
     session = open_session(
         source,
         size=options.size,
         horizon=options.horizon,
         device=options.device,
-        model=None if options.model is None else load_model(options.model, *kinds, device=options.device),
+        model=model,
         save_to=options.save,
         loop=options.loop,
     )

@@ -22,8 +22,8 @@ from psmt.live.pictures import Recording, draw_strip
 from psmt.live.predictions import EXTRAPOLATIONS, MAX_HORIZON, CurvePoint, FramePredictor, LiveEvent, Scores
 from psmt.model import PSMT
 from psmt.types import Levels
+from psmt.utils.constraints import check_count
 from psmt.utils.threads import one_blas_thread
-from psmt.utils.validation import check_count
 from psmt.video import FramePSMT
 
 

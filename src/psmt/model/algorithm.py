@@ -17,7 +17,8 @@ from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.validation import as_array, check_count, check_frame, check_series
+from psmt.utils.constraints import check_count
+from psmt.utils.validation import as_array, check_frame, check_series
 
 
 class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from psmt.numerics.rank import RANK_TOL
 from psmt.recovery import ACTIVITY_FACTOR
-from psmt.utils.validation import Constraint, allowing, check_parameters, choice, real
+from psmt.utils.constraints import Constraint, allowing, check_parameters, choice, real
 
 CONSTRAINTS: dict[str, Constraint] = {
     "rank_tol": real(),

@@ -59,13 +59,13 @@ class Parameters(Forecaster):
     lam: float | Auto = parameter("auto", allowing("auto", real()))
     # Extrapolations may be added after this module was imported.
     extrapolation: str = parameter("linear", lambda name, value: choice(*EXTRAPOLATIONS)(name, value))
-    standardise: bool = parameter(False, truth())
+    standardise: bool = parameter(False, truth)
     on_cut: str = parameter("hold", CONSTRAINTS["on_cut"])
-    centred: bool = parameter(True, truth())
-    half_stencils: bool = parameter(False, truth())
+    centred: bool = parameter(True, truth)
+    half_stencils: bool = parameter(False, truth)
     rank_tol: float = parameter(RANK_TOL, CONSTRAINTS["rank_tol"])
     activity_bound: float | None = parameter(ACTIVITY_FACTOR, CONSTRAINTS["activity_bound"])
-    merge_parallel: bool = parameter(True, truth())
+    merge_parallel: bool = parameter(True, truth)
     dictionary_from: str = parameter("past", CONSTRAINTS["dictionary_from"])
     solver: str = parameter("closed", choice("closed", "sgd"))
     max_epochs: int = parameter(MAX_EPOCHS, count())
@@ -73,7 +73,7 @@ class Parameters(Forecaster):
     tol: float | None = parameter(TOL, allowing(None, real()))
     sparsity: float = parameter(0.0, real())
     coder: SparseCoder | None = None
-    random_state: int | np.random.RandomState | None = parameter(None, seed())
+    random_state: int | np.random.RandomState | None = parameter(None, seed)
     device: str = "cpu"
     dtype: str = "float64"
     ends: bool | Literal["deprecated"] = "deprecated"
@@ -233,15 +233,15 @@ class FittedState(Parameters):
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Return the schema of a file's arrays, or raise where its header is wrong."""
         # A coder is not a value of JSON, and `ends` is the former name of half_stencils.
-        own = cls._parameter_constraints | {"coder": nothing, "ends": truth()}
+        own = cls._parameter_constraints | {"coder": nothing, "ends": truth}
         values = {
             "parameters": mapping(own, complete=False),
             "coder": SparseCoder.check_stored,
-            "coder_given": truth(),
+            "coder_given": truth,
             "choice": Choice.check_stored,
         }
         # Files of psmt 0.1.0 have no names, and no record of frames (the group "watch").
-        names = {"feature_names": allowing(None, each(text()))} if "feature_names" in header else {}
+        names = {"feature_names": allowing(None, each(text))} if "feature_names" in header else {}
         mapping(values | names)("header", header)
         model = cls(**_stored_parameters(header))
         window: Size = "n_codes" if isinstance(model.window, str) else model.window

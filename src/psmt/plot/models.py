@@ -19,7 +19,7 @@ from psmt.figures.graphs import draw_graph, stable_positions
 from psmt.figures.panels import as_picture, contrast, show_tiles, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, style_axes
 from psmt.plot.shared import Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
-from psmt.utils.validation import check_count
+from psmt.utils.constraints import check_count
 
 _PICTURES = 4
 """Atoms of each coloured component that are shown as pictures."""

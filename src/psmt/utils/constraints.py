@@ -13,29 +13,6 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
-__all__ = [
-    "Constraint",
-    "Declared",
-    "allowing",
-    "check_choice",
-    "check_count",
-    "check_parameters",
-    "check_real",
-    "choice",
-    "count",
-    "each",
-    "mapping",
-    "near_miss",
-    "nothing",
-    "parameter",
-    "real",
-    "renamed",
-    "seed",
-    "text",
-    "truth",
-    "warn_renamed",
-]
-
 T = TypeVar("T")
 
 _LARGEST = 1e100
@@ -121,41 +98,29 @@ class choice:
         check_choice(name, value, self.choices)
 
 
-def text() -> Constraint:
+def text(name: str, value: object) -> None:
     """Constraint: any text."""
-
-    def check(name: str, value: object) -> None:
-        if not isinstance(value, str):
-            raise TypeError(f"{name}={value!r} is not a text")
-
-    return check
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r} is not a text")
 
 
-def truth() -> Constraint:
+def truth(name: str, value: object) -> None:
     """Constraint: True or False."""
-
-    def check(name: str, value: object) -> None:
-        if not isinstance(value, bool):
-            import numpy as np
-
-            if not isinstance(value, np.bool_):
-                raise TypeError(f"{name}={value!r} is not a truth value; give True or False")
-
-    return check
-
-
-def seed() -> Constraint:
-    """Constraint: a seed of random numbers, which is None, a whole number of 32 bits, or a generator of NumPy."""
-
-    def check(name: str, value: object) -> None:
+    if not isinstance(value, bool):
         import numpy as np
 
-        if value is None or value is np.random or isinstance(value, np.random.RandomState):
-            return
-        if check_count(name, value, minimum=0) >= 2**32:
-            raise ValueError(f"{name}={value} is too large; use {name} < 2**32")
+        if not isinstance(value, np.bool_):
+            raise TypeError(f"{name}={value!r} is not a truth value; give True or False")
 
-    return check
+
+def seed(name: str, value: object) -> None:
+    """Constraint: a seed of random numbers, which is None, a whole number of 32 bits, or a generator of NumPy."""
+    import numpy as np
+
+    if value is None or value is np.random or isinstance(value, np.random.RandomState):
+        return
+    if check_count(name, value, minimum=0) >= 2**32:
+        raise ValueError(f"{name}={value} is too large; use {name} < 2**32")
 
 
 def nothing(name: str, value: object) -> None:

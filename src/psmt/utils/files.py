@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -62,6 +62,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):  # renamed, or never created
             temporary.unlink()
+
+
+def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
+    """Write all files, whole or in parts, into the folder, or none; and remove half-written files of killed runs."""
+    with ExitStack() as stack:
+        # Files have temporary names until all are on disk, and get their own when the stack unwinds.
+        for name, content in files.items():
+            clear_stale(folder, name)
+            file = stack.enter_context(writing(Path(folder) / name))
+            file.writelines([content] if isinstance(content, bytes) else content)
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:

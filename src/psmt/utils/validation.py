@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from psmt.errors import NotEnoughFramesError
-from psmt.utils.constraints import *  # noqa: F403  the constraints are importable from here too
 from psmt.utils.disk_series import DiskSeries
 
 LARGEST = 1e36

@@ -17,8 +17,8 @@ from psmt.engines.frame_kernels import hann
 from psmt.errors import NotEnoughFramesError
 from psmt.model.baselines import LastFramesPredictor
 from psmt.types import Array, Levels
+from psmt.utils.constraints import Constraint, allowing, count, real
 from psmt.utils.jit import njit
-from psmt.utils.validation import Constraint, allowing, count, real
 from psmt.video.frames import check_film, check_next_frame
 
 _WINDOW, _STRIDE = 16, 4  # side of a Fourier window, and the distance from one to the next, in pixels

@@ -14,7 +14,8 @@ from psmt.data.contract import grey
 from psmt.data.patches import PatchCutter
 from psmt.errors import NotEnoughFramesError
 from psmt.types import Levels
-from psmt.utils.validation import Constraint, allowing, check_levels, check_parameters, count
+from psmt.utils.constraints import Constraint, allowing, check_parameters, count
+from psmt.utils.validation import check_levels
 
 SMALLEST = 16  # side of the smallest frame that is predicted
 

@@ -18,8 +18,8 @@ from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.persistence.model_file import Header, check_prediction, load_model
 from psmt.persistence.schema import Field, Layout, State, check_state
 from psmt.types import Array, Levels, Progress, silent
+from psmt.utils.constraints import Constraint, check_count, check_parameters, choice, mapping, truth
 from psmt.utils.threads import one_blas_thread
-from psmt.utils.validation import Constraint, check_count, check_parameters, choice, mapping, truth
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import Grid
 from psmt.video.frames import check_each, check_film, check_next_frame
@@ -105,8 +105,8 @@ class FramePSMT(Forecaster):
     _parameter_constraints: ClassVar[dict[str, Constraint]] = {
         "extrapolation": choice(*FRAME_EXTRAPOLATIONS),
         "prior": check_prior,
-        "rollouts": truth(),
-        "correction": truth(),
+        "rollouts": truth,
+        "correction": truth,
     }
 
     shape_: tuple[int, int]

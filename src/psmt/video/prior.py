@@ -21,7 +21,7 @@ from psmt.errors import ModelFileError
 from psmt.persistence.model_file import Header, SavedModel, load_model
 from psmt.persistence.schema import MOMENT, Field, Layout, State, check_state
 from psmt.types import Levels
-from psmt.utils.validation import each, mapping, text
+from psmt.utils.constraints import each, mapping, text
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import PULL, Grid
 from psmt.video.frames import check_film
@@ -110,7 +110,7 @@ class Prior(SavedModel):
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Check the header of a file, and declare its arrays: half of the symmetric moments."""
-        mapping({"names": each(text()), "stages": _check_stages})("header", header)
+        mapping({"names": each(text), "stages": _check_stages})("header", header)
         n = len(header["names"])
         return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
 

@@ -7,11 +7,10 @@ import pytest
 
 from made_up_video import make_video
 from psmt.experiments.predict_video.claims import frame_claims, verdict
-from psmt.experiments.predict_video.page import FilmFacts, frames_page, frames_table, rollout_table
 from psmt.experiments.predict_video.recording import Event
+from psmt.experiments.predict_video.report import frames_page, frames_table, rollout_table
 from psmt.report import render
 
-FACTS = FilmFacts(checksum="0" * 64, size=(360, 640), n_frames=977, seconds=61.0)
 PICTURES = dict.fromkeys(("scores", "places", "stills", "events"), b"PNG")
 
 
@@ -51,7 +50,7 @@ def test_where_nothing_moves_there_is_no_contest():
     still = make_video(copy_mse=0.0)
     assert verdict(still).startswith("Nothing moves in the 30 predicted frames")
     assert claims(still)["frames_beat_copying"].verdict == "inconclusive"
-    assert render(frames_page(still, FACTS, PICTURES))
+    assert render(frames_page(still, 61.0, PICTURES))
 
 
 def test_losses_are_runs_of_frames_with_the_most_costly_first():
@@ -102,11 +101,11 @@ def test_the_headline_names_every_horizon_at_which_something_else_won():
 def test_events_are_listed_the_largest_if_there_are_many():
     largest = [Event(401 + k, (401 + k) / 25, "surprise", float(k)) for k in range(10, 60)]
     result = replace(make_video(), event_counts={"surprise": 60}, largest_events=largest)
-    page = render(frames_page(result, FACTS, PICTURES)).decode()
+    page = render(frames_page(result, 61.0, PICTURES)).decode()
     assert "The 50 largest of 60 events" in page and "Events: 60 surprises." in page
     assert page.index(">411<") < page.index(">460<") and ">410<" not in page
     assert "one of 1,000 frames" in page
-    none = render(frames_page(make_video(), FACTS, PICTURES)).decode()
+    none = render(frames_page(make_video(), 61.0, PICTURES)).decode()
     assert "Events: none." in none
 
 
@@ -123,9 +122,8 @@ def test_tables_mark_what_wins_and_what_loses():
 
 def test_page_opens_with_the_verdict_and_loads_nothing():
     result = make_video()
-    page = render(frames_page(result, FACTS, PICTURES)).decode()
+    page = render(frames_page(result, 61.0, PICTURES)).decode()
     body = page[page.index("<h1>") :]
     assert body.index("PSMT beat copying") < body.index("<h2")
-    assert "640 × 360 pixels, 977 frames" in page
     assert "learned from 400 frames up to 399, received 400, predicted 401 to 430" in page
     assert "http" not in page

@@ -56,8 +56,8 @@ def test_features_of_a_series_are_bars_also_where_they_would_fill_a_square(make_
 
 def test_what_is_a_picture_is_known_from_the_source():
     options = PatchOptions(patch_size=6)
-    assert options.picture_shape(open_source(np.zeros((5, 36)))) is None
-    assert options.picture_shape(open_source(np.zeros((5, 8, 8)))) == (6, 6)
+    assert options.record(open_source(np.zeros((5, 36))), np.zeros((5, 36))).picture_shape is None
+    assert options.record(open_source(np.zeros((5, 8, 8))), np.zeros((5, 36))).picture_shape == (6, 6)
 
 
 def test_patches_are_square_and_stand_under_their_steps(make_result):

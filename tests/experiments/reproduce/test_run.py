@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from psmt.cli.app import COMMANDS
+from psmt.cli.work import fit_settings, run_key
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import round_trip
-from psmt.experiments.film_run import fit_settings, run_key
 from psmt.experiments.options.sources import workers_for
 from psmt.experiments.phases import FilmPhase, least_error
 from psmt.experiments.prediction.phase import predict_phase

@@ -19,13 +19,12 @@ from psmt.errors import NotEnoughFramesError
 from psmt.experiments import embedding_tasks
 from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.experiments.output_files import write_files
-from psmt.experiments.sweep.experiment import EXPERIMENT
-from psmt.experiments.sweep.report import sweep_claims
+from psmt.experiments.sweep.report import EXPERIMENT, sweep_claims
 from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.pipeline.run import Run
 from psmt.recovery import Recovery
+from psmt.utils.files import write_files
 
 TINY = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
 FILM = "builtin:glide?frames=60&noise=0.2&size=48"
@@ -50,7 +49,7 @@ def unbroken(patches, tmp_path_factory):
 
 
 def write_table(result, folder, name):
-    write_files(folder, {name: EXPERIMENT.tables["sweep.csv"](result)})
+    write_files(folder, {name: EXPERIMENT.files["sweep.csv"](result)})
 
 
 def contents(folder):
@@ -301,9 +300,9 @@ from pathlib import Path
 import psmt.utils.files
 from psmt import read_patches
 from psmt.pipeline.executors import open_executor
-from psmt.experiments.output_files import write_files
+from psmt.utils.files import write_files
 from psmt.pipeline.run import Run
-from psmt.experiments.sweep.experiment import EXPERIMENT
+from psmt.experiments.sweep.report import EXPERIMENT
 from psmt.experiments.sweep.run import sweep
 from psmt.experiments.sweep.settings import SweepSettings
 
@@ -318,7 +317,7 @@ def main(folder, workers, last):
     settings = SweepSettings(n_atoms=(8, 12), max_epochs=1, alpha=0.3, lam=(0.1, 3.0), null_windows=0)
     with open_executor(workers) as executor:
         result = sweep(patches, settings, Run(folder=Path(folder), executor=executor))
-        write_files(folder, {{"sweep.csv": EXPERIMENT.tables["sweep.csv"](result)}})
+        write_files(folder, {{"sweep.csv": EXPERIMENT.files["sweep.csv"](result)}})
 
 if __name__ == "__main__":
     main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

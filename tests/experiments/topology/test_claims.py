@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.topology.measures import Likeness, LinkChange, LinkPersistence
 from psmt.experiments.topology.report import clusters_change, clusters_persist, linked_look_alike
 from psmt.experiments.topology.settings import TopologySettings

@@ -9,18 +9,18 @@ from psmt.data.patches import read_patches
 from psmt.embedding import solve_closed_form
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.film_report import to_json
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.atom_map import grid_by_similarity
-from psmt.experiments.topology.experiment import EXPERIMENT
 from psmt.experiments.topology.measures import (
     measure_lasting,
     measure_likeness,
     measure_persistence,
     picture_likeness,
 )
+from psmt.experiments.topology.report import EXPERIMENT
 from psmt.experiments.topology.run import choose_atoms, topology
 from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
 from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
@@ -373,7 +373,7 @@ def test_whole_experiment(engine, film, tmp_path):
     result = topology(film, SETTINGS, Run(folder=tmp_path, device=engine.device))
     assert result.centers.tolist() == [96, 144, 192]
     assert len(result.chosen) == 3
-    lines = b"".join(EXPERIMENT.tables["topology.csv"](result)).decode().splitlines()
+    lines = b"".join(EXPERIMENT.files["topology.csv"](result)).decode().splitlines()
     assert lines[0] == "center,atom,component_size,neighbours"
     assert len(lines) == 1 + 3 * 3
     for line in lines[1:]:
@@ -390,7 +390,7 @@ def test_whole_experiment(engine, film, tmp_path):
 
 
 def test_same_film_and_seed_give_the_same_bytes(film, tmp_path):
-    write = EXPERIMENT.tables["topology.csv"]
+    write = EXPERIMENT.files["topology.csv"]
     one, two = (b"".join(write(topology(film, SETTINGS, Run(folder=tmp_path / name)))) for name in ("one", "two"))
     assert one == two
 

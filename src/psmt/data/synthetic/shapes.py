@@ -9,7 +9,7 @@ import numpy as np
 
 from psmt.data.contract import BuiltinFilm, BuiltinName, Frame, IndexedFilm, channels
 from psmt.types import Array
-from psmt.utils.validation import check_count, check_real
+from psmt.utils.constraints import check_count, check_real
 
 VERSION = 1  # part of the checksum; increase it when any frame changes
 HALF_SIDES = np.array([[0.13, 0.13], [0.11, 0.11], [0.05, 0.22]])

@@ -17,8 +17,7 @@ from PIL import Image
 
 from psmt.experiments.brain.components import ComponentStep
 from psmt.experiments.brain.prediction import PREDICTORS
-from psmt.experiments.brain.report import COMPARED
-from psmt.experiments.brain.reproducibility import STATE_METHODS, SURROGATES
+from psmt.experiments.brain.reproducibility import COMPARED, STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
 from psmt.figures.dark import ON_PAPER
 from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure

@@ -1,4 +1,4 @@
-"""The report of `psmt brain`: claims with their evidence, tables, and the page."""
+"""`psmt brain` as an experiment, and its report: claims with their evidence, tables, and the page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import numpy as np
 
 import psmt
 from psmt.evaluation import Interval, mean_interval
+from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure, trust_figure
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
-from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, SURROGATES
+from psmt.experiments.brain.reproducibility import COMPARED, MEASURES, STATE_METHODS, SURROGATES
 from psmt.experiments.brain.result import BrainResult
+from psmt.experiments.brain.run import study_brains
+from psmt.experiments.brain.settings import BrainSettings
+from psmt.experiments.contract import Experiment
+from psmt.figures import png
 from psmt.report import (
     TIE,
     Claim,
@@ -24,14 +29,12 @@ from psmt.report import (
     Picture,
     Section,
     Table,
+    csv_parts,
     error_ratio_evidence,
     write_interval,
 )
 from psmt.report.numbers import percent, plus, signed
 from psmt.types import Array
-
-COMPARED = MEASURES[:2]
-"""Measures that claims are about. The third is mostly shared by all states."""
 
 MAX_ROWS = 20
 """Most people in a table of the page; the files have all."""
@@ -334,3 +337,23 @@ def _mean(interval: Interval) -> str:
     if not np.isfinite(interval.mean):
         return "–"
     return f"{signed(interval.mean)} {write_interval(interval)}" if interval.is_finite else signed(interval.mean)
+
+
+EXPERIMENT = Experiment[BrainSettings, BrainResult](
+    run=lambda study, settings, run, _: study_brains(study, settings, run),
+    files={
+        "networks.png": lambda result: png(atoms_figure(result)),
+        "components.png": lambda result: png(components_figure(result)),
+        "states.png": lambda result: png(states_figure(result)),
+        "trust.png": lambda result: png(trust_figure(result)),
+        "prediction.csv": lambda r: csv_parts(("subject", "method", "horizon", "error"), r.prediction_rows()),
+        "states.csv": lambda r: csv_parts(("subject", "volume", "time", "state", "probability"), r.state_rows()),
+        "topology.csv": lambda r: csv_parts(
+            ("subject", "volume", "time", "component", "atoms", "event", "ends"), r.topology_rows()
+        ),
+    },
+    shown=lambda result: [*brain_tables(result), *brain_claims(result)],
+    page=brain_page,
+    summary=BrainResult.summary,
+    complete=True,
+)

@@ -24,6 +24,9 @@ MEASURES = ("activity", "connectivity", "whole_connectivity")
 """What is compared between two states: the mean of their volumes; the correlations of regions less those of all
 volumes; and the correlations of regions, of which all states share the largest part."""
 
+COMPARED = MEASURES[:2]
+"""Measures that claims are about. The third is mostly shared by all states."""
+
 GROUP_MEASURES = ("networks", "foretold")
 """Other results of `compare_halves`, of our method only."""
 

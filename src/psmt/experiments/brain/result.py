@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psmt.evaluation import Interval, mean_interval
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.brain.components import ComponentStep, count_events
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, NULL_SPLITS, SURROGATES

@@ -15,7 +15,6 @@ from psmt.experiments.options.sources import TaskOptions
 from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
-    from psmt.data.readers.scans import Parcels
     from psmt.experiments.brain.subjects import People, Study
     from psmt.types import Progress
 
@@ -121,22 +120,9 @@ class BrainOptions(TaskOptions):
         "One or several people: .nii or .nii.gz scans, a BIDS derivatives folder, tables (.npy, .npz, .csv, .tsv) of "
         "time by regions, or builtin:bold, simulated scans with known states."
     )
-    SOURCE_NAME: ClassVar[str | None] = "FILES"
+    SOURCE_NAME: ClassVar[str] = "FILES"
     SEVERAL_SOURCES: ClassVar[bool] = True
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
-
-    def parcels(self) -> Parcels:
-        """How scans become series."""
-        from psmt.data.readers.scans import Parcels
-
-        return Parcels(
-            atlas=self.atlas,
-            mask=self.mask,
-            confounds=self.confounds,
-            tr=self.tr,
-            low_pass=self.low_pass,
-            smoothing=self.smoothing,
-        )
 
     def open(self, spec: Sequence[str], /) -> People:  # type: ignore[override]  # people are several sources
         """The people, before their scans are read."""
@@ -146,13 +132,12 @@ class BrainOptions(TaskOptions):
 
     def read(self, source: People, progress: Progress, /) -> Study:
         """Their series, with the same regions."""
+        from psmt.data.readers.scans import Parcels
         from psmt.experiments.brain.subjects import read_study
 
-        return read_study(source, self.parcels(), stop=self.n_frames, progress=progress)
-
-    def remarks(self, _source: Any, material: Study, /) -> Sequence[str]:
-        """What was left out, and why."""
-        return material.remarks
+        names = ("atlas", "mask", "confounds", "tr", "low_pass", "smoothing")
+        parcels = Parcels(**{name: getattr(self, name) for name in names})
+        return read_study(source, parcels, stop=self.frames, progress=progress)
 
 
 COMMAND = Command(

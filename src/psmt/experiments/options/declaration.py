@@ -10,7 +10,7 @@ of the library alone; one without a constraint has that of its type, see `constr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
@@ -35,9 +35,9 @@ RATIO = 3
 class Option:
     """How the command line offers a parameter."""
 
-    name: str
-    """As it is typed: ``--atoms``."""
-    help: str
+    name: str = ""
+    """As it is typed: ``--atoms``; empty for a parameter of the library alone."""
+    help: str = ""
     """Begins with the paper's symbol and a colon, if there is one."""
     default: str = ""
     """What happens if the option is left out, where the default value does not say it."""
@@ -74,18 +74,20 @@ class Declaration(NamedTuple):
     name: str
     type: Any
     default: Any
-    option: Option | None
+    quick: Any
+    """Default with --quick."""
+    option: Option
     constraint: Constraint | None
     derived: Derived | None
     flags: Flags | None
 
-    def default_text(self, owner: type) -> str:
+    @property
+    def default_text(self) -> str:
         """What happens if the option is left out, in words; empty for a switch and for what is simply absent."""
-        assert self.option is not None
         if self.option.default or self.default is False or self.default in (None, (), LEFT_OUT):
             return self.option.default
-        quick = getattr(owner, "PRESETS", {}).get("quick", {}).get(self.name, self.default)
-        return value_text(self.default) + ("" if quick == self.default else f", with --quick {value_text(quick)}")
+        text = value_text(self.default)
+        return text if self.quick == self.default else f"{text}, with --quick {value_text(self.quick)}"
 
 
 _KNOWN: dict[type, dict[str, Declaration]] = {}
@@ -93,29 +95,30 @@ _KNOWN: dict[type, dict[str, Declaration]] = {}
 
 def declarations(cls: type) -> dict[str, Declaration]:
     """What the fields of a dataclass declare, by name."""
-    if cls not in _KNOWN:
-        hints = get_type_hints(cls, include_extras=True)
-        _KNOWN[cls] = {item.name: _declaration(item, hints[item.name]) for item in fields(cls)}
-    return _KNOWN[cls]
+    if cls in _KNOWN:
+        return _KNOWN[cls]
+    hints, quick = get_type_hints(cls, include_extras=True), getattr(cls, "PRESETS", {}).get("quick", {})
+    found = _KNOWN[cls] = {}
+    for item in fields(cls):
+        hint = hints[item.name]
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        # The last of each kind counts, so that an experiment can change a part of a shared declaration.
+        known = {type(extra): extra for extra in extras}
+        default = LEFT_OUT if item.default is MISSING else item.default
+        found[item.name] = Declaration(
+            name=item.name,
+            type=kind,
+            default=default,
+            quick=quick.get(item.name, default),
+            option=known.get(Option, Option()),
+            constraint=constraint_of(kind, next((extra for extra in reversed(extras) if callable(extra)), None)),
+            derived=known.get(Derived),
+            flags=known.get(Flags),
+        )
+    return found
 
 
-def _declaration(item: Field[Any], hint: Any) -> Declaration:
-    kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    # The last of each kind counts, so that an experiment can change a part of a shared declaration.
-    known = {type(extra): extra for extra in extras}
-    checks = [extra for extra in extras if callable(extra)]
-    return Declaration(
-        name=item.name,
-        type=kind,
-        default=LEFT_OUT if item.default is MISSING else item.default,
-        option=known.get(Option),
-        constraint=constraint_of(kind, checks[-1] if checks else None),
-        derived=known.get(Derived),
-        flags=known.get(Flags),
-    )
-
-
-_BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text(), bool: truth()}
+_BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text, bool: truth}
 
 
 def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None:
@@ -151,7 +154,7 @@ def offered(cls: type) -> Iterator[Declaration]:
         if declared.flags is not None:
             inner = declarations(declared.flags.owner)
             yield from (inner[name] for name in declared.flags.names)
-        elif declared.option is not None:
+        elif declared.option.name:
             yield declared
 
 
@@ -205,18 +208,14 @@ class Settings(Declared):
             if declared.derived is not None and declared.derived.source in own:
                 values[name] = declared.derived.make(own[declared.derived.source])
             if name in own:
-                value = own[name]
-                values[name] = (
-                    (value,) if isinstance(declared.default, tuple) and not isinstance(value, tuple) else value
-                )
+                several = isinstance(declared.default, tuple) and not isinstance(own[name], tuple)
+                values[name] = (own[name],) if several else own[name]
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
         """Settings of an experiment whose result this one needs, with the same values as far as both have them."""
-        mine, theirs = declarations(type(self)), declarations(other)
-        return other.make(
-            {name: getattr(self, name) for name in mine if name in theirs and getattr(self, name) != "auto"}
-        )
+        mine = {name: getattr(self, name) for name in declarations(type(self))}
+        return other.make({name: value for name, value in mine.items() if value != "auto"})
 
     @property
     def largest(self) -> int:
@@ -236,11 +235,11 @@ class Settings(Declared):
         """All parameters with their values, for the list of facts in a report."""
         parts = []
         for name, declared in declarations(type(self)).items():
-            value, option = getattr(self, name), declared.option
-            shown = option.default if option and value in (None, ()) else value_text(value)
-            if declared.flags is not None or value is False or shown in ("", "None"):
+            value = getattr(self, name)
+            shown = declared.option.default if value in (None, ()) else value_text(value)
+            if declared.flags is not None or value is False or not shown:
                 continue
-            symbol, colon, _ = option.help.partition(": ") if option else ("", "", "")
+            symbol, colon, _ = declared.option.help.partition(": ")
             parts.append(f"{symbol} = {shown}" if colon and len(symbol) == 1 else f"{name.replace('_', ' ')} {shown}")
         return ", ".join(parts)
 
@@ -258,7 +257,7 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return the settings with the largest dictionary and window that fit into the film, and a note on what was changed."""
+        """Return the settings with the largest dictionary and window that fit into the film, and a note on changes."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from psmt.data import Film, FrameSource, SeriesSource
     from psmt.data.patches import PatchCutter
-    from psmt.experiments.film_report import FilmRecord, MarkedFrame
+    from psmt.experiments.film_report import FilmRecord
+    from psmt.report import Picture
     from psmt.types import Array, Progress
 
 MEMORY = 3.2
@@ -50,8 +51,8 @@ class FilmOptions(Declared, ABC):
     out: Annotated[Path, Option("--out", "Folder for the files; created if it does not exist.")] = Path("psmt-out")
 
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .tif stack, .npy, .npz, .csv, .tsv, .mat, or builtin:glide."
-    SOURCE_NAME: ClassVar[str | None] = None
-    """What help calls the source, if it is not a film."""
+    SOURCE_NAME: ClassVar[str] = "FILM"
+    """What help calls the source."""
     SEVERAL_SOURCES: ClassVar[bool] = False
     """Whether one run takes several sources together."""
     DEFAULT_SOURCE: ClassVar[Any] = None
@@ -63,7 +64,7 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:
-        """Read what the experiment works on."""
+        """Read what the experiment works on; its `remarks`, if it has some, are printed before the results."""
 
     def check(self, settings: Iterable[Settings], /) -> None:
         """Raise for values that are wrong for every film, before any work is done."""
@@ -80,10 +81,6 @@ class FilmOptions(Declared, ABC):
         """Parameters whose defaults depend on the source."""
         return {}
 
-    def remarks(self, _source: Any, _material: Any, /) -> Sequence[str]:
-        """What is printed about the source before the results."""
-        return ()
-
     def record(self, source: Any, _material: Any, /, *, motion: bool = False) -> FilmRecord:  # noqa: ARG002
         """What reports say about the source; with speed and noise if `motion`, and if they can be measured."""
         from psmt.experiments.film_report import FilmRecord
@@ -91,22 +88,13 @@ class FilmOptions(Declared, ABC):
         checksum = source.checksum() if getattr(source, "repeatable", False) else None
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
-    def marked_frame(self, _source: Any, /) -> MarkedFrame | None:
+    def still(self, _source: Any, _film: FilmRecord, /) -> Picture | None:
         """A picture of the source for the first screen of its report."""
-        return None
-
-    def picture_shape(self, _source: Any, /) -> tuple[int, int] | None:
-        """Height and width of the picture whose pixels are the features; None if they are not pixels."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
         """Where tasks run: in this process."""
         return nullcontext()
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames that are read at most."""
-        return self.frames
 
     @property
     def engine(self) -> str:
@@ -141,7 +129,9 @@ class TaskOptions(FilmOptions):
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
         """Processes of this machine, or those of a cluster."""
-        from psmt.pipeline.executors import cpu_count, open_executor
+        from joblib import cpu_count
+
+        from psmt.pipeline.executors import open_executor
 
         workers = self.workers
         if workers is None and self.cluster is None:
@@ -227,7 +217,8 @@ class PatchOptions(TaskOptions):
         """A film or a series that can be read again after an interruption."""
         from psmt.data import open_repeatable
 
-        return open_repeatable(spec, stop=self.n_frames, wanted_by="this command")
+        n_frames = min(self.frames, QUICK_FRAMES) if self.quick else self.frames
+        return open_repeatable(spec, stop=n_frames, wanted_by="this command")
 
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
         """Standardised patches of a film, or a series with standardised features: (time, n_features).
@@ -251,20 +242,11 @@ class PatchOptions(TaskOptions):
         progress("read frames", len(values), len(values))
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
-    def picture_shape(self, source: Any, /) -> tuple[int, int] | None:
-        """That of the patch; a series has none."""
-        return None if _is_series(source) else (self.patch_size, self.patch_size)
-
-    def marked_frame(self, source: Any, /) -> MarkedFrame | None:
+    def still(self, source: Any, film: FilmRecord, /) -> Picture | None:
         """A frame of the film with the place of the patch; a series has none."""
-        from psmt.experiments.film_report import read_marked_frame
+        from psmt.experiments.film_report import marked_frame
 
-        return None if _is_series(source) else read_marked_frame(source, self.cutter())
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames that are read at most."""
-        return min(self.frames, QUICK_FRAMES) if self.quick else self.frames
+        return None if _is_series(source) else marked_frame(source, self.cutter(), film)
 
 
 def _is_series(source: Any) -> bool:

@@ -182,7 +182,7 @@ class VideoOptions(FilmOptions):
         """Frames that are read once: a film, or a stream."""
         from psmt.data import open_frames
 
-        return open_frames(spec, stop=self.n_frames)
+        return open_frames(spec, stop=self.frames)
 
     def read(self, source: FrameSource, _progress: Progress, /) -> tuple[FrameSource, FrameReader]:
         """The film, which is read while it is predicted, and the reader that reduces its frames."""

@@ -7,22 +7,8 @@ from typing import Annotated, ClassVar
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import USE, Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import Option, Presets, WindowSettings
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    ChosenComponents,
-    ChosenLam,
-    Extrapolation,
-    Horizon,
-    ModelDepartures,
-    Search,
-    Seed,
-    Solver,
-    Starts,
-    Window,
-    our_departures,
-)
 from psmt.utils.constraints import count
 
 
@@ -30,17 +16,17 @@ from psmt.utils.constraints import count
 class PredictionSettings(WindowSettings):
     """Parameters of the prediction; the defaults are the paper's sizes."""
 
-    n_atoms: Atoms = 512
-    window: Window = 1536
-    horizon: Horizon = 30
-    n_components: ChosenComponents = "auto"
-    alpha: Alpha = 1.0
-    lam: ChosenLam = "auto"
-    seed: Seed = 0
-    departures: ModelDepartures = field(default_factory=our_departures)
-    starts: Starts = ()
-    solver: Solver = "closed"
-    extrapolation: Extrapolation = "linear"
+    n_atoms: shared.Atoms = 512
+    window: shared.Window = 1536
+    horizon: shared.Horizon = 30
+    n_components: shared.ChosenComponents = "auto"
+    alpha: shared.Alpha = 1.0
+    lam: shared.ChosenLam = "auto"
+    seed: shared.Seed = 0
+    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
+    starts: shared.Starts = ()
+    solver: shared.Solver = "closed"
+    extrapolation: shared.Extrapolation = "linear"
     """Of PSMT itself; the baselines keep the paper's straight line."""
     series: bool = False
     """The values are a series, not patches: features are standardised by the past of each start, and drawn as bars."""
@@ -55,7 +41,7 @@ class PredictionSettings(WindowSettings):
     """At most: the given starts, and more at even distances."""
     n_null: Annotated[int, count(0)] = 4
     """Starts at which each null model, the film without its order in time, is predicted too."""
-    search: Search = "segment"
+    search: shared.Search = "segment"
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384, "n_starts": 8, "n_null": 4},

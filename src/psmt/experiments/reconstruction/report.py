@@ -1,4 +1,4 @@
-"""Reconstruction in a report and on the screen, with Fig. 4 (a) of the paper."""
+"""The reconstruction as an experiment, and its report, with Fig. 4 (a) of the paper."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import FilmPhase, Stretch, describe_motion
-from psmt.experiments.reconstruction.run import ReconstructionResult
+from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
+from psmt.experiments.reconstruction.settings import ReconstructionSettings
+from psmt.figures import png
 from psmt.figures.layouts import panel_figure
 from psmt.figures.panels import label_axes
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TEXT, style_axes
-from psmt.report import Picture, Section
+from psmt.report import Picture, Section, csv_parts
 from psmt.report.numbers import error
 
 
@@ -97,3 +100,27 @@ def reconstruction_figure(
     label_axes(axes, "frame", "MSE")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
+
+
+def _picture(result: ReconstructionResult) -> bytes:
+    return png(
+        reconstruction_figure(
+            result.errors,
+            result.phases,
+            window=result.search_window or 0,
+            horizon=min(result.settings.horizon, len(result.errors) - 1),
+            segment=result.segment,
+        )
+    )
+
+
+EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
+    run=lambda values, settings, run, _: reconstruct(values, settings, run),
+    files={
+        "reconstruction.png": _picture,
+        "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
+    },
+    shown=reconstruction_lines,
+    sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
+    summary=ReconstructionResult.summary,
+)

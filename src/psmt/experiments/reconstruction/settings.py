@@ -7,39 +7,27 @@ from typing import ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import RATIO, Presets, Settings, quarter, smaller_sizes
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    Horizon,
-    Lam,
-    QuarterComponents,
-    RecoveryDepartures,
-    Search,
-    Seed,
-    Solver,
-    Window,
-    our_departures,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionSettings(Settings):
     """The original transform, with all frames in one window; the defaults are the paper's sizes."""
 
-    n_atoms: Atoms = 512
-    n_components: QuarterComponents = None
-    alpha: Alpha = 1.0
-    lam: Lam = 0.1
+    n_atoms: shared.Atoms = 512
+    n_components: shared.QuarterComponents = None
+    alpha: shared.Alpha = 1.0
+    lam: shared.Lam = 0.1
     max_epochs: int = 5
     """Passes over the film in which the dictionary is learned, at most."""
-    seed: Seed = 0
-    departures: RecoveryDepartures = field(default_factory=our_departures)
-    solver: Solver = "closed"
-    window: Window = 1536
+    seed: shared.Seed = 0
+    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
+    solver: shared.Solver = "closed"
+    window: shared.Window = 1536
     """Frames that a prediction needs before its phase, and length of the segment of least error."""
-    horizon: Horizon = 30
-    search: Search = "segment"
+    horizon: shared.Horizon = 30
+    search: shared.Search = "segment"
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384},

@@ -1,4 +1,4 @@
-"""The sweep in a report: Table 1 beside that of the paper at each λ, and the claims of the paper on it."""
+"""The sweep as an experiment, and its report: Table 1 beside the paper's at each λ, and the paper's claims on it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from psmt.experiments.sweep.run import SweepResult
+from psmt.experiments.contract import Experiment
+from psmt.experiments.sweep.figure import sweep_figure
+from psmt.experiments.sweep.run import SweepResult, SweepRow, sweep
+from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, PAPER, PAPER_SIZE
-from psmt.report import INCONCLUSIVE, Cell, Claim, Column, Picture, Section, Table, Verdict, all_hold
+from psmt.figures import png
+from psmt.report import INCONCLUSIVE, Cell, Claim, Column, Picture, Section, Table, Verdict, all_hold, csv_parts
 from psmt.report.numbers import error, listed, log_ratio
 
 
@@ -201,3 +205,21 @@ def _decisive_lam(result: SweepResult, claim: str) -> float | None:
 
     known = [lam for lam, own in result.evidence[claim].items() if not all(one.too_few for one in own)]
     return min(known, key=distance, default=None)
+
+
+def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
+    # A picture per λ: one picture of all, as in the file, would be half a metre high.
+    return [sweep_section(result, [png(sweep_figure(result, [lam])) for lam in result.settings.lam])]
+
+
+EXPERIMENT = Experiment[SweepSettings, SweepResult](
+    run=lambda values, settings, run, _: sweep(values, settings, run),
+    files={
+        "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
+        "sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows()),
+    },
+    shown=lambda result: [*tables(result), verdicts_table(result)],
+    claims=sweep_claims,
+    sections=_sections,
+    summary=lambda result: [row._asdict() for row in result.table()],
+)

@@ -8,17 +8,8 @@ from typing import Annotated, ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import LADDER, Option, Presets, Settings, quarter, smaller_sizes
-from psmt.experiments.options.parameters import (
-    Alpha,
-    QuarterComponents,
-    RecoveryDepartures,
-    Seed,
-    SeveralAtoms,
-    SeveralLam,
-    Solver,
-    our_departures,
-)
 from psmt.utils.constraints import check_count, count, real
 
 
@@ -34,7 +25,7 @@ class SweepSettings(Settings):
     (64, 128)
     """
 
-    n_atoms: SeveralAtoms = (512, 1024, 2048)
+    n_atoms: shared.SeveralAtoms = (512, 1024, 2048)
     ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 2.5, 3.0)
     """Sizes of the window, as multiples of M."""
     window: Annotated[
@@ -47,16 +38,16 @@ class SweepSettings(Settings):
     """A window begins every H // steps_per_window frames; 4 is the paper's overlap of 3/4."""
     null_windows: Annotated[int, count(0)] = 4
     """Windows of each size on each null model of the film, evenly spaced; 0: no null models."""
-    n_components: QuarterComponents = None
+    n_components: shared.QuarterComponents = None
     """Windows of a smaller rank use their rank."""
-    alpha: Alpha = 1.0
-    lam: SeveralLam = (0.1, 3.0, 30.0)
+    alpha: shared.Alpha = 1.0
+    lam: shared.SeveralLam = (0.1, 3.0, 30.0)
     """The paper does not give λ, and its claims depend on it: 0.1 reconstructs best, 30 gives the paper's errors."""
     max_epochs: int = 5
     """Passes over the film in which the dictionary is learned, at most."""
-    seed: Seed = 0
-    departures: RecoveryDepartures = field(default_factory=our_departures)
-    solver: Solver = "closed"
+    seed: shared.Seed = 0
+    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
+    solver: shared.Solver = "closed"
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": (64, 128)},

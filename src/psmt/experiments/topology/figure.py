@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from psmt.experiments.topology.measures import Likeness
-from psmt.experiments.topology.report import LEAST
+from psmt.experiments.topology.measures import LEAST, Likeness
 from psmt.experiments.topology.run import TopologyResult
 from psmt.figures.graphs import draw_graph, stable_positions
 from psmt.figures.layouts import Estimate, draw_estimates, panel_figure

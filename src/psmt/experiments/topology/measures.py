@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psmt.evaluation.null_test import NullTest
+from psmt.evaluation.null_models import NullTest
 from psmt.experiments.coding_tasks import unpack_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.types import Array, Ints, Result
@@ -112,6 +112,9 @@ def _memory(codes: csr_array, parts: Ints) -> int:
     too_long = length // (2 * MIN_BLOCKS * BLOCK_MEMORIES) + 1
     return next((lag for lag in range(1, too_long) if covariance(lag) < FORGOTTEN * variance), too_long)
 
+
+LEAST = 0.05
+"""Smallest effect that counts: 5 links in 100, or a correlation of 0.05, beyond the null model."""
 
 MAX_SHIFT = 2
 """Largest shift in pixels of the shift-tolerant likeness: atoms of one moving edge differ by that much."""

@@ -1,4 +1,4 @@
-"""The topology in a report: its tests, and whether the claims about Fig. 3 hold beyond the null models."""
+"""The topology as an experiment, and its report: its tests, and whether claims about Fig. 3 exceed null models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from psmt.evaluation.null_test import NullTest
-from psmt.experiments.topology.measures import MAX_SHIFT
-from psmt.experiments.topology.run import TopologyResult
-from psmt.experiments.topology.settings import RULE
-from psmt.report import Claim, Column, Evidence, Picture, Section, Table, all_hold
+from psmt.evaluation.null_models import NullTest
+from psmt.experiments.contract import Experiment
+from psmt.experiments.topology.figure import atom_map_figure, topology_figure
+from psmt.experiments.topology.measures import LEAST, MAX_SHIFT
+from psmt.experiments.topology.run import TopologyResult, topology
+from psmt.experiments.topology.settings import RULE, Row, TopologySettings
+from psmt.figures import png
+from psmt.report import Claim, Column, Evidence, Picture, Section, Table, all_hold, csv_parts
 from psmt.report.numbers import percent, plus, ratio, signed
 
 
@@ -73,9 +76,6 @@ def _tests(result: TopologyResult) -> Table:
 def _number(value: float) -> str:
     return signed(value) if np.isfinite(value) else "–"
 
-
-LEAST = 0.05
-"""Smallest effect that counts: 5 links in 100, or a correlation of 0.05, beyond the null model."""
 
 LEAST_REPEATED = 0.1
 """Share of links that two sets of the same time must have in common before a change can be seen."""
@@ -239,3 +239,17 @@ def _no_links(result: TopologyResult) -> str:
     if np.isfinite(result.likeness.difference) or np.isfinite(result.lasting.share):
         return ""
     return f"no two atoms that are used in {result.settings.min_uses} frames or more are linked"
+
+
+EXPERIMENT = Experiment[TopologySettings, TopologyResult](
+    run=lambda values, settings, run, _: topology(values, settings, run),
+    files={
+        "topology.png": lambda result: png(topology_figure(result)),
+        "atom_map.png": lambda result: png(atom_map_figure(result)),
+        "topology.csv": lambda result: csv_parts(Row._fields, result.rows()),
+    },
+    shown=topology_claims,
+    claims=topology_claims,
+    sections=lambda result, files: [topology_section(result, files["topology.png"], files["atom_map.png"])],
+    summary=TopologyResult.summary,
+)

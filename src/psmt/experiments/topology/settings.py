@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
+from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import RATIO, Option, Presets, WindowSettings, anything, from_library, quarter
-from psmt.experiments.options.parameters import (
-    Alpha,
-    Atoms,
-    EmbeddingDepartures,
-    QuarterComponents,
-    Seed,
-    Solver,
-    Window,
-    our_departures,
-)
 from psmt.utils.constraints import check_count, count, real
 
 if TYPE_CHECKING:
@@ -48,17 +39,17 @@ class TopologySettings(WindowSettings):
     512
     """
 
-    n_atoms: Annotated[Atoms, count(2)] = 2048
-    window: Window = 6144
+    n_atoms: Annotated[shared.Atoms, count(2)] = 2048
+    window: shared.Window = 6144
     overlap: float = 63 / 64
     """Share of a window that the next one has too."""
-    n_components: QuarterComponents = None
+    n_components: shared.QuarterComponents = None
     """Windows of a smaller rank use their rank."""
     threshold: Annotated[float, real(-1.0)] = from_library("psmt.embedding.atom_graph", "THRESHOLD")
     """Cosine similarity above which two atoms are linked."""
     min_uses: int = from_library("psmt.experiments.window_graphs", "MIN_USES")
     """Frames of a window in which an atom must be used to have links."""
-    alpha: Alpha = 1.0
+    alpha: shared.Alpha = 1.0
     max_epochs: int = 5
     """Passes over the film in which the dictionary is learned, at most."""
     chosen: Annotated[
@@ -71,9 +62,9 @@ class TopologySettings(WindowSettings):
     n_permutations: int = 999
     n_nulls: Annotated[int, count(N_NULLS)] = N_NULLS
     """Films without the claimed effect that each claim is compared with, see `design`."""
-    seed: Seed = 0
-    departures: EmbeddingDepartures = field(default_factory=our_departures)
-    solver: Solver = "closed"
+    seed: shared.Seed = 0
+    departures: shared.EmbeddingDepartures = field(default_factory=shared.our_departures)
+    solver: shared.Solver = "closed"
     series: bool = False
     """The values are a series, not patches: atoms are drawn as bars, and are not shifted to be compared."""
 

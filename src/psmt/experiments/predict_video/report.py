@@ -1,40 +1,43 @@
-"""The report of `psmt predict-video`: whether PSMT beat copying on this film, and where it did not."""
+"""`psmt predict-video` as an experiment, and its report: whether PSMT beat copying on this film, and where not."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-import psmt
+from psmt.data import FrameSource
+from psmt.data.readers.film_writer import joining_films
+from psmt.evaluation import FrameRow, Step
+from psmt.experiments.contract import Experiment
 from psmt.experiments.predict_video.claims import events_text, frame_claims, verdict
+from psmt.experiments.predict_video.figures import events_figure, places_figure, scores_figure, stills_figure
+from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain, pixels
+from psmt.experiments.predict_video.recording import clear_checkpoints
 from psmt.experiments.predict_video.result import FRAME_METHODS, FrameSummary, VideoResult
+from psmt.experiments.predict_video.run import Sink, predict_video
+from psmt.experiments.predict_video.settings import VideoSettings
+from psmt.figures import png
+from psmt.pipeline.run import Run
 from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table
 from psmt.report.numbers import error, percent, ratio, seconds
+from psmt.types import Levels
+from psmt.video import ColourFrame, FrameReader
 
 FILM = "predicted.mp4"
 """Name of the film beside the page."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FilmFacts:
-    """Properties of the film that are not in the result."""
-
-    checksum: str | None
-    """None for a camera or a stream, which cannot be read again."""
-    size: tuple[int, int]
-    """Height and width of its own frames."""
-    n_frames: int | None
-    seconds: float
-    """Duration of the whole run."""
-
-
-def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, bytes]) -> Page:
-    """Page with PNG files by name: scores, places, stills and, if there are events, events."""
+def frames_page(result: VideoResult, duration: float, pictures: Mapping[str, bytes]) -> Page:
+    """Page of a run of `duration` seconds, with PNG files by name: scores, places, stills and, if any, events."""
     first, last = result.start + 1, result.start + result.horizon
     rollouts = bool(result.scores.rollouts)
     sections = [
@@ -80,7 +83,7 @@ def frames_page(result: VideoResult, facts: FilmFacts, pictures: Mapping[str, by
         claims=frame_claims(result),
         sections=sections,
         still=_last_frame(result),
-        facts=_facts(result, facts),
+        facts=_facts(result, duration),
     )
 
 
@@ -153,13 +156,10 @@ def _ratio_cell(own: FrameSummary) -> Cell:
     return Cell(ratio(own.ratio), "loses" if own.ratio > 1 + TIE else "")
 
 
-def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
+def _facts(result: VideoResult, duration: float) -> list[Fact]:
     settings = result.settings
     rate = 1 / result.seconds["psmt"] if result.seconds["psmt"] > 0 else float("inf")
-    frames = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     return [
-        Fact("Film", f"{result.name}, {_by(film.size)} pixels{frames}"),
-        Fact("Checksum", "none: it can be read only once" if film.checksum is None else f"sha256 {film.checksum}"),
         Fact(
             "Frames",
             f"{_by(result.shape)} pixels; learned from {result.n_past:,} frames up to {result.start - 1:,}, received "
@@ -168,11 +168,91 @@ def _facts(result: VideoResult, film: FilmFacts) -> list[Fact]:
         Fact("Colour", "luma is predicted and scored; the colours shown are those of the frame before"),
         Fact("Model", f"{settings.extrapolation}, prior {settings.prior or 'none'}"),
         Fact("Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second for PSMT alone"),
-        Fact("In all", f"{seconds(film.seconds)} for all methods, scores, and the film"),
-        Fact("Version", f"psmt {psmt.__version__}"),
+        Fact("In all", f"{seconds(duration)} for all methods, scores, and the film"),
     ]
 
 
 def _by(shape: tuple[int, int]) -> str:
     """Width × height."""
     return f"{shape[1]} × {shape[0]}"
+
+
+_SHOWN, _RAW = "shown", "raw"
+"""Names of the films in checkpoints: all side by side, and the plain prediction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedFilm:
+    """The result, and the seconds that it took."""
+
+    result: VideoResult
+    seconds: float
+    gain: int
+    """Factor by which errors are enlarged, so that they can be seen."""
+
+
+def predict_film(
+    material: tuple[FrameSource, FrameReader], settings: VideoSettings, run: Run, _earlier: Mapping[str, Any]
+) -> PredictedFilm:
+    """Predict a film frame by frame, and draw a picture of each."""
+    film, reader = material
+    began = perf_counter()
+    gain = 1
+
+    def begin(past: Levels, horizon: int | None, painted: Iterable[FrameRow]) -> Sink:
+        nonlocal gain
+        gain = error_gain(past)
+        painter = FilmPainter((past.shape[1], past.shape[2]), horizon=horizon, gain=gain, painted=painted)
+
+        def sink(step: Step, now: ColourFrame, before: ColourFrame) -> dict[str, Any]:
+            predicted = step.predicted["psmt"]
+            coloured = before.coloured(predicted)
+            picture = painter.paint(
+                step.rows["psmt"],
+                step.rows["copy"].psnr,
+                now.coloured(now.luma),
+                coloured,
+                predicted - step.frame,
+            )
+            return {_SHOWN: picture} | ({} if settings.raw is None else {_RAW: pixels(coloured)})
+
+        return sink
+
+    result = predict_video(film, reader, settings, begin=begin, run=run)
+    return PredictedFilm(result=result, seconds=perf_counter() - began, gain=gain)
+
+
+@contextmanager
+def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
+    """Write films together with the files that are written meanwhile; then remove the checkpoints."""
+    result = done.result
+    with ExitStack() as stack:
+        stack.enter_context(joining_films(result.segments[_SHOWN], folder / FILM))
+        if result.settings.raw is not None:
+            stack.enter_context(joining_films(result.segments[_RAW], result.settings.raw))
+        yield
+    clear_checkpoints(folder)
+
+
+def _page(done: PredictedFilm, _files: Mapping[str, bytes]) -> Page:
+    pictures = {
+        "events": png(events_figure(done.result, gain=done.gain)) if done.result.event_stills else b"",
+        "scores": png(scores_figure(done.result)),
+        "places": png(places_figure(done.result)),
+        "stills": png(stills_figure(done.result, gain=done.gain)),
+    }
+    return frames_page(done.result, done.seconds, pictures)
+
+
+EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
+    run=predict_film,
+    files={
+        "scores.csv": lambda done: done.result.rows.table(),
+        "rollout.csv": lambda done: done.result.rollouts.table(),
+        "events.csv": lambda done: done.result.events.table(),
+    },
+    meanwhile=_film,
+    shown=lambda done: [frames_table(done.result), verdict(done.result), events_text(done.result)],
+    page=_page,
+    summary=lambda done: [one._asdict() for one in done.result.scores.summaries.values()],
+)

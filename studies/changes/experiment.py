@@ -1,3 +1,0 @@
-from studies.changes.report import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]

@@ -1,3 +1,0 @@
-from studies.locality.report import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]

@@ -1,3 +1,0 @@
-from studies.readings.report import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]

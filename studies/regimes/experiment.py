@@ -1,3 +1,0 @@
-from studies.regimes.report import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]
