@@ -8,6 +8,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+COMMA := ,
 
 .PHONY: demo test lint fuzz docs dist bench clean
 
@@ -59,14 +60,10 @@ bench: .venv/ready-bench
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-# --no-compile halves the time of a large install; Python compiles what is imported.
-.venv/ready-test .venv/ready-dev: .venv/ready-%: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[$*]'
-	@touch $@
-
+# --no-compile halves the time of a large install; Python compiles what is imported. `ready-dev,docs` has both extras.
 .venv/ready-%: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
-	@touch $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[$*]'
+	@touch $(patsubst %,.venv/ready-%,$(subst $(COMMA), ,$*)) $@
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/auto_gallery docs/api/generated

@@ -1,4 +1,4 @@
-"""What all tests and doctests share. Those of the torch engine are collected only where torch is installed."""
+"""What all tests and doctests share. Those of optional libraries are collected only where these are installed."""
 
 from importlib.util import find_spec
 
@@ -7,7 +7,12 @@ from threadpoolctl import threadpool_limits
 
 from psmt.figures import png
 
-collect_ignore_glob = [] if find_spec("torch") else ["src/psmt/engines/torch/*"]
+_OPTIONAL = {
+    "torch": "src/psmt/engines/torch/*",
+    "sktime": "src/psmt/adapters/sktime.py",
+    "river": "src/psmt/adapters/river.py",
+}
+collect_ignore_glob = [files for library, files in _OPTIONAL.items() if not find_spec(library)]
 
 
 @pytest.fixture(scope="session", autouse=True)

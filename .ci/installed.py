@@ -13,6 +13,7 @@ import numpy as np
 import psmt
 
 OF_EXTRAS = {"torch", "starlette", "uvicorn", "websockets", "distributed", "dask", "nilearn", "nibabel", "pandas"}
+OF_EXTRAS |= {"hmmlearn", "sktime", "river"}
 """What only an extra installs. A module may ask for it when it is imported; for anything else it may not."""
 
 TINY = [

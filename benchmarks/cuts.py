@@ -1,10 +1,10 @@
-"""Are cuts told from fast pans? `builtin:cuts` has both, at known frames.
+"""Are cuts told from fast pans? `CutsFilm` has both, at known frames.
 
     python -m benchmarks.cuts [--cuts 100] [--pans 100] [--size 100] [--seed 0]
 
-Two are asked: the events that `psmt predict-video` writes, and the bare `FramePSMT.cut_`. A cut is found if it is told
-at its first frame or the one after. A pan is taken for a cut if any is told from its first frame to the one after its
-last. Anything else that is called a cut is a false alarm. Nothing is tuned on this film.
+Two detectors are compared: the events that `psmt predict-video` writes, and `FramePredictor.cut_` alone. A cut is found
+if it is reported at its first frame or at the next one. A pan counts as taken for a cut if a cut is reported between
+its first frame and the one after its last. Every other reported cut is a false alarm. Nothing is tuned on this film.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from benchmarks.cuts_film import LEAD, CutsFilm
 from benchmarks.page import machine, table, write_section
-from psmt.data import CutsFilm
-from psmt.data.synthetic.cuts import LEAD
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
 from psmt.video import FrameReader
@@ -60,7 +59,7 @@ def run(film: CutsFilm) -> dict[str, Count]:
     result = predict_video(film, FrameReader("native"), settings)
     return {
         "events of predict-video": count([event.frame for event in result.events if event.kind == "cut"], film),
-        "FramePSMT.cut_": count([row.frame for row in result.of("psmt") if row.cut], film),
+        "FramePredictor.cut_": count([row.frame for row in result.of("psmt") if row.cut], film),
     }
 
 
@@ -98,7 +97,7 @@ def main() -> None:
     lines = counts_table(run(film), film)
     print(lines)
     text = (
-        f"`builtin:cuts`, {film.n_frames:,} frames of {film.size} x {film.size}, seed {film.seed}. A cut counts as "
+        f"`CutsFilm`, {film.n_frames:,} frames of {film.size} x {film.size}, seed {film.seed}. A cut counts as "
         "found "
         "at its first frame or the one after; a pan moves by 4% to 15% of the picture in each of 6 to 16 frames."
     )

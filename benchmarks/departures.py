@@ -100,7 +100,7 @@ def changed(difference: Array) -> str:
     """The mean of what came on top of our error, with its interval; frames after one start are one block."""
     if np.abs(difference).max() < MOVED[0]:
         return "none"
-    mean, low, high = mean_interval(difference, block=HORIZON)
+    mean, low, high = mean_interval(difference, block=HORIZON, independent=True)
     verdict = "worse" if low > 0 else "better" if high < 0 else "inconclusive"
     return f"{mean:+.4f} ({low:+.4f} .. {high:+.4f}) {verdict}"
 

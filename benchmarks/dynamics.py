@@ -16,7 +16,7 @@ import numpy as np
 
 from psmt import PSMT, read_patches
 from psmt.data import open_series
-from psmt.experiments.brain.prediction import direct_ridge, last_rows
+from psmt.experiments.brain.prediction import direct_ridge, linear_errors
 from psmt.model.baselines import CopyLast, LinearTrend, MeanFrame
 
 HORIZONS = (1, 3, 5)
@@ -51,10 +51,8 @@ def ridge_ahead(values, start):
     scale[scale == 0] = 1.0
     rows = (values - values[:start].mean(axis=0)) / scale
     weights, _ = direct_ridge(rows[:start], max(HORIZONS))
-    return [
-        scored(np.array([last_rows(rows, t) @ weights[h - 1] for t in range(start, len(rows) - h + 1)]), rows, start, h)
-        for h in HORIZONS
-    ]
+    errors = linear_errors(rows, start, weights)
+    return [float(errors[h - 1] / rows[start + h - 1 :].var(axis=0).mean()) for h in HORIZONS]
 
 
 def film_table(path):

@@ -11,7 +11,7 @@ frames it is scored on. Films that are not there are replaced by the built-in on
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +23,13 @@ import pydmd
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.page import FILM, machine, table, write_section
-from psmt import FramePSMT, open_frames
+from psmt import FramePredictor, open_frames
 from psmt.data.patches import PatchCutter, standardise
 from psmt.evaluation import FrameRow, RolloutRow, mse, score_stream
 from psmt.experiments.predict_video.result import FRAME_METHODS, summarise_frames
 from psmt.experiments.predict_video.settings import LEARN, VideoSettings
-from psmt.types import Predictor
-from psmt.video import FrameReader
+from psmt.types import Levels, Predictor
+from psmt.video import luma
 
 SCORED, ROLLOUT, EVERY = 60, 10, 10
 STARTS = (1500, 4500, 7500)
@@ -41,7 +41,7 @@ FILMS = {
 }
 """Starts by film and size of the frame; carphone has only 120 frames."""
 LABELS = FRAME_METHODS | {"dmd": "DMD"}
-COLD_METHODS, COLD_EVERY = ("psmt", "fourier"), 24
+COLD_METHODS, COLD_EVERY = ("frame_predictor", "fourier"), 24
 NEXT_FRAME = (0.47, 0.39, 0.27)
 """MSE divided by that of copying that is aimed at on highway, 100 x 100, by start."""
 COLD = (0.60, 0.42)
@@ -103,16 +103,23 @@ class Stretch:
         return {method: summary.ratio for method, summary in summarise_frames(self.rows).items()}
 
 
+def squares(path: str, size: int, stop: int) -> Iterator[Levels]:
+    """The luma (size, size) of the centred square of each frame, so that figures stay comparable with older ones."""
+    cutter = PatchCutter(frame_size=size, patch_size=1)
+    for pixels in open_frames(path, stop=stop).iter_colour():
+        yield luma(np.stack([cutter.reduce(channel) for channel in pixels.transpose(2, 0, 1)], 2).astype(np.float32))
+
+
 def run(film: str, path: str, size: int, start: int) -> Stretch:
     """Predict the frames after one start."""
     frames = []
-    for index, frame in enumerate(FrameReader(size).read(open_frames(path, stop=start + SCORED + 1))):
+    for index, frame in enumerate(squares(path, size, start + SCORED + 1)):
         if index >= start - LEARN:
-            frames.append(frame.luma)
+            frames.append(frame)
     past = np.stack(frames[: min(LEARN, start)])
     methods: dict[str, Predictor] = VideoSettings(baselines=("blocks", "ridge")).methods() | {"dmd": DMD()}
-    psmt = methods["psmt"]
-    assert isinstance(psmt, FramePSMT)
+    psmt = methods["frame_predictor"]
+    assert isinstance(psmt, FramePredictor)
     for method in methods.values():
         method.fit(past)
     rows: list[FrameRow] = []
@@ -188,7 +195,7 @@ def next_frame_table(stretches: Sequence[Stretch]) -> str:
         summary = summaries[name]
         lines.append(
             [
-                f"**{LABELS[name]}**" if name == "psmt" else LABELS[name],
+                f"**{LABELS[name]}**" if name == "frame_predictor" else LABELS[name],
                 *(_marked(stretch.ratios()[name]) for stretch in stretches),
                 _marked(means[name]),
                 f"{summary.psnr:.2f}",
@@ -227,7 +234,7 @@ def regret_table(stretches: Sequence[Stretch]) -> str:
     lines = []
     for stretch in stretches:
         name = min(stretch.candidate_errors, key=stretch.candidate_errors.__getitem__)
-        own = float(np.mean([row.mse for row in stretch.rows if row.method == "psmt"]))
+        own = float(np.mean([row.mse for row in stretch.rows if row.method == "frame_predictor"]))
         regret = own / stretch.candidate_errors[name] - 1
         cold = [
             f"{ours[0]:.2f}, {ours[1]:.2f} ({other[0]:.2f}, {other[1]:.2f})"
@@ -251,7 +258,10 @@ def calibration_table(stretches: Sequence[Stretch]) -> str:
     expected, true = np.zeros(ROLLOUT), np.zeros(ROLLOUT)
     for stretch in stretches:
         for row in stretch.rollouts:
-            if row.method == "psmt" and np.isfinite(stretch.expected.get(row.start, np.array([np.nan]))).all():
+            if (
+                row.method == "frame_predictor"
+                and np.isfinite(stretch.expected.get(row.start, np.array([np.nan]))).all()
+            ):
                 expected[row.step - 1] += stretch.expected[row.start][row.step - 1]
                 true[row.step - 1] += row.mse
     line = [f"{value:.2f}" for value in expected / true]
@@ -264,7 +274,7 @@ def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
     for size in (200, 100):
         stretches = found["highway", size]
         own, fourier = (
-            float(np.mean([stretch.ratios()[name] for stretch in stretches])) for name in ("psmt", "fourier")
+            float(np.mean([stretch.ratios()[name] for stretch in stretches])) for name in ("frame_predictor", "fourier")
         )
         lines += [
             [f"{size} x {size}: ÷ Fourier phase advance", "≤ 0.8", *_held(own / fourier, 0.8)],
@@ -272,23 +282,24 @@ def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
             [
                 f"{size} x {size}: rollouts of 5 frames, worst step ÷ copying",
                 "< 1",
-                *_held(max(rollout_ratios(stretches, "psmt")[:5]), 1),
+                *_held(max(rollout_ratios(stretches, "frame_predictor")[:5]), 1),
             ],
         ]
     for stretch, bound in zip(found["highway", 100], NEXT_FRAME, strict=True):
-        own = stretch.ratios()["psmt"]
+        own = stretch.ratios()["frame_predictor"]
         lines.append([f"highway {stretch.start}, 100 x 100: MSE ÷ copying", f"≤ {bound}", *_held(own, bound)])
     small = [stretch for (_, size), stretches in found.items() if size < 200 for stretch in stretches]
-    for part, bound, reached in zip(("2 to 5", "6 to 11"), COLD, cold_ratios(small, "psmt"), strict=True):
+    for part, bound, reached in zip(("2 to 5", "6 to 11"), COLD, cold_ratios(small, "frame_predictor"), strict=True):
         for how, value in zip(("sum over starts", "mean of starts"), reached, strict=True):
             lines.append([f"cold start, frames {part}, {how} ÷ copying", f"≤ {bound}", *_held(value, bound)])
     for (film, size), stretches in found.items():
-        others = [name for name in stretches[0].ratios() if name != "psmt"]
+        others = [name for name in stretches[0].ratios() if name != "frame_predictor"]
         best = np.min([[1.0] * ROLLOUT, *(rollout_ratios(stretches, name) for name in others)], axis=0)
-        worst = float(np.max(rollout_ratios(stretches, "psmt") / best))
+        worst = float(np.max(rollout_ratios(stretches, "frame_predictor") / best))
         lines.append([f"{film}, {size} x {size}: rollouts, worst step ÷ best other", "≤ 1", *_held(worst, 1)])
     patches = [
-        sum(stretch.patch_errors[name] for stretch in found["highway", 200]) / len(STARTS) for name in ("psmt", "copy")
+        sum(stretch.patch_errors[name] for stretch in found["highway", 200]) / len(STARTS)
+        for name in ("frame_predictor", "copy")
     ]
     lines.append(
         [
@@ -298,9 +309,9 @@ def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
         ]
     )
     for film, size in (("ocean", 100), ("carphone", 144)):
-        worst = max(stretch.ratios()["psmt"] for stretch in found[film, size])
+        worst = max(stretch.ratios()["frame_predictor"] for stretch in found[film, size])
         lines.append([f"{film}, {size} x {size}: MSE ÷ copying, worst start", "≤ 1.02", *_held(worst, 1.02)])
-    rate = 1 / np.mean([stretch.seconds["psmt"] for stretch in found["highway", 200]])
+    rate = 1 / np.mean([stretch.seconds["frame_predictor"] for stretch in found["highway", 200]])
     lines.append(
         [
             "frames per second of processor time at 200 x 200, PSMT alone",

@@ -1,4 +1,4 @@
-"""How many frames a second does `FramePSMT` predict and learn from?
+"""How many frames a second does `FramePredictor` predict and learn from?
 
     python -m benchmarks.frames_speed [--device cuda] [--sizes 200x200 640x360 1920x1080] [--frames 40]
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.measure import THREADS, pinned
 from benchmarks.page import machine, table, write_section
-from psmt import FramePSMT, open_frames
+from psmt import FramePredictor, open_frames
 from psmt.types import Levels
 
 LEARN, WARM = 8, 320
@@ -39,7 +39,7 @@ def film(width: int, height: int, n_frames: int) -> Levels:
 
 def rate(frames: Levels, device: str) -> float:
     """Frames per second of a model on a device."""
-    model = FramePSMT(device=device).fit(frames[:LEARN])
+    model = FramePredictor(device=device).fit(frames[:LEARN])
     for frame in frames[LEARN : LEARN + WARM]:
         model.update(frame).predict()
     begin = time.perf_counter()

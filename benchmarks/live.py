@@ -168,7 +168,9 @@ def _reading(line: ClientConnection, stopped: threading.Event) -> None:
 def _filming(line: ClientConnection, stopped: threading.Event) -> None:
     """Send frames of the built-in film as a page sends those of its camera, 25 a second."""
     frames = open_frames(f"builtin:glide?frames=250&size={SIZE}")
-    film = [np.rint(255 * frame).astype(np.uint8).tobytes() for frame in frames]
+    # The camera of a page is wider than high, and in colour.
+    wide = (np.pad(frame, ((0, 0), (33, 34)), mode="edge") for frame in frames)
+    film = [np.rint(255 * np.stack(3 * [frame], axis=2)).astype(np.uint8).tobytes() for frame in wide]
     # There and back, so that there is no cut where it begins again.
     film += film[-2:0:-1]
     due, k = time.monotonic(), 0

@@ -17,7 +17,7 @@ from psmt.data import open_frames
 from psmt.live.messages import Mailbox, pack
 from psmt.live.patch import VIEW_EVERY, PatchModel, PatchView
 from psmt.live.pictures import draw_strip
-from psmt.live.predictions import FramePredictor, Scores
+from psmt.live.predictions import LivePredictor, Scores
 from psmt.live.session import LiveSnapshot
 from psmt.utils.threads import one_thread
 
@@ -43,7 +43,7 @@ class Bill:
 
 def parts_table() -> str:
     """Run all parts one after the other on frames of the built-in film; return what each takes per frame."""
-    bill, frames, patch = Bill(), FramePredictor(), PatchModel(SIZE)
+    bill, frames, patch = Bill(), LivePredictor(), PatchModel((SIZE, SIZE))
     scores, mailbox, error, last = Scores(), Mailbox(), np.zeros((SIZE, SIZE), np.float32), None
     shown = PatchView()
     every = ceil(VIEW_EVERY * RATE)

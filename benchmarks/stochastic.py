@@ -12,13 +12,13 @@ import warnings
 import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
+from studies.locality.stochastic import BATCH_SIZE, StochasticEmbedding, WhiteProblem
 
 from psmt import SparseCoder
 from psmt.data import open_repeatable
 from psmt.data.patches import read_values
-from psmt.embedding import StochasticEmbedding, embed_window
+from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import BATCH_SIZE, WhiteProblem
 from psmt.numerics.rank import RANK_TOL
 
 N_ATOMS, WINDOW, FORMER_EPOCHS = 512, 1536, 200

@@ -5,8 +5,9 @@
 A U-Net sees the last four frames and gives the change of the last one. Its loss is the squared error relative to that
 of copying, so that calm frames count as much as lively ones. It is trained three ways: on the 400 frames before each
 start; on other films alone (stretches of the same film that are scored are never among them, nor is that film); and on
-other films first, then on the 400. Beside it stand `FramePSMT`, which has the same 400 frames, and copying. Scored as
-in `benchmarks.frames`: the 60 frames after each start, at 100 x 100. Needs torch, and a GPU for more than a try.
+other films first, then on the 400. It is compared with `FramePredictor`, which has the same 400 frames, and copying.
+Scored as in `benchmarks.frames`: the 60 frames after each start, at 100 x 100. Needs torch, and a GPU for all but
+a quick try.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.frames import SCORED, STARTS
+from benchmarks.frames import SCORED, STARTS, squares
 from benchmarks.page import FILM, machine, table, write_section
-from psmt import FramePSMT, open_frames
+from psmt import FramePredictor
 from psmt.data import GlideFilm
 from psmt.experiments.predict_video.settings import LEARN
-from psmt.video import FrameReader
 
 SIZE, SEEN, BATCH = 100, 4, 16
 STRETCHES = {"highway": STARTS, "ocean": (400, 650, 900), "carphone": (59,)}
@@ -117,8 +117,8 @@ def network_errors(net: UNet, frames: Film, first: int, device: str) -> NDArray[
 
 
 def own_errors(frames: Film, first: int) -> NDArray[np.float64]:
-    """The same of `FramePSMT`, fitted on the frames before `first`."""
-    model, errors = FramePSMT().fit(frames[:first]), []
+    """The same of `FramePredictor`, fitted on the frames before `first`."""
+    model, errors = FramePredictor().fit(frames[:first]), []
     for frame in frames[first:]:
         errors.append(float(np.mean((model.predict() - frame) ** 2)))
         model.update(frame)
@@ -127,7 +127,7 @@ def own_errors(frames: Film, first: int) -> NDArray[np.float64]:
 
 def read(path: str, start: int, stop: int) -> Film:
     """Frames start to stop of a film, in luma, at SIZE x SIZE."""
-    frames = (frame.luma for frame in FrameReader(SIZE).read(open_frames(path, stop=stop)))
+    frames = squares(path, SIZE, stop)
     return np.stack([frame for index, frame in enumerate(frames) if index >= start]).astype(np.float32)
 
 
@@ -177,7 +177,7 @@ def main() -> None:
             errors += [network_errors(net, frames, first + 1, given.device) for net in (alone, brought, tuned)]
             lines.append([f"{name} {start}", *(f"{error.mean() / copied:.3f}" for error in errors)])
             print(*lines[-1], flush=True)
-    headers = ["MSE ÷ copying", "**FramePSMT**", "U-Net, the 400 frames", "U-Net, other films", "U-Net, both"]
+    headers = ["MSE ÷ copying", "**FramePredictor**", "U-Net, the 400 frames", "U-Net, other films", "U-Net, both"]
     page = [
         "## A trained network",
         "    python -m benchmarks.unet [FOLDER] --device cuda",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "_extensions")]
@@ -21,6 +23,7 @@ release = version = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -37,6 +40,9 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the types are in the numpydoc sections
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["river", "sktime"]  # the site is built without the libraries of the adapters
+toc_object_entries_show_parents = "hide"  # "predict" and not "PSMT.predict", which does not fit into the margin
+StandaloneHTMLBuilder.supported_image_types.append("image/webp")  # the moving picture of the first page
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 
@@ -63,12 +69,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"psmt {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_show_sourcelink = False
-html_copy_source = False
+html_sidebars = {page: [] for page in ("index", "installation", "is-it-for-me")}  # they are not in a section
+html_last_updated_fmt = None
 html_theme_options = {
-    "logo": {"text": "psmt"},
+    "logo": {"text": f"psmt {release}"},
+    "secondary_sidebar_items": ["page-toc", "sourcelink"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": False,
@@ -91,13 +98,23 @@ def _link_to_pages(path: Path, docname: str, text: list[str]) -> None:
         text[0] = text[0].replace("](docs/", f"]({up}")
 
 
+# Members that other parts of psmt use: they store models, or say what kind of method a class is.
 _PLUMBING = {"get_header", "get_state", "set_state", "schema", "stored_schema", "from_stored", "check_stored"}
+_PLUMBING |= {"write_to", "state_arrays", "check_next", "static_window", "static_embedding", "uses_embedding"}
+_PLUMBING |= {"extrapolates", "score_"}
 
 
 def _skip(_app: object, _what: str, name: str, member: object, skip: bool, _options: object) -> bool:
-    """Skip members that scikit-learn adds to estimators, and those that store models."""
+    """Skip members that scikit-learn adds to estimators, and those that only psmt itself uses."""
     made_elsewhere = str(getattr(member, "__module__", "")).startswith("sklearn") or name.endswith("_request")
     return skip or made_elsewhere or name in _PLUMBING
+
+
+def _tidy(_app: object, _what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    """Turn the paths of pages in docstrings into links. Remove what Python says about fields without a docstring."""
+    if any(line.startswith("Alias for field number") for line in lines):
+        lines[:] = [""]
+    lines[:] = [re.sub(r"`*\bdocs/([\w/-]+)\.md\b`*", r":doc:`/\1`", line) for line in lines]
 
 
 def _write_options(_app: object) -> None:
@@ -109,7 +126,8 @@ def _write_options(_app: object) -> None:
         lines += ["", f"## psmt {command.name}", "", command.help.partition("\n")[0], ""]
         lines += ["| option | meaning | default |", "| --- | --- | --- |"]
         lines += [f"| `{option}` | {meaning} | {default} |" for option, meaning, default in command.rows()]
-    (HERE / "api" / "options.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = re.sub(r"\bdocs/([\w/-]+)\.md\b", r"[\1](../\1.md)", "\n".join(lines))
+    (HERE / "api" / "options.md").write_text(text + "\n", encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
@@ -119,3 +137,4 @@ def setup(app: Sphinx) -> None:
     # MyST passes only the last part of the page's name, so take it from the environment.
     app.connect("include-read", lambda app, path, _, text: _link_to_pages(HERE / path, app.env.docname, text))
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _tidy)

@@ -1,4 +1,4 @@
-"""Studies as commands: `python -m studies.readings FILM`, with the options that their settings declare."""
+"""Run studies as commands, such as `python -m studies.readings FILM`, with the options that their settings declare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psmt.cli.commands import of_experiment
 
 
 def run_study(package: str, arguments: Sequence[str]) -> int:
-    """Run the study in a package; return its exit code, as `psmt.cli.main` does."""
+    """Run the study in a package, and return the exit code."""
     command = of_experiment(package)
     app = new_app(f"python -m {package}", command.help)
     app.default(command.function())

@@ -28,13 +28,18 @@ def pytest_terminal_summary(terminalreporter):
 FIRST = (
     "test_lasso",
     "engines/test_frame_kernels",
+    "model/test_interrupts",
+    "live/test_session",
     "cli/test_reproduce",
-    "video/test_model",
-    "cli/test_process",
-    "cli/test_predict",
     "experiments/topology/test_verdicts",
-    "experiments/topology/test_figure",
+    "experiments/prediction/test_known_truth",
+    "live/test_limits",
+    "live/test_browser",
+    "cli/test_predict",
+    "video/test_model",
+    "experiments/brain/test_exports",
     "fuzz/test_fuzz",
+    "test_recipes",
 )
 """Files of tests that begin: two that compile all large kernels, each others, and those that take longest."""
 

@@ -54,5 +54,5 @@ class InNumpy:
         if isinstance(value, dict):
             return {name: self._given(part) for name, part in value.items()}
         if isinstance(value, tuple):
-            return type(value)(*map(self._given, value))
+            return getattr(type(value), "_make", tuple)(map(self._given, value))
         return value if value is None or np.isscalar(value) else InNumpy(self._engine, value)

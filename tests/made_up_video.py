@@ -3,11 +3,11 @@
 import numpy as np
 
 from psmt.evaluation import FrameRow, RolloutRow, psnr
-from psmt.experiments.predict_video.recording import CsvLog, Event, Snapshot
+from psmt.experiments.predict_video.recording import CsvLog, Event
 from psmt.experiments.predict_video.result import FilmScores, VideoResult
 from psmt.experiments.predict_video.settings import VideoSettings
 
-METHODS = ("psmt", "copy", "linear", "fourier")
+METHODS = ("frame_predictor", "copy", "linear", "fourier")
 
 
 def make_video(
@@ -22,14 +22,14 @@ def make_video(
     shape: tuple[int, int] = (20, 30),
 ) -> VideoResult:
     """A film of `n_frames` predicted frames in which each method has the errors `ratios` of copying."""
-    given = {"psmt": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
+    given = {"frame_predictor": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
     rng = np.random.default_rng(0)
     rows, rollouts = CsvLog(FrameRow), CsvLog(RolloutRow)
     for k in range(n_frames):
         for name in METHODS:
             ratio = float(np.broadcast_to(given[name], n_frames)[k])
             mse = copy_mse * ratio
-            ours = name == "psmt"
+            ours = name == "frame_predictor"
             rows.add(
                 [
                     FrameRow(
@@ -47,23 +47,21 @@ def make_video(
             )
     for step, ratio in enumerate(rollout_ratios, start=1):
         for name in METHODS:
-            own = ratio if name == "psmt" else 1.0
+            own = ratio if name == "frame_predictor" else 1.0
             rollouts.add([RolloutRow(start, name, step, start + step, own * 1e-3, 30.0, 0.9, 1e-3, own)])
-    last, frame, predicted = rng.uniform(size=(3, *shape))
-    ours = [row for row in rows if row.method == "psmt"]
     return VideoResult(
         name="made up",
         settings=VideoSettings(rollout=len(rollout_ratios)),
         start=start,
         n_past=min(start, 400),
         shape=shape,
+        film_shape=shape,
+        colour=False,
         every=10,
         rows=rows,
         rollouts=rollouts,
         scores=FilmScores.of(rows, rollouts),
         events=CsvLog(Event),
-        stills={name: Snapshot(ours[-1], last, frame, predicted) for name in ("best", "worst", "last")},
-        error_maps={name: np.full(shape, copy_mse * float(np.mean(given[name]))) for name in METHODS},
         seconds=dict.fromkeys(METHODS, 0.01),
         learning=2.0,
     )

@@ -6,48 +6,14 @@ from PIL import Image
 
 import psmt
 from psmt import datasets
-from psmt.data import Film, GlideFilm, MovingShapes, open_frames, open_series, open_source
-from psmt.data.patches import read_patches
+from psmt.data import GlideFilm, open_frames, open_series, open_source
 from psmt.errors import FrameSourceError
 
 FRAMES = np.random.default_rng(0).integers(0, 255, (7, 8, 10), dtype=np.uint8)
 
 
-# Moving shapes
-
-
-def centre(frame, ground=0.5):
-    """Row and column of what is not ground."""
-    weight = np.abs(frame - ground)
-    return [np.average(at, weights=weight) for at in np.indices(frame.shape)]
-
-
-def test_a_disc_is_where_its_motion_says():
-    film = MovingShapes(n_frames=400, n_shapes=1, speed=0.7, size=40, seed=1)
-    motion = film.motion()
-    inside = [t for t in range(400) if 8 < motion.row[t, 0] < 32 and 8 < motion.column[t, 0] < 32]
-    assert len(inside) > 20
-    for t in inside[::5]:
-        np.testing.assert_allclose(centre(film[t]), [motion.row[t, 0], motion.column[t, 0]], atol=0.05)
-    moved = np.diff(np.unwrap(np.stack([motion.row, motion.column]), axis=1, period=40), axis=1)
-    np.testing.assert_allclose(np.hypot(*moved), 0.7)
-    np.testing.assert_allclose(moved[:, 0, 0], film.velocity[0])
-
-
-def test_shapes_are_the_same_for_the_same_seed_whatever_the_length():
-    long, short = MovingShapes(n_frames=50, noise=0.1), MovingShapes(n_frames=5, noise=0.1)
-    np.testing.assert_array_equal(long[4], short[4])
-    assert not np.array_equal(long[4], MovingShapes(n_frames=50, noise=0.1, seed=1)[4])
-    assert long.checksum() != short.checksum()
-    assert long[4].dtype == np.float32 and long[4].min() >= 0 and long[4].max() <= 1
-
-
-def test_shapes_have_a_name_on_the_command_line_and_bounds():
-    film = open_frames("builtin:shapes?frames=30&shapes=2&speed=1.5&size=20", stop=9)
-    assert (film.n_frames, film.n_shapes, film.speed, film.shape) == (9, 2, 1.5, (20, 20))
-    with pytest.raises(FrameSourceError, match="size=4 is too small; use size >= 8"):
-        open_source("builtin:shapes?size=4")
-    with pytest.raises(FrameSourceError, match="builtin:glide, builtin:cuts, builtin:shapes"):
+def test_there_is_no_other_built_in_film():
+    with pytest.raises(FrameSourceError, match="builtin:glide or builtin:bold"):
         open_source("builtin:nothing")
 
 
@@ -74,31 +40,18 @@ def as_npy(folder):
 @pytest.mark.parametrize(
     "make", [as_folder, as_tiff, as_npy, lambda _: FRAMES, lambda _: GlideFilm(n_frames=7, size=8)]
 )
-def test_films_have_a_length_and_frames_and_slices(tmp_path, make):
+def test_films_have_a_length_and_frames(tmp_path, make):
     film = open_frames(make(tmp_path))
     frames = list(film)
     assert len(film) == len(frames) == 7
     np.testing.assert_array_equal(film[2], frames[2])
     np.testing.assert_array_equal(film[-1], frames[6])
-    part = film[1:6:2]
-    assert isinstance(part, Film) and len(part) == 3
-    np.testing.assert_array_equal(list(part), frames[1:6:2])
-    np.testing.assert_array_equal(list(part[::-1].head(2)), [frames[5], frames[3]])
-    assert next(iter(part.iter_colour())).shape[-1] == 3
-    assert part.checksum() != film.checksum() != film[1:].checksum()
+    assert next(iter(film.iter_colour())).shape[-1] == 3
     assert len(film.head(3)) == 3
     with pytest.raises(IndexError, match=r"frame 7 is outside .*.* 6"):
         film[7]
-    with pytest.raises(IndexError, match="none of them in"):
-        film[5:2]
-    with pytest.raises(TypeError, match="integer or a slice"):
-        film["first"]
-
-
-def test_a_slice_of_a_film_is_read_as_a_film():
-    film = GlideFilm(n_frames=40, size=16)
-    part, whole = (read_patches(source, frame_size=None, patch_size=8).values for source in (film[10:30], film))
-    np.testing.assert_array_equal(part, whole[10:30])
+    with pytest.raises(TypeError, match=r"index with an integer; .* head"):
+        film[1:3]
 
 
 def test_films_that_are_read_in_order_say_so(tmp_path):

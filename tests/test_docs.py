@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 from pathlib import Path
 
 import pytest
+from benchmarks.numbers import MARKED, measured, refreshed
+from benchmarks.page import PAGE as BENCHMARKS
 
 import psmt
 
@@ -34,6 +37,8 @@ def session(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if session(page)], ids=name)
 def test_a_page_prints_what_it_says(page: Path) -> None:
+    for library in re.findall(r"from psmt\.adapters\.(\w+)", session(page)):
+        pytest.importorskip(library)
     test = doctest.DocTestParser().get_doctest(session(page), {}, name(page), str(page), 0)
     report: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test, out=report.append)
@@ -78,3 +83,63 @@ def test_the_reference_has_all_that_is_public() -> None:
     modules = {page.stem for page in (ROOT / "docs" / "api" / "modules").glob("*.rst")}
     listed = modules | {line.strip().split(".")[-1] for line in reference.splitlines()}
     assert set(psmt.__all__) <= listed, f"docs/api/index.rst does not list {set(psmt.__all__) - listed}"
+
+
+def test_numbers_are_those_of_the_benchmarks() -> None:
+    numbers = measured(BENCHMARKS.read_text(encoding="utf-8"))
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert refreshed(text, numbers) == text, f"{name(page)} has old numbers; run python -m benchmarks.numbers"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/explanation/beats.md", "docs/is-it-for-me.md"])
+def test_every_measured_number_in_a_table_names_its_benchmark(page: str) -> None:
+    rows = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    assert any(MARKED.search(row) for row in rows)
+    for row in rows:
+        rest = re.findall(r"\b\d+\.\d{2,}", MARKED.sub("", row))
+        assert not rest, f"{page}: {rest} have no comment that names their benchmark, in {row[:60]}"
+
+
+def test_a_new_number_is_written_with_the_decimals_of_the_old_one() -> None:
+    table = "### sea\n\n| method | mean |\n| --- | --- |\n| **PSMT** | 1,234.567 (missed) |"
+    numbers = measured(f"<!-- films -->\n{table}\n<!-- /films -->")
+    assert numbers == {"films / sea / PSMT / mean": 1234.567}
+    page = "has **1.2**<!-- films / sea / PSMT / mean --> and 3<!-- films / sea / PSMT / mean -->"
+    assert MARKED.sub("", refreshed(page, numbers)) == "has ** and "
+    assert "**1,234.6**<!--" in refreshed(page, numbers)
+    assert "and 1,235<!--" in refreshed(page, numbers)
+    with pytest.raises(KeyError, match="sea / DMD"):
+        refreshed("0.5<!-- films / sea / DMD / mean -->", numbers)
+
+
+# Words that people type into the search, and a page that it must find for each.
+SEARCHED = {
+    "nifti": "tutorials/brain",
+    "hmm": "how-to/brain",
+    "forecast": "tutorials/series",
+    "anomaly": "tutorials/surprise",
+    "surprise": "tutorials/surprise",
+    "optical flow": "explanation/frames",
+    "dmd": "is-it-for-me",
+}
+
+
+@pytest.mark.parametrize(("words", "page"), SEARCHED.items())
+def test_pages_have_the_words_that_people_search(words: str, page: str) -> None:
+    text = BLOCK.sub("", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")).lower()
+    assert re.search(rf"\b{words}s?\b", text), f"a search for {words!r} does not find {page}"
+
+
+def test_the_built_search_finds_these_pages() -> None:
+    index = ROOT / "docs" / "_build" / "html" / "searchindex.js"
+    if not index.exists() or index.stat().st_mtime < max(page.stat().st_mtime for page in PAGES):
+        pytest.skip("make docs has not been run since a page was changed")
+    found = json.loads(index.read_text(encoding="utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
+    for words, page in SEARCHED.items():
+        for word in words.split():
+            # The index has the stems of words: "anomali" for "anomaly".
+            terms = [t for t in {**found["terms"], **found["titleterms"]} if t[:5] == word[:5] and len(t) <= len(word)]
+            places = [found[kind].get(term, []) for term in terms for kind in ("terms", "titleterms")]
+            pages = {found["docnames"][i] for place in places for i in (place if isinstance(place, list) else [place])}
+            assert page in pages, f"a search for {words!r} does not find {page}"

@@ -91,6 +91,7 @@ def rotating():
     return hidden @ mixing + 0.3 * np.random.default_rng(3).standard_normal((560, 12))
 
 
+@pytest.mark.slow
 def test_what_turns_is_foretold_better_than_by_gains_and_by_copying(rotating):
     quick = {"n_atoms": 40, "window": 400, "alpha": "auto", "lam": 0.01, "random_state": 0}
     own = error_of(PSMT(**quick, extrapolation="dynamics"), rotating, 460)

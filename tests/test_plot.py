@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-from collections import namedtuple
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 mpl.use("Agg")
@@ -13,10 +13,9 @@ import matplotlib.pyplot as plt
 from sklearn.exceptions import NotFittedError
 
 from conftest import wave
-from psmt import PSMT, FramePSMT, plot
-from psmt.data import MovingShapes
-from psmt.errors import MissingSourceError, PSMTError
-from psmt.report import to_csv
+from psmt import PSMT, FramePredictor, plot
+from psmt.data import GlideFilm
+from psmt.errors import PSMTError
 
 
 @pytest.fixture(scope="module")
@@ -78,21 +77,22 @@ def test_atoms_are_pictures_most_used_first(model):
 
 
 def test_a_square_number_of_features_is_no_picture(series_model):
-    bars = plot.atoms(series_model, n=4)
-    assert "36 features as bars" in bars.get_title("left")
-    assert set(np.unique(shown(bars)[np.isfinite(shown(bars))])) == {-1.0, 0.0, 1.0}
+    rows = plot.atoms(series_model, n=4)
+    assert "36 features" in rows.get_title("left")
+    first = series_model.dictionary_[np.argmax(series_model.codes_.sum(axis=0))]
+    np.testing.assert_allclose(shown(rows)[0], first / np.abs(first).max())
     told = plot.atoms(series_model, n=4, shape=(4, 9))
-    assert np.isfinite(shown(told)).sum() == 4 * 36 and "bars" not in told.get_title("left")
+    assert np.isfinite(shown(told)).sum() == 4 * 36 and "features" not in told.get_title("left")
     with pytest.raises(ValueError, match=r"shape=\(5, 5\) has 25 pixels but there are 36 features"):
         plot.atoms(series_model, shape=(5, 5))
 
 
 def test_predictions_of_whole_frames_and_atoms_of_arrays():
-    frames = np.stack(list(MovingShapes(n_frames=40, size=32)))
-    fitted = FramePSMT().fit(frames[:38])
+    frames = np.stack(list(GlideFilm(n_frames=40, size=32)))
+    fitted = FramePredictor().fit(frames[:38])
     ax = drawn(plot.prediction(fitted, frames[38:]))
     assert shown(ax).shape[0] > 3 * 32  # what came, predictions, differences
-    assert plot.atoms(np.eye(5)).get_title("left") == "5 atoms, 5 features as bars"
+    assert plot.atoms(np.eye(5)).get_title("left") == "5 atoms, 5 features"
     with pytest.raises(ValueError, match=r"dictionary has shape \(3,\)"):
         plot.atoms(np.ones(3))
 
@@ -115,6 +115,29 @@ def test_predictions_of_series_are_lines(n_features):
     lines = [line.get_ydata() for line in ax.lines if len(line.get_ydata())]
     np.testing.assert_array_equal(lines, [values[:, k] for k in lively for values in (came, predicted)])
     assert len(plot.prediction(predicted, shape=None).lines) == 9
+
+
+def test_a_forecast_has_names_a_past_and_an_interval():
+    table = pd.DataFrame(np.cumsum(np.random.default_rng(2).standard_normal((200, 3)), axis=0), columns=["a", "b", "c"])
+    model = PSMT.for_series(n_atoms=16, random_state=0).fit(table[:150])
+    ax = plot.prediction(model, table[150:155], interval=0.8, features=["c", 0], past=table[:150])
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["c", "a", "truth", "predicted", "interval"]
+    known, predicted = (line.get_xydata() for line in ax.lines[:2])
+    np.testing.assert_array_equal(known[:, 0], np.arange(-59, 6))
+    np.testing.assert_array_equal(known[:, 1], table["c"][90:155])
+    forecast = model.predict(5, interval=0.8)
+    np.testing.assert_array_equal(predicted[:, 1], forecast.predicted["c"])
+    low, high = forecast.lower["c"].min(), forecast.upper["c"].max()
+    drawn = ax.collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([drawn.min(), drawn.max()], [low, high])
+    again = plot.prediction(forecast, features=["b"])
+    assert again.get_legend().get_texts()[0].get_text() == "b"
+    with pytest.raises(ValueError, match="feature 'd' is not there; choose from 0 to 2, or a, b, c"):
+        plot.prediction(forecast, features=["d"])
+    atoms = plot.atoms(model)
+    assert [tick.get_text() for tick in atoms.get_xticklabels()] == ["a", "b", "c"]
+    assert atoms.images[0].get_array().shape == (16, 3)
 
 
 def test_codes_and_trajectories_are_the_models(model, glide):
@@ -148,64 +171,12 @@ def test_surprise_is_what_the_model_says_and_leaves_it_as_it_is(model, glide):
     assert values[20] > 3 * values[:20].max()
     assert "no cut" not in ax.get_title("left")
     np.testing.assert_array_equal(model.predict(), before)
-    with pytest.raises(ValueError, match=r"give those that came next: surprise\(model, frames\)"):
+    with pytest.raises(ValueError, match=r"give the frames that came next: surprise\(model, frames\)"):
         plot.surprise(model)
 
 
-def test_surprise_of_a_table_and_of_numbers():
-    table = {
-        "frame": [5, 5, 6, 6, 7, 7],
-        "method": ["copy", "psmt"] * 3,
-        "surprise": [np.nan, 1.0, np.nan, 40.0, np.nan, 0.5],
-        "cut": [0, 0, 0, 1, 0, 0],
-    }
-    ax = plot.surprise(table)
-    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[5, 1], [6, 40], [7, 0.5]])
-    assert "1 cut" in ax.get_title("left")
+def test_surprise_of_numbers():
     assert "no cut" in plot.surprise(np.ones(4)).get_title("left")
-
-
-# Tables
-
-
-def test_errors_of_all_methods_from_a_file_a_result_and_a_mapping(make_result, tmp_path):
-    result = make_result("calm", horizon=5)
-    rows = list(result.rows())
-    file = tmp_path / "prediction.csv"
-    file.write_bytes(to_csv(rows[0]._fields, rows))
-    columns = {name: [getattr(row, name) for row in rows] for name in rows[0]._fields}
-    for table in (file, str(file), result, columns, Frame(columns)):
-        ax = plot.prediction(table)
-        lines = {line.get_label().split(" (")[0]: line.get_ydata() for line in ax.lines}
-        assert len(lines) == len(result.scores)
-        np.testing.assert_allclose(lines["copy last patch"], np.log(result.scores["copy"].vs_frame))
-    with pytest.raises(PSMTError, match="phase='lively' is not in the table; there are 'calm'"):
-        plot.prediction(result, phase="lively")
-
-
-class Frame(dict):
-    """As much of a data frame as is asked for."""
-
-    columns = property(lambda self: list(self))
-
-    def __getitem__(self, name):
-        return namedtuple("Column", "to_numpy")(lambda: np.array(dict.__getitem__(self, name)))
-
-
-def test_a_sweep_is_table_1():
-    rng = np.random.default_rng(0)
-    sizes = [(8, 16), (8, 24), (16, 32), (16, 48)]
-    columns = {"lam": np.full(400, 0.1), "n_atoms": [], "window": [], "mse": rng.random(400)}
-    for n_atoms, window in sizes:
-        columns["n_atoms"] += [n_atoms] * 100
-        columns["window"] += [window] * 100
-    ax = plot.sweep(columns)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["M = 8", "M = 16"]
-    inner = np.sort(columns["mse"][:100])[25:75]
-    assert ax.lines[0].get_ydata()[0] == pytest.approx(inner.mean())
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["2 M", "3 M"]
-    with pytest.raises(PSMTError, match=r"lam=0.5 is not in the table; there are 0.1"):
-        plot.sweep(columns, lam=0.5)
 
 
 def test_the_choice_of_a_model_is_drawn(model, series_model):
@@ -214,21 +185,6 @@ def test_the_choice_of_a_model_is_drawn(model, series_model):
     assert ax.lines[-1].get_xydata().tolist() == [[model.lam_, best]]
     with pytest.raises(PSMTError, match="nothing was chosen"):
         plot.sweep(series_model)
-
-
-def test_links_over_time_from_a_table():
-    table = {"center": [1, 1, 2, 2], "atom": [3, 7, 3, 7], "component_size": [1, 4, 2, 8]}
-    ax = plot.topology(table)
-    np.testing.assert_array_equal([line.get_ydata() for line in ax.lines], [[1, 2], [4, 8]])
-
-
-def test_tables_that_are_none_say_what_to_give(tmp_path):
-    with pytest.raises(MissingSourceError, match="check the path"):
-        plot.sweep(tmp_path / "sweep.csv")
-    with pytest.raises(PSMTError, match=r"no column 'lam', .* but 'a'; give what psmt sweep \(sweep.csv\) writes"):
-        plot.sweep({"a": [1]})
-    with pytest.raises(PSMTError, match="the table is empty"):
-        plot.surprise({"surprise": []})
 
 
 # Files

@@ -67,9 +67,8 @@ def test_all_recipes_with_code_end_in_a_command() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "title", [title if title == "An option" else pytest.param(title, marks=pytest.mark.slow) for title in RECIPES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("title", RECIPES)
 def test_a_recipe_works_as_it_is_written(title: str, tree: Path) -> None:
     touched = set()
     for kind, block in RECIPES[title]:

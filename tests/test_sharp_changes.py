@@ -67,7 +67,7 @@ def test_no_prediction_is_ten_times_as_wrong_as_copying_at_the_change(kind, n_fe
     assert errors.max() <= 10 * copied.max()
 
 
-def test_the_code_is_held_until_predictions_do_better():
+def test_the_code_is_held_for_25_frames():
     X = put_in(thin(AT + 60, 8), "step")
     holds, ignores = (small(X[: AT - 10], alpha=0.01, on_cut=on_cut) for on_cut in ("hold", "ignore"))
     own, cuts = followed(holds, X, AT - 10)
@@ -83,10 +83,11 @@ def test_the_code_is_held_until_predictions_do_better():
 
 
 def test_the_old_scene_is_gone_when_a_window_has_passed():
-    X = put_in(thin(AT + 112, 8), "step")
-    model = small(X[: AT - 10], alpha=0.01)
-    followed(model, X, AT - 10)
-    assert model._aftermath.is_over
+    X = put_in(thin(AT + 40, 8), "step")
+    short, long = (small(X[: AT - 10], alpha=0.01, n_atoms=8, n_components=4, window=window) for window in (20, 100))
+    for model, n_held in ((short, 9), (long, 25)):  # 10 errors of the old scene must be known
+        held = [model.update(x)._holds for x in X[AT - 10 :]]
+        assert np.flatnonzero(held).tolist() == list(range(10, 10 + n_held))
 
 
 @pytest.mark.parametrize("extrapolation", ["linear", "gain", "phase"])
@@ -97,6 +98,23 @@ def test_without_cuts_nothing_changes_by_a_bit(extrapolation):
     papers, _ = followed(second, X, 150)
     assert cuts == []
     assert own.tobytes() == papers.tobytes()
+
+
+@pytest.mark.parametrize("extrapolation", ["linear", "hold"])
+@pytest.mark.parametrize("kind", ["step", "flash"])
+def test_a_model_predicts_the_same_however_it_came_to_its_window(kind, extrapolation):
+    """At every third frame after a cut: by updates, by fitting the whole past, and by fitting the window alone."""
+    X = put_in(thin(AT + 40, 8), kind)
+    given = {"alpha": 0.01, "extrapolation": extrapolation, "coder": small(X[: AT - 10], alpha=0.01).coder_}
+    updated, held = small(X[: AT - 10], **given), []
+    for t in range(AT - 9, AT + 40):
+        expected = updated.update(X[t - 1]).predict(3)
+        held.append(updated._holds)
+        for past in (X[:t], X[t - 100 : t]) if t % 3 == 0 else ():
+            fitted = small(past, **given)
+            np.testing.assert_allclose(fitted.predict(3), expected, atol=1e-6, err_msg=f"{t - AT} frames after")
+            assert (fitted.cut_, fitted._holds) == (updated.cut_, updated._holds)
+    assert 24 < sum(held) < 28
 
 
 def test_gains_do_not_learn_from_steps_across_a_cut():

@@ -33,7 +33,7 @@ for speed in speeds:
 
 # %%
 # PSMT loses where its curve is above that of copying. The study ``python -m studies.regimes`` measures this for many
-# speeds and noises, and ``psmt predict`` reports what to expect at the speed and noise of your film.
+# speeds and noises.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, values in errors.items():

@@ -9,12 +9,21 @@ model has seen only pixels.
 
 import numpy as np
 
-from psmt import PSMT, datasets, plot
+from psmt import PSMT, plot
+from psmt.data.patches import standardise
 
-data = datasets.load_shapes(500, n_shapes=2, speed=0.0, size=16, seed=1)
-turn = np.diff(data.truth.angle[:2, 1]).item()
-print(f"the square turns by {turn:.4f} radians per frame: a quarter turn takes {np.pi / 2 / abs(turn):.1f} frames")
-model = PSMT(n_atoms=64, window=300, n_components=8, alpha=0.5, lam=0.1, random_state=0).fit(data.X)
+
+def square(angle):
+    """Return a picture (256,) of a square that is rotated by this angle, with soft edges."""
+    down, right = np.mgrid[:16, :16] - 7.5
+    along, across = np.cos(angle) * down + np.sin(angle) * right, np.cos(angle) * right - np.sin(angle) * down
+    return np.clip(0.5 - (np.maximum(abs(along), abs(across)) - 4) / 1.5, 0, 1).ravel()
+
+
+turn = 0.0352
+print(f"the square turns by {turn} radians per frame: a quarter turn takes {np.pi / 2 / turn:.1f} frames")
+X = standardise([square(turn * t) for t in range(500)]).values
+model = PSMT(n_atoms=64, window=300, n_components=8, alpha=0.5, lam=0.1, random_state=0).fit(X)
 
 # %%
 # The period of the trajectory is the number of frames after which points are nearest to their old positions. A quarter

@@ -2,23 +2,23 @@
 Can whole frames be predicted?
 ==============================
 
-`FramePSMT` predicts all pixels of a film: the last frame plus a weighted sum of changes, whose weights are learned
-while the film runs. The film here shows shapes with known straight motion.
+`FramePredictor` predicts all pixels of a film: the last frame plus a weighted sum of changes, whose weights are learned
+while the film runs. In the film here, a camera glides over fallen leaves.
 """
 
 import numpy as np
 
-from psmt import FramePSMT
-from psmt.data import MovingShapes
+from psmt import FramePredictor
+from psmt.data import GlideFilm
 from psmt.plot import prediction
 
-film = MovingShapes(n_frames=130, speed=1.2, size=48, seed=2)
+film = GlideFilm(n_frames=130, speed=1.2, size=48, seed=2)
 frames = np.stack(list(film))
 
 # %%
 # The model predicts each frame before it receives it. It must beat copying.
 
-model = FramePSMT().fit(frames[:60])
+model = FramePredictor().fit(frames[:60])
 errors, copying = [], []
 for t in range(60, 120):
     errors.append(np.mean((model.predict() - frames[t]) ** 2))

@@ -39,7 +39,7 @@ def job(name: str) -> tuple[str, int]:
     first = path / "__init__.py" if path.is_dir() else files[0]
     text = (ast.get_docstring(ast.parse(first.read_text())) or "").splitlines()[0]
     sentence = text.split(". ")[0].rstrip(".").replace("`", "")
-    return shorten(sentence, 74, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
+    return shorten(sentence, 112, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
 
 
 def imports(names: list[str]) -> Counter[tuple[str, str]]:
@@ -56,9 +56,9 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
 def main() -> None:
     names = subpackages()
     place = {name: -i for i, name in enumerate(names)}
-    figure = Figure(figsize=(9.0, 0.3 * len(names) + 0.5))
+    figure = Figure(figsize=(10.5, 0.3 * len(names) + 0.5))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_xlim(-5.2, 17.0)
+    axes.set_xlim(-5.2, 20.7)
     axes.set_ylim(-len(names) + 0.3, 1.4)
     axes.set_axis_off()
     axes.text(0.15, 0.85, "package, lines of Python", fontsize=8.5, color=QUIET)
@@ -66,7 +66,7 @@ def main() -> None:
     axes.text(-0.35, 0.85, "imports (downwards only)", fontsize=8.5, color=QUIET, ha="right")
     for name in names:
         text, lines = job(name)
-        axes.plot([0.05, 16.8], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
+        axes.plot([0.05, 20.5], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
         axes.text(0.15, place[name], name, fontsize=10, fontweight="bold", color=INK, va="center")
         axes.text(3.9, place[name], f"{lines:,}", fontsize=8.5, color=QUIET, va="center", ha="right")
         axes.text(4.3, place[name], text, fontsize=8.5, color=INK, va="center")

@@ -23,7 +23,7 @@ from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.figures import png
 from psmt.figures.panels import WIDTH, panel
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
-from psmt.video import ColourFrame, FrameReader
+from psmt.video import FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4
 ACTS = ("steady motion", "shaking camera", "only noise", "a cut, then steady motion")
@@ -51,7 +51,7 @@ def main() -> None:
     middles = {LEARN + 1 + k * LENGTH + (0 if k == 3 else LENGTH // 2): k for k in range(4)}
     stills: dict[int, Step] = {}
 
-    def keep(step: Step, _now: ColourFrame, _before: ColourFrame) -> None:
+    def keep(step: Step) -> None:
         if step.index in middles:
             stills[middles[step.index]] = step
 

@@ -1,10 +1,10 @@
 """Make docs/pictures/live.png: the page of `psmt live` on the built-in film, in a browser.
 
-    python docs/pictures/live.py [--size 200] [--horizon 3] [--anyway]
+    PYTHONPATH=. python docs/pictures/live.py [--size 200] [--horizon 3] [--speed 1] [--anyway]
 
-The model is reset after its kernels are compiled, so that the picture does not show that time. The film is short and
-starts again during the recording, which gives the cut. If frames are dropped, the picture shows the load of the machine
-instead of the model, so it is not kept unless --anyway is given.
+The model is reset after its kernels are compiled, so that the picture does not show that time. If frames are dropped,
+the picture shows the load of the machine instead of the model, so it is not kept unless --anyway is given. A busy
+machine may play the film at a quarter of its speed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.cuts_film import CutsFilm
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from psmt.live.messages import Control
+from psmt.live.messages import SPEEDS, Control
 from psmt.live.serving import LiveServer, open_session
 from psmt.live.session import Session
 
 PICTURE = Path(__file__).with_name("live.png")
-SOURCE = "builtin:glide?seed=3&frames=300"
+SOURCE = CutsFilm(seed=3, n_cuts=8, n_pans=0, size=200)
 N_COMPILING, N_WATCHED = 60, 420
 """Frames before the model is reset, and after."""
 
@@ -45,9 +46,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make docs/pictures/live.png.")
     parser.add_argument("--size", type=int, default=200)
     parser.add_argument("--horizon", type=int, default=3)
+    parser.add_argument("--speed", type=float, default=1.0, choices=SPEEDS)
     parser.add_argument("--anyway", action="store_true", help="keep the picture even if frames were dropped")
     options = parser.parse_args()
     session = open_session(SOURCE, size=options.size, horizon=options.horizon)
+    session.feed.speed = options.speed
     server = LiveServer(session)
     server.start()
     try:

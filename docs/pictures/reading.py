@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "notes" / "reading.md"
-WORDS = {"holds": "**yes**", "does not hold": "no", "inconclusive": "?", "True": "**yes**", "False": "no"}
+WORDS = {"yes": "**yes**", "no": "no", "inconclusive": "?", "True": "**yes**", "False": "no"}
 METHODS = ("psmt", "baseline2", "baseline1", "copy", "mean")
 
 

@@ -1,19 +1,18 @@
 """Example data with known truth, and a loader for your own.
 
-=============  =============================================================  ========================
-`load_glide`   a camera gliding over fallen leaves: patches of natural looks  the camera's motion
-`load_shapes`  discs, squares and bars that move straight on and turn         centres and angles
-`load_bold`    a simulated scan of a resting brain, in scanner units          the state of each volume
-`load`         your own films, folders, arrays and tables                     none
-=============  =============================================================  ========================
+============  =============================================================  ========================
+`load_glide`  a camera gliding over fallen leaves: patches of natural looks  the camera's motion
+`load_bold`   a simulated scan of a resting brain, in scanner units          the state of each volume
+`load`        your own films, folders, arrays and tables                     none
+============  =============================================================  ========================
 
 Each returns a `Dataset` whose ``X`` (time, features) is the input of a model. Nothing is downloaded.
 
 **Your own data.** `load` takes the path of a film (mp4, mov, mkv, ..), of a folder of images or of a TIFF stack, and
-cuts standardised patches. It also takes a series: a ``.csv`` or ``.tsv`` table (a line per time point, a column per
-feature), a ``.mat`` file, a pandas data frame or an array ``(time, features)``. A series is not scaled
-(`PSMT.for_series` does that). Join several subjects or sessions with `psmt.series.join_series`. For other kinds of
-files, read them into an array, or see "A source" in CONTRIBUTING.md.
+cuts standardised patches. It also takes a series: a ``.csv`` or ``.tsv`` table (one line per time point, one column per
+feature), a ``.mat`` file, a pandas data frame or an array ``(time, features)``. A series is not scaled, because
+`PSMT.for_series` does that. Join several subjects or sessions with `psmt.series.join_series`. Read other kinds of files
+into an array, or see "A source" in CONTRIBUTING.md.
 
 >>> import numpy as np
 >>> data = load(np.random.default_rng(0).standard_normal((300, 31)))
@@ -26,18 +25,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from psmt.data import BoldSimulation, FrameSource, GlideFilm, MovingShapes, SeriesSource, Spec, open_source
+from psmt.data import BoldSimulation, FrameSource, GlideFilm, SeriesSource, Spec, open_source
 from psmt.data.patches import read_values
 from psmt.data.synthetic.brain import BOLD
 from psmt.errors import FrameSourceError
 from psmt.types import Array
 
-__all__ = ["Dataset", "load", "load_bold", "load_glide", "load_shapes"]
+__all__ = ["Dataset", "load", "load_bold", "load_glide"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """A series to learn from, with what is known about it.
+    """A series to learn from, and what is known about it.
 
     Attributes
     ----------
@@ -46,13 +45,13 @@ class Dataset:
     X : ndarray (time, features)
         Standardised patches of a film, or a series that is not scaled.
     picture_shape : tuple of int, or None
-        Height and width of the patches, which `psmt.plot` takes as ``shape``; None for a series.
+        Height and width of the patches, for the parameter ``shape`` of `psmt.plot`. None for a series.
     feature_names : tuple of str, or None
         Names of the features, if the source has them.
     truth : object
-        The truth: `GlideMotion`, `ShapesMotion` or states ``(time,)``; None if it is unknown.
+        The truth: `GlideMotion` or states ``(time,)``. None if it is unknown.
     source : FrameSource or SeriesSource
-        The source; most films can be indexed, as in ``data.source[7]``.
+        The source. Most films can be indexed, as in ``data.source[7]``.
     """
 
     name: str
@@ -74,9 +73,9 @@ def load(
     patch_size: int = 16,
     position: tuple[int, int] | None = None,
 ) -> Dataset:
-    """Load patches of a film, or a series; see "Your own data" above.
+    """Load patches of a film, or a series. The module's docstring lists the kinds of data.
 
-    A source that cannot be read, or is shorter than ``stop``, raises `FrameSourceError`.
+    `FrameSourceError` is raised if the source cannot be read or has fewer frames than ``stop``.
 
     Parameters
     ----------
@@ -85,13 +84,13 @@ def load(
     stop : int, optional
         Read at most this many frames.
     frame_size, patch_size, position
-        Where the patch is cut, as for `psmt.data.patches.PatchCutter`; ignored for a series.
+        Frame and patch to cut, as in `psmt.data.patches.PatchCutter`. Ignored for a series.
 
     Examples
     --------
-    >>> data = load("builtin:shapes?frames=30", frame_size=None, patch_size=12)
-    >>> data.X.shape, data.picture_shape, data.truth.row.shape
-    ((30, 144), (12, 12), (30, 3))
+    >>> data = load("builtin:glide?frames=30", patch_size=12)
+    >>> data.X.shape, data.picture_shape, data.truth.speed.shape
+    ((30, 144), (12, 12), (30,))
     """
     if isinstance(source, str) and BOLD.matches(source):
         scans = BOLD.parse(source)
@@ -104,7 +103,7 @@ def load(
         X=X,
         picture_shape=(patch_size, patch_size) if pictures else None,
         feature_names=opened.feature_names if isinstance(opened, SeriesSource) else None,
-        truth=opened.motion() if isinstance(opened, GlideFilm | MovingShapes) else None,
+        truth=opened.motion() if isinstance(opened, GlideFilm) else None,
         source=opened,
     )
 
@@ -119,7 +118,7 @@ def load_glide(
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 
-    Parameters as for `psmt.data.GlideFilm`. Frames are as small as the patch, which makes it fast.
+    The parameters are those of `psmt.data.GlideFilm`. Frames have the size of the patch, which is fast.
 
     >>> data = load_glide(50, speed=0.5, patch_size=8)
     >>> data.X.shape, float(data.truth.speed.mean().round(2))
@@ -127,26 +126,6 @@ def load_glide(
     """
     film = GlideFilm(n_frames=n_frames, seed=seed, speed=speed, noise=noise, size=max(patch_size, 8))
     return load(film, frame_size=None, patch_size=patch_size)
-
-
-def load_shapes(
-    n_frames: int = 1_000,
-    *,
-    seed: int = 0,
-    n_shapes: int = 3,
-    speed: float = 0.5,
-    noise: float = 0.0,
-    size: int = 16,
-) -> Dataset:
-    """Return standardised frames ``(n_frames, size**2)`` of moving shapes, and the position of each shape.
-
-    Parameters as for `psmt.data.MovingShapes`.
-
-    >>> load_shapes(40, size=12).X.shape
-    (40, 144)
-    """
-    film = MovingShapes(n_frames=n_frames, seed=seed, n_shapes=n_shapes, speed=speed, noise=noise, size=size)
-    return load(film, frame_size=None, patch_size=size)
 
 
 def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Dataset:
@@ -171,6 +150,6 @@ def _of_scan(scans: BoldSimulation, n_frames: int, subject: int = 0) -> Dataset:
         X=scan.values,
         picture_shape=None,
         feature_names=scan.feature_names,
-        truth=scans.states(subject)[:n_frames],
+        truth=None if (states := scans.states(subject)) is None else states[:n_frames],
         source=scan,
     )

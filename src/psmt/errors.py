@@ -2,15 +2,15 @@
 
 
 class PSMTError(Exception):
-    """Base of all errors whose message is one line for the user."""
+    """Base of all errors whose message is a single line for the user."""
 
 
 class FrameSourceError(PSMTError, ValueError):
-    """A film, folder, file or array that frames cannot be read from."""
+    """Frames cannot be read from a film, folder, file or array."""
 
 
 class MissingSourceError(FrameSourceError, FileNotFoundError):
-    """A path that does not exist."""
+    """A path does not exist."""
 
 
 class NotEnoughFramesError(PSMTError, ValueError):
@@ -18,11 +18,11 @@ class NotEnoughFramesError(PSMTError, ValueError):
 
 
 class SilentCodesError(PSMTError, ValueError):
-    """All codes are zero, because the penalty outweighs the frames: a model would predict zeros only."""
+    """All codes are zero because the penalty outweighs the frames, so a model would predict only zeros."""
 
 
 class ModelFileError(PSMTError, ValueError):
-    """A saved model cannot be read: damaged, foreign, or from a newer version."""
+    """A saved model cannot be read, because it is damaged, not a model, or from a newer version."""
 
 
 class SharedModelError(PSMTError, RuntimeError):
@@ -30,8 +30,16 @@ class SharedModelError(PSMTError, RuntimeError):
 
 
 class DeviceError(PSMTError, ValueError):
-    """A device that is unknown, missing, or lacks its software."""
+    """A device is unknown or missing, or its software is not installed."""
 
 
 class CacheWarning(RuntimeWarning):
-    """Compiled code cannot be cached: everything works, but starts more slowly."""
+    """Compiled code cannot be cached. Everything works, but each start takes longer."""
+
+
+class NumericalWarning(RuntimeWarning):
+    """A matrix could not be factorised as asked for, and a larger regularisation was used."""
+
+
+class SeriesWarning(UserWarning):
+    """A series can be learned from, but is probably not what was meant."""

@@ -1,16 +1,18 @@
-"""Step 7: from a point of the embedding back to a non-negative code.
+"""Step 7 of the paper: recover a non-negative code from a point of the embedding.
 
-With ``z`` the norms of P's columns, the paper asks for ``min ||P a - b||^2 + lam z'a`` over ``a >= 0``. In the
-variables ``z_j a_j`` that is a non-negative lasso with unit columns and the penalty ``lam / 2``. There are two
-departures from the paper, and each can be switched off (`activity_limit` of None, `merge_parallel=False`):
+The paper minimises ``||P a - b||^2 + lam z'a`` over codes ``a >= 0``, where P is the embedding matrix, ``b`` the point
+and ``z`` the norms of P's columns. In the variables ``z_j a_j`` this is a non-negative lasso with unit columns and the
+penalty ``lam / 2``. There are two departures from the paper, and each can be switched off (`activity_limit` of None,
+`merge_parallel=False`):
 
-- The total activity is bounded, ``sum(a) <= activity``. An atom that P hardly shows (tiny ``z_j``) can explain a point
-  only by an extreme activity, and the penalty does not prevent that, as it is scaled by ``z`` too: near-static windows
-  gave predictions of a hundred times the patch's variance. The model sets the bound to the largest activity that
-  extrapolated codes of its window can have. Atoms have unit norm, so the norm of the decoded patch is bounded as well.
+- The total activity is bounded, ``sum(a) <= activity``. An atom with a tiny norm ``z_j`` can explain a point only by an
+  extreme activity. The penalty does not prevent this, because it is scaled by ``z`` too. Without the bound, windows
+  with little motion gave predictions of a hundred times the patch's variance. The model sets the bound to the largest
+  activity that extrapolated codes of its window can have. Atoms have unit norm, so the norm of the decoded patch is
+  also bounded.
 - Atoms with parallel columns in P are recovered together, in their proportion in P, which is the solution of least
-  norm. These are atoms that occur in the window in fixed proportion only, such as those of a single unusual frame. The
-  paper's problem does not determine which of them to use, so rounding would.
+  norm. Such atoms occur in the window only in fixed proportion, for example in a single unusual frame. The paper's
+  problem does not determine which of them to use, so rounding would decide.
 """
 
 from __future__ import annotations
@@ -37,37 +39,37 @@ from psmt.types import Array, Ints, Mask
 from psmt.utils.constraints import check_real
 
 ACTIVITY_FACTOR = 2.0
-"""A straight line through two codes of the window, continued by one step, has at most twice the peak activity."""
+"""Bound on the sum of a code, as a multiple of the largest sum in the window. The straight line through two codes of
+the window stays below this bound when it is continued by one step."""
 
 PARALLEL = 1e-6
-"""Squared distance of unit columns that count as parallel. In exact embeddings of a film it is below 1e-18 or above
-1e-4; a tracked embedding is not exact."""
+"""Squared distance below which unit columns count as parallel. In exact embeddings of a film it is below 1e-18 or above
+1e-4. Tracked embeddings have larger errors."""
 
 _Work = Callable[..., tuple[Array, ...]]
 
-_FEW = 16
-"""Up to this number of points, recovery is captured work: it is repeated for the same number of points."""
+_FEW = 16  # largest number of points whose recovery is captured, that is, recorded at the first call and replayed later
 
 
 class Recovery:
-    """Codes from points of one embedding.
+    """Recovers codes from points of one embedding.
 
     Parameters
     ----------
     embedding : (n_components, n_features) array
-        P, an array of the engine. An atom that did not vary in the window has a zero column: the point does not depend
-        on it, so it keeps its activity.
+        The embedding matrix P, as an engine array. The column of an atom that did not vary in the window is zero.
+        Points do not depend on such an atom, so it keeps its activity.
     lam : float or sequence of float
-        Sparsity (L1) penalty, >= 0. For a sequence, results have a row for each penalty.
+        Sparsity (L1) penalty, >= 0. If it is a sequence, results have one row for each penalty.
     activity : float or () array, default infinite
         Bound on the sum of a code, > 0.
     merge_parallel : bool, default True
-        Recover atoms with parallel columns together; if False, rounding decides which of them is used.
+        If True, atoms with parallel columns are recovered together. If False, rounding decides which of them is used.
     tol : float
-        Stop when the duality gap is below ``tol * ||b||^2 / 2``. At 1e-12 the activities of atoms that P hardly shows
-        are still uncertain by some hundredths.
+        Stop when the duality gap is below ``tol * ||b||^2 / 2``. At 1e-12, the activities of atoms with tiny columns in
+        P are still uncertain by some hundredths.
     engine : Engine, optional
-        Solves the lassos; by default that of the CPU.
+        Engine that solves the lassos, by default that of the CPU.
     """
 
     def __init__(
@@ -87,27 +89,27 @@ class Recovery:
         self._shape = np.shape(lam)
         self._tol = tol
         self._merge_parallel = merge_parallel
-        # Captured work poses its columns itself, so that this is captured too.
+        # On an engine that captures work, preparing the columns is part of the captured work.
         self._posed = None if self.engine.captures else pose_columns(embedding, merge_parallel=merge_parallel)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
-        """Code (n_features,) of a point (n_components,), given the current code (zero for None)."""
+        """Return the code (n_features,) recovered from a point (n_components,). A current code of None means zero."""
         return self._each(_recover, point, current)
 
     def change(self, shift: Array, current: Array | None = None) -> Array:
-        """Signed change (n_features,) of the current code that moves its point by `shift` (n_components,).
+        """Return the signed change (n_features,) of the current code that moves its point by `shift` (n_components,).
 
-        Step 7 for a change: ``min ||P d - shift||^2 + lam z'|d|``, a lasso with the columns of both signs. The bound
-        holds for the activity of the code and its change together.
+        It minimises ``||P d - shift||^2 + lam z'|d|``, which is step 7 for a change, as a lasso with columns of both
+        signs. The bound applies to the activity of the code and its change together.
         """
         return self._each(_recover_change, shift, current)
 
     def many(self, points: Array, currents: Array) -> Array:
-        """Codes (n, n_features) of points (n, n_components) and current codes (n, n_features), for a single lam."""
+        """Recover codes (n, n_features) from points (n, n_components), given the current codes and a single penalty."""
         return self._do(_recover, points, currents)
 
     def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
-        """The results (.., n_features) of a point with each of the penalties."""
+        """Return the results (.., n_features) of recovering one point with each of the penalties."""
         xp, n = array_namespace(point), len(self._penalties)
         code = xp.zeros_like(self.embedding[0]) if current is None else current
         found = self._do(work, xp.broadcast_to(point, (n, len(point))), xp.broadcast_to(code, (n, len(code))))
@@ -123,22 +125,22 @@ class Recovery:
 
 
 class PosedColumns(NamedTuple):
-    """The columns of P as the lasso uses them."""
+    """The columns of the embedding matrix P, prepared for the lasso."""
 
     columns: Array
-    """Unit columns (n_columns, n_components); if merged, one for all that are parallel to it."""
+    """Unit columns (n_columns, n_components). If parallel columns of P are merged, one unit column stands for them."""
     shown: Mask
-    """Atoms (n_features,) that have a column in P."""
+    """Mask (n_features,) of the atoms that have a non-zero column in the embedding matrix P."""
     group: Ints
-    """The column (n_features,) of each atom; arbitrary for those that are not shown."""
+    """Index (n_features,) of the unit column of each atom. It has no meaning for atoms outside the mask `shown`."""
     share: Array
-    """Activity of each atom (n_features,) per unit of its column; zero for those that are not shown."""
+    """Activity of each atom (n_features,) per unit of its column's coefficient. Zero outside the mask `shown`."""
     total: Array
-    """Total activity (n_columns,) of the atoms that share a column, per unit of it."""
+    """Sum (n_columns,) of the activities of all atoms merged into a column, per unit of the column's coefficient."""
 
 
 def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """The non-zero columns of P (n_components, n_features), each direction once if merged."""
+    """Prepare the non-zero columns of P (n_components, n_features). With `merge_parallel`, parallel ones become one."""
     xp = array_namespace(embedding)
     unit, norms = unit_columns(contiguous(embedding.T))
     shown = norms > 0
@@ -151,9 +153,9 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 
 
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """The same with as many columns as atoms: surplus columns are zero, and no solution uses them.
+    """Prepare one column for each atom. Columns that are not needed are zero, and no solution uses them.
 
-    All embeddings of one size then give problems of one shape, so that captured work need not wait for the host.
+    All embedding matrices of one size then give arrays of one shape, as work that an engine has captured requires.
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)
@@ -171,9 +173,12 @@ def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
 
 
 def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
-    """The group (n,) of parallel columns that each unit column (n, n_components) belongs to; zero columns are alone."""
+    """Number the groups of parallel columns, and return the group (n,) of each unit column (n, n_components).
+
+    A zero column is alone in its group.
+    """
     xp = array_namespace(columns)
-    # Sorted by their products with any vector, parallel columns are neighbours.
+    # When columns are sorted by their products with any vector, parallel columns are neighbours.
     order = xp.argsort(columns @ _probe(xp, columns.shape[1], columns.device), stable=True)
     ordered = columns[order]
     differs = xp.sum((ordered[1:] - ordered[:-1]) ** 2, axis=1) > PARALLEL
@@ -198,7 +203,7 @@ def _recover(
     engine: Engine,
     tol: float,
 ) -> tuple[Array]:
-    """Codes (n, n_features) of points (n, n_components); the penalty is common (1,), or one for each point (n,)."""
+    """Return codes (n, n_features) of points (n, n_components), with one penalty (1,) or one for each point (n,)."""
     xp = array_namespace(points)
     hidden = xp.where(posed.shown, 0.0, currents)
     if not len(posed.columns):
@@ -219,7 +224,7 @@ def _recover_change(
     engine: Engine,
     tol: float,
 ) -> tuple[Array]:
-    """Changes (n, n_features) of the current codes that move their points by the shifts (n, n_components)."""
+    """Return changes (n, n_features) of the current codes that move their points by the shifts (n, n_components)."""
     xp, n_columns = array_namespace(shifts), len(posed.columns)
     if not n_columns:
         return (xp.zeros_like(currents),)
@@ -232,7 +237,7 @@ def _recover_change(
 
 @cache
 def _masked(work: _Work) -> _Work:
-    """The same work on an embedding instead of posed columns."""
+    """Return a version of the function `work` that takes an embedding matrix instead of prepared columns."""
 
     def masked(embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float) -> tuple[Array, ...]:
         posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
@@ -248,7 +253,7 @@ def _captured(engine: Engine, work: _Work) -> _Work:
 
 @lru_cache(maxsize=64)
 def _penalties(engine: Engine, *lam: float) -> Array:
-    """Penalties (n,) on the device, transferred once: a transfer waits for the device."""
+    """Return half of each penalty (n,) as an engine array, which is cached because transfers to the device are slow."""
     return engine.array([0.5 * value for value in lam])
 
 
@@ -258,16 +263,19 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Bound () on the sum of a code: a multiple of the window's peak activity (), or infinity for None."""
+    """Return the bound () on the sum of a code, `factor` times the window's largest sum (). None gives infinity."""
     return np.inf if factor is None else factor * peak
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
-    """The code (n_features,) that follows two others: steps 6 and 7; a row for each lam if there are several."""
+    """Return the code (n_features,) that follows two codes, by steps 6 and 7 of the paper.
+
+    With several penalties, the result has one row for each.
+    """
     engine, embedding = recover.engine, recover.embedding
     before, now = embedding @ previous, embedding @ current
     if extrapolation.adaptive:
-        # It has learned on the host: a few numbers per direction.
+        # The extrapolation learned on the host, and needs only a few numbers per direction.
         point = engine.array(extrapolation.advance(engine.numpy(before), engine.numpy(now)))
     else:
         point = extrapolation.advance(before, now)

@@ -1,8 +1,9 @@
-"""Automatic n_components and lam: chosen by walk-forward error inside the past window.
+"""Automatic choice of n_components and lam, by walk-forward error inside the past window.
 
-The last codes of the window are predicted one after the other, each from the codes before it, with every candidate. The
-dictionary behind these codes must not have seen their frames, or they would be smoother than future codes; `PSMT.fit`
-ensures that. It continues to learn the dictionary from those frames once the choice is made.
+The last codes of the window are predicted one after the other, each from the codes before it, with each pair of
+values that could be chosen. The dictionary must not have been learned from these frames, because their codes would then
+be smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the
+choice.
 """
 
 from __future__ import annotations
@@ -23,26 +24,24 @@ from psmt.utils.constraints import allowing, count, each, mapping, real
 Auto = Literal["auto"]
 
 LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Candidates for lam."""
+"""Values of lam that lam='auto' chooses from."""
 
-_TIE = 1e-9
-"""Relative difference of errors that does not count."""
-
+_TIE = 1e-9  # two choices whose errors differ by less than this fraction count as equally good
 _SCORED = 12
-"""Number of held-out codes that are predicted, each with an embedding of codes before it, as far as the time of `fit`
-allows. At nine places of highway.mp4, 32 gave no better choice, by the errors of the 192 frames that followed."""
+"""Number of held-out codes that are predicted, each with an embedding of the codes before it, if time allows. At nine
+places of highway.mp4, predicting 32 codes gave no better choice for the following 192 frames."""
 
 _SERVED = 4
 """Number of predictions that share one embedding if the window is so long that only some of its codes are scored. The
-later ones are based on a few codes less, of hundreds."""
+later ones then use an embedding that lacks a few of hundreds of codes."""
 
 POINTS = (8, 16, 32)
-"""Candidates for n_components='auto' of an extrapolation that is chosen by folds."""
+"""Values of n_components that 'auto' chooses from, for an extrapolation that chooses its parameters on folds."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best candidate, and the errors of all."""
+    """The best values of (n_components, lam), and the errors of all values that were tried."""
 
     n_components: int | None
     lam: float
@@ -50,18 +49,18 @@ class Choice:
     """Mean squared error for each (n_components, lam)."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the choice as plain values for JSON."""
         return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
 
     @staticmethod
     def check_stored(name: str, values: object) -> None:
-        """Raise unless `values` are as `to_json` returns them; errors call them `name`."""
+        """Raise an error that names `name` unless `values` have the form that `to_json` returns."""
         size = allowing(None, count())
         mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """Return the choice that `to_json` was called on."""
+        """Return the choice from the values that `to_json` returned."""
         scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
         return cls(stored["n_components"], float(stored["lam"]), scores)
 
@@ -74,12 +73,12 @@ def _check_score(name: str, value: object) -> None:
 
 
 def held_out(window: int) -> int:
-    """Number of codes at the end of a window that are predicted to choose by."""
+    """Return how many codes at the end of a window are held out, and predicted to choose the parameters."""
     return max(window // 8, 1)
 
 
 def component_candidates(rank: int) -> list[int | None]:
-    """16, 32, 64, .. below the rank, and None: all directions, whatever the rank will be."""
+    """Return the values of n_components to try: 16, 32, 64, .. below the rank, and None, which keeps all directions."""
     return [f for f in (2**k for k in range(4, 20)) if f < rank] + [None]
 
 
@@ -97,10 +96,11 @@ def walk_forward(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Best (n_components, lam) for the window's codes (time, n_atoms); parameters other than 'auto' are not varied.
+    """Return the best (n_components, lam) for the window's codes (time, n_atoms). Only parameters that are 'auto' vary.
 
-    `extrapolation` learns on the way, from steps that the embedding had not seen. A code that `begins` a series (time,)
-    is not predicted from the codes before it, nor is the one after it. Further options are those of `embed_window`.
+    `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `begins` (time,) marks the
+    first code of each series. The first two codes of a series are not predicted. Further options are those of
+    `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
@@ -119,7 +119,7 @@ def walk_forward(
             if not errors:
                 sizes = component_candidates(len(embedding)) if n_components == "auto" else [n_components]
                 errors = {f: [] for f in sizes}
-            # One recovery serves several predictions.
+            # One recovery is used for several predictions.
             activity = activity_limit(activity_bound, moments.peak_activity)
             recoveries = {
                 f: Recovery(embedding.matrix[:f], lams, activity=activity, merge_parallel=merge_parallel, engine=engine)
@@ -136,7 +136,7 @@ def walk_forward(
         progress("choice", t + 1 - start, len(codes) - start)
     means = {f: np.mean(found, axis=0).tolist() if found else [np.nan] * len(lams) for f, found in errors.items()}
     scores = {(f, value): mean for f, found in means.items() for value, mean in zip(lams, found, strict=True)}
-    # Of candidates that differ by rounding only the first is chosen, on every machine.
+    # If candidates differ only by rounding, the first is chosen, so that all machines agree.
     best = min(scores.values()) * (1.0 + _TIE)
     chosen = next((key for key, score in scores.items() if score <= best), next(iter(scores)))
     return Choice(*chosen, scores=scores)
@@ -157,11 +157,11 @@ def choose_by_folds(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Best (n_components, lam) for an extrapolation that chooses its own parameters, which are set too.
+    """Return the best (n_components, lam) for an extrapolation with folds, after it has chosen its parameters.
 
-    The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms); each has the
-    embedding of the codes before it. Then lam is chosen so that true points give back their codes. Further options are
-    those of `embed_window`.
+    The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms). Each fold has an
+    embedding of the codes before it. lam is chosen so that codes are recovered best from their true points. Further
+    options are those of `embed_window`.
     """
     engine, n_folds = engine_for(device), extrapolation.n_folds
     own, length = engine.array(codes), held_out(len(codes))

@@ -1,7 +1,8 @@
-"""Several series as one array: where each begins, and the standardisation of each by its own past.
+"""Several series in one array, the first frame of each, and the standardisation of a series by its past.
 
 Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) and the `lengths` of the parts. Models
-learn from all of them, except for the seams: the steps from the end of one series to the beginning of the next.
+learn from all series, but not from the steps that lead from the end of one series to the beginning of the next. Such a
+boundary is called a seam.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from psmt.utils.constraints import check_count
 from psmt.utils.validation import check_series
 
 CONSTANT = 1e-10
-"""A feature that deviates by less than this fraction of its size is constant up to rounding."""
+"""A feature whose deviations are below this fraction of its size counts as constant."""
 
 
 def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
-    """The series (time, n_features) stacked in time, and the length of each, as `PSMT.fit` takes them.
+    """Stack series (time, n_features) in time. Return the array and the length of each, as `PSMT.fit` takes them.
 
     >>> X, lengths = join_series([np.zeros((5, 2)), np.ones((3, 2))])
     >>> X.shape, lengths
@@ -44,7 +45,7 @@ def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
 
 
 def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
-    """The lengths of the series, which must add up to the number of frames; None stands for one series."""
+    """Check that the lengths of the series add up to the number of frames, and return them. None means one series."""
     if lengths is None:
         return [n_frames]
     checked = [check_count("each of lengths", length, minimum=3) for length in lengths]
@@ -56,7 +57,7 @@ def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
 
 
 def first_frames(lengths: Sequence[int]) -> Mask:
-    """Whether each frame (sum of lengths,) is the first of its series.
+    """Return a mask (sum of lengths,) of the frames that are the first of their series.
 
     >>> first_frames([2, 3]).tolist()
     [True, False, True, False, False]
@@ -76,25 +77,30 @@ class Scaling:
     """
 
     mean: Array
-    """(n_features,)"""
+    """Mean of each feature (n_features,)."""
     scale: Array
-    """Standard deviation (n_features,); 1 for constant features, so that their mean is predicted."""
+    """Standard deviation of each feature (n_features,), or 1 for constant features, whose mean is then predicted."""
+    rest: Array | float = 0.0
+    """Rounding error of `mean` (n_features,), which is subtracted as well. It matters if features are far from zero."""
 
     @classmethod
     def of(cls, past: Array) -> Self:
-        """Mean and scale of the past frames (time, n_features)."""
-        mean, scale = past.mean(axis=0), past.std(axis=0)
-        return cls(mean, np.where(scale > CONSTANT * np.abs(past).max(axis=0, initial=0.0), scale, 1.0))
+        """Return the mean and scale of the past frames (time, n_features)."""
+        mean = past.mean(axis=0)
+        deviations = past - mean
+        scale = deviations.std(axis=0)
+        varies = scale > CONSTANT * np.abs(past).max(axis=0, initial=0.0)
+        return cls(mean, np.where(varies, scale, 1.0), deviations.mean(axis=0))
 
     @classmethod
     def none(cls, n_features: int) -> Self:
-        """The identity."""
+        """Return a scaling that changes nothing."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
     def standardise(self, frames: Array) -> Array:
-        """Standardised frames (.., n_features)."""
-        return (frames - self.mean) / self.scale
+        """Return standardised frames (.., n_features)."""
+        return (frames - self.mean - self.rest) / self.scale
 
     def restore(self, frames: Array) -> Array:
-        """The frames (.., n_features) in their original units."""
-        return frames * self.scale + self.mean
+        """Return the frames (.., n_features) in their original units."""
+        return frames * self.scale + self.rest + self.mean

@@ -9,25 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Float64 numbers. Algorithms that take their array namespace from the input also accept the arrays of an engine, from
-another library with the same operations. Both are typed as NumPy's."""
+"""Array of float64. Functions that take the array namespace from their input also accept engine arrays, which come from
+another library with the same operations and have the same type here."""
 
 Levels: TypeAlias = NDArray[np.float32]
-"""Grey levels of frames, white at 1."""
+"""Array of grey levels of frames in float32, where 1 is white."""
 
 Ints: TypeAlias = NDArray[np.int64]
 
 Mask: TypeAlias = NDArray[np.bool_]
-"""Truth values."""
+"""Array of truth values."""
 
 AnyArray: TypeAlias = NDArray[Any]
-"""Numbers, whole numbers or truth values."""
+"""Array of numbers or truth values."""
 
 Result: TypeAlias = dict[str, AnyArray]
 """The result of a task: NumPy arrays of any kind, by name."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the stage's name, how much of it is done, and how much there is."""
+"""Function that is called with the name of a stage, the amount of work done, and the total amount."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -35,7 +35,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class Predictor(Protocol):
-    """A method that can be evaluated; its frames are patches (n_features,) or whole frames (height, width)."""
+    """A method that can be evaluated. Its frames are patches (n_features,) or whole frames (height, width)."""
 
     def fit(self, X: ArrayLike, /) -> Self:
         """Learn from the past frames (time, ..)."""
@@ -44,4 +44,4 @@ class Predictor(Protocol):
         """Receive the next frame."""
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """The next frame, or the next frames (horizon, ..), each from the predictions before it."""
+        """Return the next frame, or `horizon` next frames (horizon, ..), each predicted from those before it."""

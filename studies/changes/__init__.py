@@ -1,1 +1,1 @@
-"""How each method recovers from a flash, a cut and a jump in a film."""
+"""Study of how each method recovers from a flash, a cut and a jump in a film."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.evaluation import mean_interval
-from psmt.report import INCONCLUSIVE, Claim, Evidence
-from psmt.report.numbers import percent, ratio, signed
+from psmt.report import INCONCLUSIVE, Claim, Judgement, error_ratio_evidence
+from psmt.report.numbers import percent, signed
 from studies.changes.result import ChangesResult
 from studies.changes.settings import CHANGES
 
 MARGIN = 0.02
-"""A mean log10 ratio of errors below this, 5 percent, is a tie."""
+"""Mean log10 ratio of errors, about 5 percent, below which two methods are tied."""
 
 DETECTED, FALSE_ALARMS = 0.9, 0.01
-"""Smallest share of the changes that must be detected, and largest share of the other frames taken for a cut."""
+"""Smallest share of changes that must be detected, and largest share of other frames that may count as cuts."""
 
 FEWEST = 6
 """Number of places that a verdict needs."""
 
 
 def changes_claims(result: ChangesResult) -> list[Claim]:
-    """Return both claims; neither is made in the paper."""
+    """Return both claims. The paper makes neither of them."""
     return [changes_detected(result), holding_helps(result)]
 
 
@@ -39,7 +39,9 @@ def changes_detected(result: ChangesResult) -> Claim:
         text="PSMT detects sharp changes",
         rule=f"at least {percent(DETECTED)} of the flashes and of the cuts are detected at the frame of the change, "
         f"and at most {percent(FALSE_ALARMS)} of the frames of the unchanged film are taken for a cut",
-        verdict=INCONCLUSIVE if few else "holds" if all(criteria.values()) else "does not hold",
+        as_measured=Judgement(
+            INCONCLUSIVE if few else "yes" if all(criteria.values()) else "no", why=f"{'; '.join([*criteria, few])}."
+        ),
         paper=False,
         size=f"{percent(min(detected['flash'], detected['cut']))} detected, {percent(false)} false alarms",
         support=tuple(text for text, met in criteria.items() if met),
@@ -53,33 +55,31 @@ def changes_detected(result: ChangesResult) -> Claim:
 
 
 def holding_helps(result: ChangesResult) -> Claim:
-    """Compare PSMT with PSMT that ignores cuts, paired by place. Only cuts decide; other changes are listed."""
+    """Compare PSMT with PSMT that ignores cuts, paired by place. Only the errors after cuts decide the verdict."""
     evidence = {
-        kind: Evidence(
+        kind: error_ratio_evidence(
             name=f"after each {kind}",
             statistic=mean_interval(np.log10(result.after(kind, "psmt") / result.after(kind, "psmt_ignore"))),
             n=len(result.places),
             margin=MARGIN,
-            lower_is_better=True,
-            write=lambda value: ratio(10**value),
-            unit=" × the error",
+            to_ratio=lambda value: 10**value,
             too_few=_too_few(result),
         )
         for kind in CHANGES
     }
+    after_cuts = evidence.pop("cut")
     return Claim.from_evidence(
         "holding_pays",
         "Holding the code after a cut lowers the error",
         "after cuts, the mean log₁₀ ratio of PSMT's error to that of PSMT that ignores cuts is below "
         f"{signed(-MARGIN)}, with its whole 95% interval over the places",
-        list(evidence.values()),
+        [after_cuts],
+        more=list(evidence.values()),
         paper=False,
-        verdict=evidence["cut"].verdict,
-        size=f"{evidence['cut'].estimate}, after cuts",
     )
 
 
 def _too_few(result: ChangesResult) -> str:
-    """Return why there is no verdict; empty if there are enough places."""
+    """Return the reason why there is no verdict, or an empty string if there are enough places."""
     n = len(result.places)
     return f"{n} places, fewer than {FEWEST}" if n < FEWEST else ""

@@ -1,4 +1,4 @@
-"""Errors around sharp changes, and how long each method takes to recover."""
+"""Figure of the errors around sharp changes, and of the time that each method takes to recover."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _STYLES = {
 }
 
 _SHOWN_BEFORE = 10
-"""Frames before the change that are drawn."""
+"""Number of frames before the change that are drawn."""
 
 
 def changes_figure(result: ChangesResult) -> Figure:
-    """Figure with a column per kind of change: median MSE by frames since it, and times to recover with intervals."""
+    """Draw a column for each kind of change: the median MSE by frames since the change, and the times to recover."""
     figure, panels = panel_figure(
         [[f"{kind}: {what}" for kind in CHANGES] for what in ("error", "frames to recover")],
         height=7.1,

@@ -1,4 +1,4 @@
-"""The study as an experiment, and its report: a table per kind of change, the figure, and how they were made."""
+"""Declaration and report of the study: a table per kind of change, the figure, and the settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studies.changes.settings import CHANGES, KINDS, ChangesSettings
 
 
 def changes_page(result: ChangesResult, picture: bytes) -> Page:
-    """Page with the figure as a PNG file."""
+    """Return the page of the report. `picture` is the figure as a PNG file."""
     settings = result.settings
     best = {kind: METHODS[result.summaries(kind)[0].method] for kind in CHANGES}
     return Page(
@@ -55,7 +55,7 @@ def changes_page(result: ChangesResult, picture: bytes) -> Page:
 
 
 def changes_tables(result: ChangesResult) -> list[Table]:
-    """A table per kind of change, least error first, and one of the unchanged film."""
+    """Return a table for each kind of change and one for the unchanged film. The method of least error comes first."""
     return [
         _table(
             f"{kind.capitalize()}: {text}; {percent(result.detected(kind))} taken for a cut",
@@ -67,7 +67,7 @@ def changes_tables(result: ChangesResult) -> list[Table]:
 
 
 def _table(caption: str, summaries: list[MethodSummary], horizon: int) -> Table:
-    """Rows in the order of the summaries; a method loses if its error is larger than that of copying."""
+    """Return a table with one row per summary. Methods with a larger error than copying are marked as losing."""
     (copying,) = (one.after.median for one in summaries if one.method == "copy")
 
     def frames(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Errors around all changes, and what follows from them: error before and after, and time to recover."""
+"""Errors around all changes, and statistics of them: errors before and after, and the time to recover."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ METHODS = {
     "mean": "mean of the past",
     "ridge": "ridge regression",
 }
-"""Names of the methods in files and for people, in the order of `ChangesResult.errors`."""
+"""Names of the methods in reports by their names in files, in the order of `ChangesResult.errors`."""
 
 RECOVERED = 1.5
-"""An error has recovered when it is at most this many times its mean before the change .."""
+"""An error has recovered when its mean over `STEADY` frames is at most this many times its mean before the change."""
 
 STEADY = 5
-""".. as a mean over this many frames: one lucky frame is not a recovery."""
+"""Number of frames over which an error must have recovered."""
 
 
 class ChangeRow(NamedTuple):
@@ -40,10 +40,10 @@ class ChangeRow(NamedTuple):
     place: int
     method: str
     offset: int
-    """Frames since the frame of the change."""
+    """Number of frames since the frame of the change."""
     mse: float
     surprise: float
-    """After the frame was received; of PSMT only."""
+    """Surprise of PSMT after the frame was received; NaN for other methods."""
     cut: float
 
 
@@ -62,9 +62,9 @@ class MethodSummary(NamedTuple):
     level: Median
     """Mean MSE before the change."""
     after: Median
-    """Mean MSE after the frame of the change, which cannot be predicted."""
+    """Mean MSE after the frame of the change, without this frame, because it cannot be predicted."""
     recovery: Median
-    """See `recovery_time`."""
+    """Time to recover, see `recovery_time`."""
     lost: float
     """Share of the places where the error does not recover."""
 
@@ -80,28 +80,28 @@ class ChangesResult:
     surprise: Array
     """Surprise of PSMT (n_places, n_kinds, before + horizon)."""
     cut: Array
-    """1 where PSMT took the frame for a cut, 0 elsewhere; same shape."""
+    """Whether PSMT classified the frame as a cut, 0 or 1 (n_places, n_kinds, before + horizon)."""
 
     def errors_of(self, kind: str, method: str) -> Array:
-        """MSE (n_places, before + horizon)."""
+        """Return the MSE (n_places, before + horizon) of a method around one kind of change."""
         errors: Array = self.errors[:, list(KINDS).index(kind), list(METHODS).index(method)]
         return errors
 
     def after(self, kind: str, method: str) -> Array:
-        """Mean MSE (n_places,) after the frame of the change."""
+        """Return the mean MSE (n_places,) after the frame of the change."""
         mean: Array = self.errors_of(kind, method)[:, self.settings.before + 1 :].mean(axis=1)
         return mean
 
     def detected(self, kind: str) -> float:
-        """Share of the places where PSMT took the frame of the change for a cut."""
+        """Return the share of the places where PSMT classified the frame of the change as a cut."""
         return float(self.cut[:, list(KINDS).index(kind), self.settings.before].mean())
 
     def false_alarms(self) -> float:
-        """Share of the frames of the unchanged film that PSMT took for a cut."""
+        """Return the share of the frames of the unchanged film that PSMT classified as cuts."""
         return float(self.cut[:, list(KINDS).index("none")].mean())
 
     def summaries(self, kind: str) -> list[MethodSummary]:
-        """Effect of a kind of change on each method, least error after it first."""
+        """Return the effect of a kind of change on each method. The least error after the change comes first."""
         before, horizon = self.settings.before, self.settings.horizon
         found = []
         for method in METHODS:
@@ -113,7 +113,7 @@ class ChangesResult:
         return sorted(found, key=lambda summary: summary.after.median)
 
     def rows(self) -> Iterator[ChangeRow]:
-        """Lines of changes.csv."""
+        """Yield the lines of changes.csv."""
         unknown = np.full(self.cut.shape[2], np.nan)
         for p, place in enumerate(self.places):
             for k, kind in enumerate(KINDS):
@@ -123,7 +123,7 @@ class ChangesResult:
                         yield ChangeRow(kind, place, method, i - self.settings.before, *values)
 
     def summary(self) -> dict[str, Any]:
-        """Numbers for programs."""
+        """Return the numbers for summary.json."""
         return {
             kind: {
                 "found": self.detected(kind),
@@ -142,7 +142,7 @@ class ChangesResult:
 
 
 def recovery_time(errors: Array, before: int) -> int:
-    """Frames after a change until errors (before + horizon,) have recovered; `horizon` if they do not.
+    """Return the number of frames after a change until errors (before + horizon,) recover; `horizon` if they do not.
 
     >>> recovery_time(np.array([1.0, 1.0, 9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 2)
     3
@@ -156,7 +156,7 @@ def recovery_time(errors: Array, before: int) -> int:
 
 
 def median_interval(values: Array, *, level: float = 0.95) -> Median:
-    """Median of independent values (n,), with an interval from order statistics, for any distribution.
+    """Return the median of independent values (n,), with a distribution-free interval from order statistics.
 
     >>> median_interval(np.arange(11.0))
     Median(median=5.0, low=1.0, high=9.0)

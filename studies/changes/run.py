@@ -1,4 +1,4 @@
-"""One task per place of the film: all methods predict frame by frame around each kind of change."""
+"""Run the study. In one task per place, all methods predict frame by frame around each kind of change."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class PastMean(SeriesBaseline):
     learned = ("mean_",)
 
     def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
+        """Learn the mean of the checked past frames."""
         self.mean_ = mean_of(past)
 
     def next_frame(self, _last: Array) -> Array:
-        """Return the frame after the last few."""
+        """Return the prediction of the next frame."""
         return np.array(self.mean_)
 
 
 def changes(values: ArrayLike, settings: ChangesSettings, run: Run) -> ChangesResult:
-    """Errors of all methods around each kind of change, in a film's patches or a series (time, n_features)."""
+    """Compute errors of all methods around each kind of change, in patches of a film or a series (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="changes")
@@ -77,10 +77,11 @@ def predict_changes(
     series: bool = False,
     **model: Any,
 ) -> Result:
-    """``errors`` (n_kinds, n_methods, before + horizon), and PSMT's ``surprise`` and ``cut`` by kind. One task.
+    """Predict around all kinds of change at one place. This is one task.
 
-    All methods learn from the frames before the scored ones. They are updated with the frames before the change once;
-    copies of them then receive each kind of change.
+    Return ``errors`` (n_kinds, n_methods, before + horizon), and ``surprise`` and ``cut`` of PSMT by kind. All methods
+    learn from the frames before the scored ones. They are updated with the frames before the change only once. Copies
+    of them then receive each kind of change.
     """
     start = place - before
     if series:
@@ -100,9 +101,9 @@ def predict_changes(
 
 
 def changed(patches: Array, place: int, kind: str, *, horizon: int, flash: float, jump: int, seed: int) -> Array:
-    """The frames (horizon, n_features) from `place` on, with a change in the first of them.
+    """Return the frames (horizon, n_features) from `place` on, with a change in the first of them.
 
-    A cut leads to later frames of the film than those that it replaces: no method has learned from them.
+    A cut leads to later frames of the film, which no method has learned from.
     """
     start = place
     if kind == "jump":
@@ -125,7 +126,7 @@ def fit_methods(
     departures: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> dict[str, Predictor]:
-    """All methods by name, fitted to the past (time, n_features). They share the dictionary, and f and λ of PSMT."""
+    """Fit all methods to the past (time, n_features). They share the dictionary, and f and λ of PSMT."""
     learned: dict[int, SparseCoder] = {}
     psmt = SharingPSMT(n_atoms=n_atoms, window=window, random_state=seed, **given, **departures)
     psmt.share(learned).fit(past)
@@ -137,7 +138,8 @@ def fit_methods(
         **departures,
     }
     shared = {**chosen, "coder": psmt.coder_}
-    # Gains are learned from codes of frames that the dictionary has not seen: with the one that f and λ were chosen by.
+    # Gains are learned from codes of frames that the dictionary has not seen, so the dictionary that chose f and λ
+    # is used.
     gain = SharingPSMT(n_atoms=n_atoms, alpha=given["alpha"], random_state=seed, extrapolation="gain", **chosen)
     others: dict[str, Predictor] = {
         "psmt_ignore": PSMT(**shared | {"on_cut": "ignore"}),
@@ -154,7 +156,7 @@ def fit_methods(
 
 
 def _watch(method: Predictor, frames: Array) -> Array:
-    """Error of each prediction, surprise, and whether the frame is a cut, (3, time); NaN for methods without these."""
+    """Return the error, the surprise and whether the frame is a cut, (3, time). Only PSMT has the last two."""
     seen = []
     for frame in frames:
         error = float(mse(method.predict(), frame))

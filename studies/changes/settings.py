@@ -1,4 +1,4 @@
-"""`python -m studies.changes`: the command and its parameters."""
+"""The parameters of `python -m studies.changes`, and its help."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS = {
     "jump": "some frames are missing",
     "none": "the film is not changed",
 }
-"""What is put into the film; the last is the control."""
+"""Kinds of change that are put into the film. The last one is the control."""
 
 CHANGES = tuple(kind for kind in KINDS if kind != "none")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesSettings(WindowSettings):
-    """Size of the model, as in the paper, and which changes are made where."""
+    """Size of the model, which is the paper's, and the kinds and places of the changes."""
 
     n_atoms: shared.Atoms = 512
     window: shared.Window = 1536
@@ -34,7 +34,7 @@ class ChangesSettings(WindowSettings):
     alpha: shared.Alpha = 1.0
     lam: shared.ChosenLam = "auto"
     before: int = 30
-    """Frames before the change that are scored, for the usual error."""
+    """Number of frames before the change that are scored, to measure the usual error."""
     horizon: Annotated[int, Option("--horizon", "Number of frames that are predicted from each change."), count(2)] = 60
     places: Annotated[int, Option("--places", "Number of places, evenly spaced, unless --at is given.")] = 16
     at: Annotated[
@@ -47,28 +47,31 @@ class ChangesSettings(WindowSettings):
     ] = 3.0
     jump: Annotated[int, Option("--jump", "Number of frames that a jump leaves out.")] = 25
     seed: shared.Seed = 0
-    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
+    departures: shared.Departed = field(default_factory=shared.make_departures)
     series: bool = False
-    """Whether the values are a series, not patches: each place's past then standardises the features."""
+    """Whether the values are a series, not patches. Its features are standardised by the past of each place."""
 
     PRESETS: ClassVar[Presets] = {"quick": {"n_atoms": 64, "window": 192, "places": 8}}
 
     def bounds(self, n_frames: int) -> tuple[int, int]:
-        """First and last possible frame of a change: a window must fit before it, and the target of a cut after it."""
+        """Return the first and last possible frame of a change.
+
+        A window must fit before the change, and the frames that a cut leads to must fit after it.
+        """
         return self.window + self.before, n_frames - self.horizon - max(self.horizon, self.jump)
 
     def chosen_places(self, n_frames: int) -> tuple[int, ...]:
-        """Frames of the changes: those given, or evenly spaced ones."""
+        """Return the frames of the changes: those that were given, or evenly spaced ones."""
         if self.at:
             return tuple(dict.fromkeys(self.at))
         return tuple(dict.fromkeys(np.linspace(*self.bounds(n_frames), self.places).astype(int).tolist()))
 
     def needed(self) -> int:
-        """Number of frames that one change needs."""
+        """Return the number of frames that one change needs."""
         return self.window + self.before + self.horizon + max(self.horizon, self.jump)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film has room for a change, and for each given one."""
+        """Raise if the film is too short for a change, or a given change is outside of the possible frames."""
         first, last = self.bounds(n_frames)
         if last < first:
             raise NotEnoughFramesError(

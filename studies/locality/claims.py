@@ -1,23 +1,29 @@
-"""What the paper says about the stochastic solution, and whether it holds."""
+"""Claims that the paper makes about the stochastic solution, and their verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
+from math import exp, log
 
-from psmt.report import Claim, Evidence
-from psmt.report.numbers import log_ratio, ratio
+from psmt.report import Claim, Evidence, Judgement, error_ratio_evidence
+from psmt.report.numbers import ratio
 from studies.locality.result import MATERIALS, LocalityResult, Material, versus_copying
 from studies.locality.settings import label
 
 LOCAL_MARGIN, ERROR_MARGIN = log(1.05), log(1.01)
 """Ratios of measures of locality within 5% of 1, and ratios of errors within 1%, are ties."""
 
+
+def log_ratio(value: float) -> str:
+    """Return the ratio whose logarithm is given, as text."""
+    return ratio(exp(value))
+
+
 _MEASURES = {"atoms": "atoms per row", "group": "share in one place", "mse": "MSE vs frame"}
 
 
 def locality_claims(result: LocalityResult) -> list[Claim]:
-    """Whether descent is more local and predicts better: converged, stopped early, and with a sparsity penalty."""
+    """Return the claims on locality and predictions of descent: converged, stopped early, and with a penalty."""
     solutions = result.settings.solutions
     early, sparse = ([name for name in solutions if name.startswith(kind)] for kind in ("early", "sparse"))
     descent, penalised = "Stopped early, stochastic descent", "With a sparsity penalty, stochastic descent"
@@ -32,7 +38,7 @@ def locality_claims(result: LocalityResult) -> list[Claim]:
 
 
 def _converged(result: LocalityResult) -> Claim:
-    """Compare the roughness at every start with the least possible, that of the closed form."""
+    """Compare the roughness at every start with the roughness of the closed form, which is the smallest possible."""
     support: list[str] = []
     against: list[str] = []
     worst = 0.0
@@ -47,7 +53,7 @@ def _converged(result: LocalityResult) -> Claim:
         key="locality_converged",
         text="Converged, stochastic descent gives the closed form",
         rule="its roughness is within 1% of the least at every start, without a warning",
-        verdict="does not hold" if against else "holds",
+        as_measured=Judgement("no" if against else "yes", why=f"{'; '.join(against or support)}."),
         paper=False,
         size=f"{ratio(1 + worst)} × the roughness in the worst case",
         support=tuple(support),
@@ -96,15 +102,14 @@ def _ratios(
     lower_is_better: bool = True,
     details: Callable[[Material, str], str] = lambda *_: "",
 ) -> list[Evidence]:
-    """A measure divided by that of the reference, on each material and for each of the named solutions."""
+    """Return evidence from ratios of a measure to its value for the reference, by material and solution."""
     return [
-        Evidence(
+        error_ratio_evidence(
             name=f"{MATERIALS[material.name]}, {label(name)}, {_MEASURES[what]}",
             statistic=statistic,
             n=material.n_starts,
             margin=margin,
             lower_is_better=lower_is_better,
-            write=log_ratio,
             unit=f" times that of the {label(reference)}",
             too_few="" if statistic.is_finite else "too few starts",
             details=details(material, name),

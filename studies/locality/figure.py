@@ -1,4 +1,4 @@
-"""Rows of P by solution, and below them how local each solution is and what it predicts, on every material."""
+"""Figure of the rows of P by solution, and of the locality and error of each solution on every material."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from psmt.figures.layouts import Estimate, draw_estimates, panel_figure
+from psmt.evaluation import Interval
+from psmt.figures.layouts import draw_estimates, panel_figure
 from psmt.figures.panels import contrast, heading
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL
 from psmt.types import Array
@@ -35,7 +36,7 @@ _COLOURS = {
 
 
 def locality_figure(result: LocalityResult) -> Figure:
-    """Figure with P of a made-up series for up to four solutions, and a chart of estimates per material and measure."""
+    """Draw P of a made-up series for up to four solutions, and a chart of means per material and measure."""
     methods = result.materials[0].methods
     early, sparse = ([name for name in methods if name.startswith(kind)] for kind in ("early", "sparse"))
     solutions = ["closed", "turned", *early[-1:], *sparse[len(sparse) // 2 :][:1]]
@@ -46,7 +47,7 @@ def locality_figure(result: LocalityResult) -> Figure:
         layout,
         height=3.3 + chart_height * len(result.materials),
         title="How local P is, and what it predicts",
-        note="Dots: means over starts; bars: their 95% intervals (bootstrap). Vertical line: the closed form. Further "
+        note="Dots: means over starts; bars: their 95% intervals. Vertical line: the closed form. Further "
         "left is more local or better,\nexcept for the share in one place. “Rotated”: after a rotation (varimax), "
         "which does not change predictions.",
         heights=[2.3, *[chart_height] * len(result.materials)],
@@ -67,13 +68,13 @@ def locality_figure(result: LocalityResult) -> Figure:
 
 
 def _wide_heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Heading that may be wider than its panel. The layout ignores it, so the panel's title must make room for it."""
+    """Write a heading that may be wider than its panel. The layout ignores it, so an empty title reserves its place."""
     heading(axes, letter, text, lift=lift)
     axes.texts[-1].set_in_layout(False)
 
 
 def _draw_weights(axes: Axes, weights: Array, title: str) -> None:
-    """Weights (n_components, n_atoms), with rows sorted by the place where most of their mass lies."""
+    """Draw weights (n_components, n_atoms), with rows sorted by the place where most of their mass lies."""
     mass = (weights**2).reshape(len(weights), PLACES, -1).sum(axis=2)
     rows = contrast(weights[np.lexsort((-mass.max(axis=1), mass.argmax(axis=1)))])
     axes.imshow(rows, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
@@ -87,13 +88,13 @@ def _draw_weights(axes: Axes, weights: Array, title: str) -> None:
 
 
 def _draw_measure(axes: Axes, material: Material, what: str) -> None:
-    """Means over starts with their intervals, in a row per method; errors are relative to those of the closed form."""
+    """Draw means over starts with their intervals, one row per method. Errors are relative to the closed form."""
     relative = what == "mse"
     intervals = {
         method: np.exp(material.log_ratio(method, what)) if relative else material.interval(method, what)
         for method in material.methods
     }
-    rows = {label(method): {method: Estimate(*interval)} for method, interval in intervals.items()}
+    rows = {label(method): {method: Interval(*interval)} for method, interval in intervals.items()}
     colours = {method: _COLOURS[method.partition("-")[0]] for method in material.methods}
     draw_estimates(axes, rows, colours, reference=float(intervals["closed"][0]))
     axes.tick_params(labelleft=False)

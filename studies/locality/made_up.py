@@ -1,4 +1,4 @@
-"""Made-up series of places with different dynamics. It is known which atoms belong to which place."""
+"""Made-up series of four places with different dynamics, in which each atom belongs to a known place."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ ATOMS_PER_PLACE = 2 * SENSORS
 SPEEDS = (0.06, 0.13, 0.27, 0.5)
 """Speed of the bump of each place, in radians per frame."""
 JITTER, NOISE = 0.02, 0.02
-"""Standard deviation of the speed, and of the noise of a sensor; a bump has height 1."""
+"""Standard deviation of the speed, and of the noise of a sensor. The height of a bump is 1."""
 STAY = (30, 60)
 """Shortest and longest time that a place is active, in frames, if places take turns."""
 FADE = 11
 """Duration of a change of place, in frames."""
 
 KINDS = {"places": "all places at once", "times": "places in turn"}
-"""Kinds of series: the dynamics differ between places, or between places and times."""
+"""Kinds of series. In the first, all places are active at once; in the second, one place after another."""
 
 
 @dataclass(frozen=True)
 class MadeUp:
-    """A series with its dictionary."""
+    """A made-up series, a dictionary for it, and the place of each atom."""
 
     values: Array
     """(time, PLACES * SENSORS)"""
@@ -37,7 +37,10 @@ class MadeUp:
 
 
 def make_up(kind: str, n_frames: int, seed: int) -> MadeUp:
-    """Series in which a bump moves around the ring of each place, at its own speed; in 'times' one place at a time."""
+    """Return a series in which a bump moves around the ring of each place. `kind` is a key of `KINDS`.
+
+    Each place has a different speed.
+    """
     rng = np.random.default_rng([seed, list(KINDS).index(kind)])
     speeds = np.array(SPEEDS) * rng.choice([-1.0, 1.0], PLACES)
     angles = np.cumsum(speeds + JITTER * rng.standard_normal((n_frames, PLACES)), axis=0)
@@ -52,14 +55,14 @@ def make_up(kind: str, n_frames: int, seed: int) -> MadeUp:
 
 
 def _bumps(angles: Array) -> Array:
-    """Values (.., SENSORS) of the sensors of a ring for a bump at the angles (..)."""
+    """Return the values (.., SENSORS) of the sensors of a ring for a bump at the angles (..)."""
     sensors = 2 * np.pi * np.arange(SENSORS) / SENSORS
     bumps: Array = np.exp(SHARPNESS * (np.cos(sensors - angles[..., None]) - 1.0))
     return bumps
 
 
 def _in_turn(n_frames: int, rng: np.random.Generator) -> Array:
-    """Height (n_frames, PLACES) of each place's bump, one place after another."""
+    """Return the height (n_frames, PLACES) of the bump of each place, if one place after another is active."""
     heights = np.zeros((n_frames, PLACES))
     time, place = 0, int(rng.integers(PLACES))
     while time < n_frames:

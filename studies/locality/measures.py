@@ -1,4 +1,4 @@
-"""Measures of how local an embedding is: over atoms, over groups of atoms, and over time."""
+"""Measures of the locality of an embedding: over atoms, over groups of atoms, and over time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _STEPS = 500
 
 
 def shares(embedding: Array, deviations: Array) -> Array:
-    """Share (n_components, n_atoms) of each atom in each row of P, by the variance that it adds.
+    """Return the share (n_components, n_atoms) that each atom contributes to the variance of each row of P.
 
-    Weights are multiplied by the standard deviations of the atoms. Otherwise an atom that hardly moves would count too
-    much, because its weight is large.
+    Weights are multiplied by the standard deviations of the atoms, because an atom that hardly moves has a large
+    weight.
     """
     mass = (embedding * deviations) ** 2
     total = mass.sum(axis=1, keepdims=True)
@@ -22,7 +22,7 @@ def shares(embedding: Array, deviations: Array) -> Array:
 
 
 def participation(weights: Array) -> Array:
-    """Participation ratio (n,) of each row of weights >= 0: the effective number of its entries.
+    """Return the participation ratio (n,) of each row of weights >= 0. It is the effective number of entries.
 
     >>> participation(np.array([[1.0, 0.0, 0.0], [2.0, 2.0, 0.0], [1.0, 1.0, 1.0]])).round(12)
     array([1., 2., 3.])
@@ -33,30 +33,30 @@ def participation(weights: Array) -> Array:
 
 
 def atoms_used(embedding: Array, deviations: Array) -> float:
-    """Mean effective number of atoms in a row of P (n_components, n_atoms)."""
+    """Return the mean effective number of atoms in a row of P (n_components, n_atoms)."""
     return float(participation(shares(embedding, deviations)).mean())
 
 
 def group_share(embedding: Array, deviations: Array, groups: Ints) -> float:
-    """Mean share of a row of P that lies in the group with the largest share: 1 if every row lies in one group.
+    """Return the largest share of a row of P that lies in one group, as a mean over the rows.
 
-    `groups` (n_atoms,) is the number of each atom's group.
+    It is 1 if every row lies in one group. `groups` (n_atoms,) is the number of each atom's group.
     """
     member = groups[:, None] == np.unique(groups)
     return float((shares(embedding, deviations) @ member).max(axis=1).mean())
 
 
 def frames_used(embedding: Array, codes: Array) -> float:
-    """Mean effective fraction of the window's frames in which a row is away from its mean."""
+    """Return the effective fraction of frames in which a row of P differs from its mean, as a mean over rows."""
     points = (codes - codes.mean(axis=0)) @ embedding.T
     return float(participation((points**2).T).mean() / len(codes))
 
 
 def rotated(embedding: Array, deviations: Array) -> Array:
-    """P (n_components, n_atoms) rotated within its span so that its rows are local (varimax).
+    """Rotate P (n_components, n_atoms) within its span so that its rows are local (varimax).
 
-    Predictions stay the same, because steps 6 and 7 depend only on ``P'P``. The constraint ``P V P' = I`` and the
-    roughness stay the same, too.
+    Predictions do not change, because steps 6 and 7 depend only on ``P'P``. The constraint ``P V P' = I`` and the
+    roughness do not change either.
     """
     loadings = (embedding * deviations).T
     rotation = np.eye(len(embedding))

@@ -1,4 +1,4 @@
-"""The study as an experiment, and its report: a table per material, the figure, and how they were made."""
+"""Declaration and report of the study: a table per material, the figure, and the settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from psmt.evaluation import Interval
 from psmt.experiments.contract import Experiment
 from psmt.figures import png
 from psmt.report import TIE, Cell, Column, Fact, Page, Picture, Section, Table, to_csv
-from psmt.report.numbers import log_ratio, percent, ratio
-from studies.locality.claims import ERROR_MARGIN, locality_claims
+from psmt.report.numbers import percent, ratio
+from studies.locality.claims import ERROR_MARGIN, locality_claims, log_ratio
 from studies.locality.figure import locality_figure
 from studies.locality.result import MATERIALS, LocalityResult, LocalityRow, Material, versus_copying
 from studies.locality.run import MADE_UP, locality
@@ -17,7 +17,7 @@ from studies.locality.settings import SPARSE_EPOCHS, SPARSE_TOL, LocalitySetting
 
 
 def locality_page(result: LocalityResult, picture: bytes) -> Page:
-    """Page with the figure as a PNG file."""
+    """Return the page of the report. `picture` is the figure as a PNG file."""
     settings = result.settings
     return Page(
         title="Is the stochastic solution more local?",
@@ -66,7 +66,7 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
 
 
 def locality_tables(result: LocalityResult, *, intervals: bool = True) -> list[Table]:
-    """A table per material: means over starts, with their intervals or, for a screen, without."""
+    """Return a table of means over starts for each material. `intervals` adds their intervals."""
     return [_table(material, intervals=intervals) for material in result.materials]
 
 
@@ -110,7 +110,7 @@ def _table(material: Material, *, intervals: bool) -> Table:
         Column("not converged", missed),
     ]
     caption = f"{MATERIALS[material.name]}: means over {material.n_starts} starts" + ", 95% intervals" * intervals
-    return Table.of(f"{caption}; roughness and MSE ÷ closed form's", material.methods, columns, key=(0, 1, 2, 4, 5, 6))
+    return Table.of(f"{caption}; roughness and MSE ÷ closed form's", material.methods, columns)
 
 
 EXPERIMENT = Experiment[LocalitySettings, LocalityResult](

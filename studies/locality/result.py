@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from studies.locality.settings import LocalitySettings
 
 FILM = "film"
 MATERIALS = {**{kind: f"made up: {text}" for kind, text in KINDS.items()}, FILM: "the film"}
-"""The series that are predicted, with their names for people."""
+"""Names in reports of the series that are predicted, called materials."""
 
 REFERENCES = ("copy", "copy_code", "mean")
 """Predictions without an embedding."""
 
 NEIGHBOURS = 2
-"""Starts of a film per block of the bootstrap: the windows of neighbouring starts overlap."""
+"""Starts of a film per block of an interval: the windows of neighbouring starts overlap."""
 
 
 class LocalityRow(NamedTuple):
@@ -34,7 +34,7 @@ class LocalityRow(NamedTuple):
     group_share: float
     frames_used: float
     roughness: float
-    """Divided by the closed form's."""
+    """Roughness, divided by the roughness of the closed form."""
     mse_vs_frame: float
     mse_vs_code: float
     missed: float
@@ -43,7 +43,7 @@ class LocalityRow(NamedTuple):
 
 @dataclass
 class Material:
-    """Results on one material, by solution and start."""
+    """Results on one material (the film, or a kind of made-up series), by solution and start."""
 
     name: str
     results: dict[str, dict[int, Result]] = field(default_factory=dict)
@@ -69,28 +69,29 @@ class Material:
         return "group" in self.results["closed"][0]
 
     def values(self, method: str, what: str) -> Array:
-        """Mean (n_starts,) of a measure or an error at each start; NaN if the method does not have it."""
+        """Return the mean (n_starts,) of a measure or an error at each start; NaN if the method does not have it."""
         return np.array([_mean(self.results, method, what, start) for start in range(self.n_starts)])
 
     def weights(self, method: str) -> Array:
-        """P (n_components, n_atoms) of the last window of the first start, in standard deviations of the atoms."""
+        """Return P (n_components, n_atoms) of the last window of the first start, times the atoms' deviations."""
         prefix, solution = ("turned_", "closed") if method == "turned" else ("", method)
         weights: Array = self.results[solution][0][f"{prefix}weights"]
         return weights
 
     def interval(self, method: str, what: str) -> Interval:
         """Mean over starts and its interval."""
-        return mean_interval(self.values(method, what), block=self._block)
+        return mean_interval(self.values(method, what), **self._dependence)
 
     def log_ratio(self, method: str, what: str, reference: str = "closed") -> Interval:
-        """Mean logarithm of the ratio to another method at the same start, and its interval."""
+        """Return the mean logarithm of the ratio to a reference method at the same start, and its interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(self.values(method, what) / self.values(reference, what))
-        return mean_interval(logs, block=self._block)
+        return mean_interval(logs, **self._dependence)
 
     @property
-    def _block(self) -> int:
-        return NEIGHBOURS if self.name == FILM else 1
+    def _dependence(self) -> dict[str, Any]:
+        """Starts of a film may depend on each other; made-up series do not."""
+        return {"block": NEIGHBOURS} if self.name == FILM else {"independent": True}
 
     def rows(self) -> Iterator[LocalityRow]:
         """Lines of locality.csv."""
@@ -105,7 +106,7 @@ class Material:
 def _mean(results: dict[str, dict[int, Result]], method: str, what: str, start: int) -> float:
     solution, key = method, what
     if method in REFERENCES:
-        # They do not depend on the solution, and have an error vs frame only.
+        # References do not depend on the solution, and have only an error vs frame.
         solution, key = "closed", method if what == "mse" else ""
     elif method == "turned":
         solution, key = "closed", f"turned_{what}" if what in ("atoms", "group", "frames") else what
@@ -115,7 +116,7 @@ def _mean(results: dict[str, dict[int, Result]], method: str, what: str, start: 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalityResult:
-    """Results on all materials."""
+    """Results on all materials (the film and the made-up series)."""
 
     settings: LocalitySettings
     n_frames: int
@@ -128,5 +129,5 @@ class LocalityResult:
 
 
 def versus_copying(material: Material, method: str) -> float:
-    """MSE vs frame divided by that of copying the last frame; means over all starts."""
+    """Return the MSE vs frame divided by that of copying the last frame. Both are means over all starts."""
     return error_ratio(float(material.values(method, "mse").mean()), float(material.values("copy", "mse").mean()))

@@ -1,4 +1,4 @@
-"""One task per start and solution, on made-up series and on the film."""
+"""Run the study, with one task per start and solution, on made-up series and on the film."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from studies.locality.made_up import KINDS, make_up
 from studies.locality.measures import atoms_used, frames_used, group_share, rotated
 from studies.locality.result import FILM, LocalityResult, Material
 from studies.locality.settings import LocalitySettings
+from studies.locality.stochastic import StochasticPSMT
 
 MADE_UP = {"window": 288, "n_components": 16, "alpha": 0.1}
-"""H, f and α for the made-up series; α is a tenth of the height of a bump."""
+"""H, f and α for the made-up series. α is a tenth of the height of a bump."""
 
 
 def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> LocalityResult:
-    """Locality and predictions of each solution, on made-up series and on a film's values (time, n_features)."""
+    """Measure the locality and the predictions of each solution, on made-up series and on a film (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="locality")
@@ -54,11 +55,11 @@ def locality(values: ArrayLike, settings: LocalitySettings, run: Run) -> Localit
 
 
 PlacedTask = tuple[str, int, str, Task]
-"""Material, number of the start, solution, and task."""
+"""A tuple of material, number of the start, solution, and task."""
 
 
 def made_up_tasks(settings: LocalitySettings) -> Iterator[PlacedTask]:
-    """Tasks of the made-up series, with a different series at each start."""
+    """Yield the tasks of the made-up series, with a different series at each start."""
     n_past = 2 * MADE_UP["window"]
     for kind in KINDS:
         for start in range(settings.n_starts):
@@ -68,7 +69,7 @@ def made_up_tasks(settings: LocalitySettings) -> Iterator[PlacedTask]:
 
 
 def film_tasks(film: Array, dictionary: Array, settings: LocalitySettings) -> Iterator[PlacedTask]:
-    """Tasks of the film, in which the groups of atoms are not known."""
+    """Yield the tasks of the film, in which the groups of atoms are not known."""
     for number, start in enumerate(settings.starts(len(film))):
         given = {
             "values": film[start - settings.window : start + settings.horizon + 1],
@@ -87,7 +88,7 @@ def _solutions(material: str, start: int, given: dict[str, Any], settings: Local
             "horizon": settings.horizon,
             "lam": settings.lam,
             "seed": settings.seed + start,
-            "solver": parameters,
+            "descent": parameters,
             "departures": settings.departures.embedding | settings.departures.recovery,
         }
         yield material, start, name, Task(f"locality-{material}-{start:02d}-{name}", score_solution, inputs)
@@ -104,30 +105,31 @@ def score_solution(
     horizon: int,
     lam: Any,
     seed: int,
-    solver: dict[str, Any],
+    descent: dict[str, Any] | None,
     departures: dict[str, Any],
 ) -> Result:
-    """Locality of one solution in each window, and the errors of its one-step predictions. One task.
+    """Measure the locality of one solution in each window, and the errors of its predictions. This is one task.
 
     Returns
     -------
     dict
-        Errors (horizon,): ``mse`` vs frame, ``mse_code`` vs code, and vs frame those of copying, of copying the code
-        and of the mean of the window: ``copy``, ``copy_code`` and ``mean``. Measures of P (horizon,): ``roughness``,
-        ``atoms``, ``frames`` and, if the groups are known, ``group``; ``turned_atoms`` and so on are those of the
-        rotated P. ``missed`` (horizon,): whether the solver stopped above its tolerance. ``weights`` and
-        ``turned_weights`` (n_components, n_atoms): P of the last window, in standard deviations of the atoms.
+        Errors (horizon,) of one-step predictions: ``mse`` vs frame and ``mse_code`` vs code; and, vs frame, ``copy``,
+        ``copy_code`` and ``mean`` (the mean of the window). Measures of P (horizon,): ``roughness``, ``atoms``,
+        ``frames`` and, if the groups are known, ``group``. The prefix ``turned_`` stands for the rotated P. ``missed``
+        (horizon,) is whether the solver stopped above its tolerance. ``weights`` and ``turned_weights`` (n_components,
+        n_atoms) are P of the last window, multiplied by the standard deviations of the atoms.
     """
     past, delayed = values[: len(values) - horizon - 1], values[len(values) - horizon - 1 :]
-    model = PSMT(
+    model = (PSMT if descent is None else StochasticPSMT)(
         window=window,
         n_components=n_components,
         lam=lam,
         coder=SparseCoder.from_dictionary(dictionary, alpha=alpha),
         random_state=seed,
-        **solver,
         **departures,
     )
+    if isinstance(model, StochasticPSMT):
+        model.descent = {"seed": seed, **(descent or {})}
     rows: dict[str, list[Any]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # counted as missed
@@ -145,7 +147,7 @@ def score_solution(
                 "copy_code": mse(codes[-1] @ dictionary, ahead),
                 "mean": mse(values[: len(past) + len(rows.get("mse", ())) + 1][-window:].mean(axis=0), ahead),
                 "roughness": np.sum(bends**2),
-                "missed": model.tol is not None and model.followed_.error_ > model.tol,
+                "missed": (tol := getattr(model.followed_, "tol", None)) is not None and model.followed_.error_ > tol,
                 "weights": P * deviations,
                 "turned_weights": (local := rotated(P, deviations)) * deviations,
             }

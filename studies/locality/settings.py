@@ -1,4 +1,4 @@
-"""`python -m studies.locality`: the command, its options and its parameters."""
+"""The parameters and options of `python -m studies.locality`, and its help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from psmt.errors import NotEnoughFramesError
+from psmt.errors import NotEnoughFramesError, PSMTError
 from psmt.experiments.contract import Command
 from psmt.experiments.options import parameters as shared
 from psmt.experiments.options.declaration import Option, Presets, Settings, quarter
@@ -18,13 +18,13 @@ from psmt.utils.constraints import count, real
 from studies.locality.made_up import ATOMS_PER_PLACE, PLACES
 
 SPARSE_EPOCHS, SPARSE_TOL = 60, 0.05
-"""Largest number of passes over a window with a sparsity penalty, and tolerance: descent stops when a pass moves P by
-less. The tolerance is large, since the last digits of P do not matter; the report says how often it is not reached."""
+"""Largest number of passes over a window with a sparsity penalty, and tolerance. Descent stops when a pass changes P by
+less than the tolerance. It is large, because the last digits of P do not matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalitySettings(Settings):
-    """Which solutions are compared, and the size of the model on the film; see `run.MADE_UP` for made-up series."""
+    """The solutions that are compared, and the size of the model on the film. `run.MADE_UP` has the other sizes."""
 
     n_atoms: Annotated[shared.Atoms, count(2)] = 128
     window: shared.Window = 384
@@ -34,7 +34,7 @@ class LocalitySettings(Settings):
         int, Option("--starts", "Number of starts in the film, and of made-up series of each kind.")
     ] = 12
     budgets: tuple[int, ...] = (1, 5, 20)
-    """Passes over each window for descent that is stopped early."""
+    """Numbers of passes over each window after which descent is stopped early."""
     sparsities: Annotated[tuple[float, ...], real(open_bound=True)] = (0.01, 0.03, 0.1)
     """Sparsity penalties on the weights of P."""
     alpha: shared.Alpha = 1.0
@@ -43,9 +43,9 @@ class LocalitySettings(Settings):
     max_epochs: int = 5
     seed: shared.Seed = 0
     series: bool = False
-    """Whether the values are a series, not patches: the frames before the first start then standardise the features."""
-    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
-    """In steps 5 and 7 only: all solutions share the dictionary of the first frames."""
+    """Whether the values are a series, not patches. Its features are standardised by the frames before the start."""
+    departures: shared.Departed = field(default_factory=shared.make_departures)
+    """Departures from the paper in steps 5 and 7. All solutions share the dictionary of the first frames."""
 
     PRESETS: ClassVar[Presets] = {
         "quick": {
@@ -65,18 +65,17 @@ class LocalitySettings(Settings):
 
     @property
     def largest(self) -> int:
-        """Largest M, that of the made-up series included."""
+        """Largest M of the film and the made-up series."""
         return max(self.n_atoms, PLACES * ATOMS_PER_PLACE)
 
     @property
-    def solutions(self) -> dict[str, dict[str, Any]]:
-        """Solutions of step 5 by name: parameters of `PSMT`."""
+    def solutions(self) -> dict[str, dict[str, Any] | None]:
+        """Parameters of the descent for each solution of step 5, by name. The closed form has none."""
         return (
-            {"closed": {}, "sgd": {"solver": "sgd"}}
-            | {f"early-{k}": {"solver": "sgd", "tol": None, "max_epochs": k} for k in self.budgets}
+            {"closed": None, "sgd": {}}
+            | {f"early-{k}": {"tol": None, "max_epochs": k} for k in self.budgets}
             | {
                 f"sparse-{penalty:g}": {
-                    "solver": "sgd",
                     "sparsity": penalty,
                     "max_epochs": SPARSE_EPOCHS,
                     "tol": SPARSE_TOL,
@@ -86,15 +85,15 @@ class LocalitySettings(Settings):
         )
 
     def starts(self, n_frames: int) -> Ints:
-        """Starts (n_starts,) in a film, evenly spaced: the frames after each start are predicted."""
+        """Return evenly spaced starts (n_starts,) in a film. The frames after each start are predicted."""
         return np.linspace(self.first(n_frames), n_frames - self.horizon - 1, self.n_starts).astype(np.int64)
 
     def first(self, n_frames: int) -> int:
-        """First start; the dictionary is learned from the frames before it."""
+        """Return the first start. The dictionary is learned from the frames before it."""
         return max(self.window, n_frames // 4)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless all starts have different frames to predict."""
+        """Raise if the film is too short for all starts to predict different frames."""
         left, needed = n_frames - self.first(n_frames), self.n_starts * (self.horizon + 1)
         if left < needed:
             raise NotEnoughFramesError(
@@ -105,7 +104,7 @@ class LocalitySettings(Settings):
 
 
 def label(name: str) -> str:
-    """The name of a method for people.
+    """Return the name of a method in reports.
 
     >>> [label(name) for name in ("closed", "early-5", "sparse-0.03")]
     ['closed form', 'sgd, 5 passes', 'sgd, penalty 0.03']
@@ -126,14 +125,13 @@ def label(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalityOptions(PatchOptions):
-    """Options of the study, which runs on the CPU only, because the stochastic solver does."""
+    """Options of the study. It runs only on the CPU, because the stochastic solver does."""
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """Check the options of every command, and the device."""
-        from psmt.embedding.stochastic import check_solver
-
+        """Check the options that all commands have, and that the device is the CPU."""
         super().check(settings)
-        check_solver("sgd", device=self.device)
+        if self.device != "cpu":
+            raise PSMTError(f"--device {self.device}: the descent runs on the CPU only; use --device cpu")
 
 
 COMMAND = Command(

@@ -1,11 +1,11 @@
-"""Whether any reading gives the paper's results, and which."""
+"""Claims about which readings give the paper's results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from psmt.experiments.table_1 import MARGIN, PAPER_SIZE
-from psmt.report import INCONCLUSIVE, Claim, Verdict, all_hold
+from psmt.report import INCONCLUSIVE, Claim, Judgement, Verdict, all_hold
 from psmt.report.numbers import signed
 from studies.readings.result import PAPER_LOGS, ReadingResult, ReadingsResult
 
@@ -13,7 +13,7 @@ _SURE = f"by more than {MARGIN:.0%} with 95% confidence"
 
 
 def readings_claims(result: ReadingsResult) -> list[Claim]:
-    """Pattern and size of Table 1 and of Fig. 4, all of them together, and copying."""
+    """Return the claims on pattern and size of Table 1 and Fig. 4, on all of these together, and on copying."""
     low, high = PAPER_SIZE
     first, last = (signed(value) for value in PAPER_LOGS)
     return [
@@ -66,7 +66,7 @@ def readings_claims(result: ReadingsResult) -> list[Claim]:
 
 def _both(pattern: Verdict, size: bool) -> Verdict:
     """Verdict on a pattern and on whether it has the paper's size."""
-    return all_hold([pattern, "holds" if size else "does not hold"])
+    return all_hold([pattern, "yes" if size else "no"])
 
 
 def _any_reading(
@@ -78,11 +78,10 @@ def _any_reading(
     *,
     paper: bool = True,
 ) -> Claim:
-    """Claim that holds if it holds under at least one reading."""
+    """Return a claim that holds if it holds under at least one reading."""
     verdicts = {own.reading.name: verdict_of(own) for own in result.by_reading}
     holds, fails, unclear = (
-        [name for name, own in verdicts.items() if own == verdict]
-        for verdict in ("holds", "does not hold", INCONCLUSIVE)
+        [name for name, own in verdicts.items() if own == verdict] for verdict in ("yes", "no", INCONCLUSIVE)
     )
     n = len(verdicts)
     notes = []
@@ -94,7 +93,10 @@ def _any_reading(
         key=key,
         text=text,
         rule=rule,
-        verdict="holds" if holds else INCONCLUSIVE if unclear else "does not hold",
+        as_measured=Judgement(
+            "yes" if holds else INCONCLUSIVE if unclear else "no",
+            why=f"It comes out under {len(holds)} of {n} readings, and is inconclusive under {len(unclear)}.",
+        ),
         paper=paper,
         size=f"{len(holds)} of {n} readings",
         support=tuple(holds),

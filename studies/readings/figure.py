@@ -1,4 +1,4 @@
-"""One picture of all readings: the results of each on Table 1 and on Fig. 4, beside those of the paper."""
+"""Figure of all readings: their results on Table 1 and on Fig. 4, and those of the paper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, SMALL, style_axes
 from psmt.report import INCONCLUSIVE, Evidence, Verdict
 from studies.readings.result import ORDER, PAPER_LOGS, ReadingResult, ReadingsResult
 
-_VERDICT: dict[Verdict, str] = {"holds": COLOURS[2], "does not hold": COLOURS[1], INCONCLUSIVE: "#9aa3ad"}
+_VERDICT: dict[Verdict, str] = {"yes": COLOURS[2], "no": COLOURS[1], INCONCLUSIVE: "#9aa3ad"}
 _BAND = "#dce9f5"
 _PANELS = {
     "More atoms help": "error, most ÷ fewest atoms",
@@ -27,11 +27,11 @@ _PANELS = {
     "Order of Fig. 4": "difference of log MSE",
     "Size of Fig. 4": "mean log MSE vs code",
 }
-"""Titles, and labels of the horizontal axes."""
+"""Titles of the panels, and labels of their horizontal axes."""
 
 
 def readings_figure(result: ReadingsResult) -> Figure:
-    """Figure with a row per reading and five columns: atoms, frames and size of Table 1; order and size of Fig. 4."""
+    """Draw one row per reading, with five columns: atoms, frames and size of Table 1; order and size of Fig. 4."""
     readings = result.by_reading
     figure, panels = panel_figure(
         [list(_PANELS)],
@@ -61,13 +61,13 @@ def readings_figure(result: ReadingsResult) -> Figure:
 
 
 def _draw_changes(axes: Axes, rows: Sequence[Sequence[Evidence]], *, as_ratio: bool) -> None:
-    """Means with their intervals, in the colours of the verdicts."""
+    """Draw means with their intervals, in the colours of the verdicts."""
     ends = [abs(end) for row in rows for own in row for end in own.statistic if np.isfinite(end)]
     limit = 1.12 * max(min(max(ends, default=1.0), 6.0), 0.05)
     for i, row in enumerate(rows):
         for k, own in enumerate(row):
             y = i + 0.4 * ((k + 0.5) / len(row) - 0.5)
-            colour = _VERDICT[own.verdict]
+            colour = _VERDICT[own.as_measured.verdict]
             # Infinite intervals, and marks outside the axes, end at the edge.
             mean, low, high = np.clip(own.statistic, -limit, limit)
             axes.plot([low, high], [y, y], color=colour, linewidth=1.2, zorder=3, solid_capstyle="butt")
@@ -81,7 +81,7 @@ def _draw_changes(axes: Axes, rows: Sequence[Sequence[Evidence]], *, as_ratio: b
 
 
 def _ratio_ticks(limit: float) -> list[float]:
-    """Ratios, 1 among them, whose logarithms are at most `limit` and far enough apart for their labels."""
+    """Return ratios for the ticks of an axis, including 1. Their logarithms are within `limit`, and labels fit."""
     kept = [1.0]
     for tick in (0.02, 50, 0.05, 20, 0.1, 10, 0.2, 5, 0.5, 2, 0.8, 1.25, 0.9, 1.1):
         if abs(np.log(tick)) <= limit and all(abs(np.log(tick / other)) > 0.3 * limit for other in kept):
@@ -90,11 +90,11 @@ def _ratio_ticks(limit: float) -> list[float]:
 
 
 def _draw_sizes(axes: Axes, readings: Sequence[ReadingResult]) -> None:
-    """All errors of Table 1; green if they lie in the paper's band."""
+    """Draw all errors of Table 1. They are green if they lie in the paper's band."""
     axes.axvspan(*PAPER_SIZE, color=_BAND, zorder=0.5, linewidth=0)
     for i, own in enumerate(readings):
         means = sorted(own.means.values())
-        colour = _VERDICT["holds" if own.table_size else "does not hold"]
+        colour = _VERDICT["yes" if own.table_size else "no"]
         axes.plot(means, [i] * len(means), "o-", color=colour, linewidth=1.2, markersize=3.4, zorder=4)
     axes.set_xscale("log")
     low, high = axes.get_xlim()
@@ -105,10 +105,10 @@ def _draw_sizes(axes: Axes, readings: Sequence[ReadingResult]) -> None:
 
 
 def _draw_logs(axes: Axes, readings: Sequence[ReadingResult]) -> None:
-    """Log MSE of all methods; that of PSMT is green in the paper's band."""
+    """Draw the log MSE of all methods. PSMT is green if it lies in the paper's band."""
     axes.axvspan(*PAPER_LOGS, color=_BAND, zorder=0.5, linewidth=0)
     for i, own in enumerate(readings):
-        colour = _VERDICT["holds" if own.prediction_size else "does not hold"]
+        colour = _VERDICT["yes" if own.prediction_size else "no"]
         for method, marker in (("baseline2", "2"), ("baseline1", "1"), ("copy", "|"), ("mean", "x")):
             axes.plot(own.logs[method], i, marker, color=INK if method == "copy" else QUIET, markersize=5, zorder=3)
         axes.plot(own.logs["psmt"], i, "o", color=colour, markersize=4.6, zorder=4)
@@ -117,7 +117,7 @@ def _draw_logs(axes: Axes, readings: Sequence[ReadingResult]) -> None:
 
 
 def _draw_legend(axes: Axes, markers: dict[str, str], *, markersize: float, **how: Any) -> None:
-    """Legend above the heading of a panel."""
+    """Draw a legend above the heading of a panel."""
     handles = [
         Line2D([], [], color=QUIET, marker=marker, linestyle="none", markersize=markersize, label=name)
         for name, marker in markers.items()

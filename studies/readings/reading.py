@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Dictionary = Literal["usual", "film", "past", "window"]
-"""Frames that layer 1 is learned from. 'usual' is as in `psmt sweep` and `psmt predict`: film and past."""
+"""Frames that layer 1 is learned from. 'usual' is 'film' for Table 1 and 'past' for Fig. 4, as in the commands."""
 
 Exhibit = Literal["table", "prediction"]
-"""Table 1, or Fig. 4."""
+"""The result of the paper that is computed: Table 1, or Fig. 4."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +22,15 @@ class Reading:
     lam : float
         Sparsity (L1) penalty of step 7.
     components : float or None
-        f as a share of M; None for the rank of V.
+        f as a share of M. None uses the rank of V.
     dictionary : {'usual', 'film', 'past', 'window'}
         Frames that layer 1 is learned from. In Fig. 4, 'film' includes the frames that are predicted.
     half_stencils : bool
-        Whether D is H x H, or has interior columns only.
+        Whether D is H x H. If False, it has interior columns only.
     centred : bool
-        Whether V is the covariance, or the second moment about zero.
+        Whether V is the covariance. If False, it is the second moment about zero.
     scored : {'inside', 'after'}
-        Frames that Table 1 reconstructs: those of the window, or those after it. Fig. 4 always uses the latter.
+        Frames that Table 1 reconstructs: those inside the window, or those after it. Fig. 4 always scores those after.
     """
 
     lam: float = 0.1
@@ -42,7 +42,7 @@ class Reading:
 
     @property
     def name(self) -> str:
-        """λ and f, and what differs from the defaults.
+        """Name of the reading: λ, f, and all details that differ from the defaults.
 
         >>> Reading(lam=10.0, components=None, half_stencils=True).name
         'λ = 10, f = all, D full'
@@ -63,22 +63,22 @@ class Reading:
         return "M" if self.components == 1 else f"M / {1 / self.components:g}"
 
     def n_components(self, n_atoms: int) -> int | None:
-        """Dimension f for one M; None for the rank of V."""
+        """Return the dimension f for one M; None means the rank of V."""
         return None if self.components is None else max(int(self.components * n_atoms), 1)
 
     def learned_from(self, exhibit: Exhibit) -> Dictionary:
-        """Frames that layer 1 is learned from in Table 1 or in Fig. 4."""
+        """Return which frames layer 1 is learned from in Table 1 or in Fig. 4."""
         if self.dictionary != "usual":
             return self.dictionary
         return "film" if exhibit == "table" else "past"
 
 
 LINES = (Reading(), Reading(components=None), Reading(components=None, half_stencils=True))
-"""Readings that are combined with every λ: f a quarter of M, f the rank of V, and the latter with the whole D."""
+"""Readings that are combined with every λ: f = M / 4; f = rank of V; and f = rank of V with the whole D."""
 
 CENTRES = (Reading(lam=0.1, components=0.25), Reading(lam=10.0, components=None))
-"""Readings in which every other detail is changed alone: that of the commands, and one with errors as large as the
-paper's."""
+"""Two readings in which every other detail is changed alone. The first is that of the commands. The second has errors
+as large as the paper's."""
 
 CHANGES: tuple[dict[str, Any], ...] = (
     {"components": 1 / 16},
@@ -90,11 +90,11 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"scored": "after"},
     {"dictionary": "window", "half_stencils": True},
 )
-"""The changes. The last follows Algorithm 1 to the letter: H frames for everything, and D is H x H."""
+"""Changes that are made to each reading of `CENTRES`. The last one follows Algorithm 1 to the letter."""
 
 
 def all_readings(lams: Sequence[float]) -> list[Reading]:
-    """Every λ in the readings of `LINES`, and every change of the readings of `CENTRES`; each reading once.
+    """Return the readings of `LINES` with every λ, and those of `CENTRES` with every change, each reading once.
 
     >>> len(all_readings([0.1, 1.0, 3.0, 10.0, 30.0]))
     30

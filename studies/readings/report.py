@@ -1,4 +1,4 @@
-"""The study as an experiment, and its report: the results of each reading, beside those of the paper."""
+"""Declaration and report of the study: the results of each reading, and those of the paper."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from studies.readings.result import ORDER, PAPER_LOGS, REFERENCES, SHORT, Readin
 from studies.readings.run import read_paper
 from studies.readings.settings import ReadingsSettings
 
-_WORD: dict[Verdict, str] = {"holds": "yes", "does not hold": "no", INCONCLUSIVE: "?"}
+_WORD: dict[Verdict, str] = {"yes": "yes", "no": "no", INCONCLUSIVE: "?"}
 _NAME = Column("reading", "reading.name")
 
 
 def readings_page(result: ReadingsResult, picture: bytes) -> Page:
-    """Page with the figure as a PNG file."""
+    """Return the page of the report. `picture` is the figure as a PNG file."""
     settings = result.settings
     return Page(
         title="Reading the paper",
@@ -66,7 +66,7 @@ def readings_page(result: ReadingsResult, picture: bytes) -> Page:
 
 
 def verdicts_table(result: ReadingsResult) -> Table:
-    """Which results of the paper each reading gives; the columns are narrow enough for 80 letters."""
+    """Return the table of which results of the paper each reading gives, in at most 80 letters per line."""
     columns = [
         _NAME,
         Column("M", "more_atoms", _WORD.__getitem__),
@@ -83,7 +83,7 @@ def verdicts_table(result: ReadingsResult) -> Table:
 
 
 def table_1_table(result: ReadingsResult) -> Table:
-    """Table 1 under each reading."""
+    """Return Table 1 under each reading."""
     low, high = PAPER_SIZE
 
     def entry(size: int, window: int) -> Column:
@@ -101,7 +101,7 @@ def table_1_table(result: ReadingsResult) -> Table:
 
 
 def fig_4_table(result: ReadingsResult) -> Table:
-    """Fig. 4 under each reading."""
+    """Return the numbers of Fig. 4 under each reading, as a table."""
     low, high = (signed(value) for value in PAPER_LOGS)
 
     def log_error(method: str, name: str) -> Column:

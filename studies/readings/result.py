@@ -1,4 +1,4 @@
-"""Results of each reading, and whether they have the paper's pattern and size."""
+"""Results of each reading, and their comparison with the pattern and the size of the paper's results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from psmt.evaluation import Interval, log_mse, mean_interval, trimmed
 from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare
-from psmt.report import Evidence, Verdict, all_hold
-from psmt.report.numbers import log_ratio
+from psmt.report import Evidence, Verdict, all_hold, error_ratio_evidence
 from psmt.types import Array
 from studies.readings.reading import Reading
 from studies.readings.settings import ReadingsSettings
@@ -20,10 +19,10 @@ PAPER_LOGS = (-7.12, -2.18)
 """Mean log MSE of PSMT in the two phases of the paper's Fig. 4."""
 
 ORDER = (("psmt", "baseline2"), ("baseline2", "baseline1"))
-"""Pairs of methods in the paper's Fig. 4; the first has the smaller error."""
+"""Pairs of methods in the paper's Fig. 4. The first of a pair has the smaller error there."""
 
 REFERENCES = (("psmt", "copy"), ("psmt", "mean"))
-"""PSMT and predictions without dynamics, which the paper does not compare."""
+"""Pairs of PSMT and a prediction without dynamics. The paper does not compare them."""
 
 SHORT = {"psmt": "PSMT", "baseline2": "B 2", "baseline1": "B 1", "copy": "copying", "mean": "mean"}
 """Short names of the methods."""
@@ -33,7 +32,7 @@ Tabled: TypeAlias = Mapping[tuple[int, int], Array]
 
 
 class Predicted(NamedTuple):
-    """Fig. 4: MSE (n_starts, n_methods, horizon)."""
+    """Errors of Fig. 4, each an MSE (n_starts, n_methods, horizon)."""
 
     vs_code: Array
     vs_frame: Array
@@ -45,7 +44,7 @@ class ReadingResult:
 
     reading: Reading
     means: Mapping[tuple[int, int], float]
-    """Trimmed mean MSE of Table 1 by (M, H), over the same frames for all."""
+    """Trimmed mean MSE of Table 1 by (M, H). All are means over the same frames."""
     atoms: Sequence[Evidence]
     """Log ratio of the errors with the most and the fewest atoms, for each H / M."""
     frames: Sequence[Evidence]
@@ -59,16 +58,16 @@ class ReadingResult:
     @property
     def more_atoms(self) -> Verdict:
         """Whether more atoms help: Table 1 from top to bottom."""
-        return all_hold([own.verdict for own in self.atoms])
+        return all_hold([own.as_measured.verdict for own in self.atoms])
 
     @property
     def more_frames(self) -> Verdict:
         """Whether more frames help: Table 1 from left to right."""
-        return all_hold([own.verdict for own in self.frames])
+        return all_hold([own.as_measured.verdict for own in self.frames])
 
     @property
     def table(self) -> Verdict:
-        """The pattern of Table 1."""
+        """Verdict on the pattern of Table 1: more atoms and more frames reduce the error."""
         return all_hold([self.more_atoms, self.more_frames])
 
     @property
@@ -79,16 +78,16 @@ class ReadingResult:
 
     def smaller(self, pair: tuple[str, str]) -> Verdict:
         """Whether the first of two methods has the smaller error."""
-        return self.differences[pair].verdict
+        return self.differences[pair].as_measured.verdict
 
     @property
     def order(self) -> Verdict:
-        """The pattern of Fig. 4: PSMT < Baseline 2 < Baseline 1."""
+        """Verdict on the pattern of Fig. 4: PSMT < Baseline 2 < Baseline 1."""
         return all_hold([self.smaller(pair) for pair in ORDER])
 
     @property
     def prediction_size(self) -> bool:
-        """Whether PSMT's mean log MSE lies between those of the paper's two phases."""
+        """Whether the mean log MSE of PSMT lies between the values of the two phases in the paper."""
         low, high = PAPER_LOGS
         return low <= self.logs["psmt"] <= high
 
@@ -108,7 +107,7 @@ class ReadingsResult:
         return [self._of(reading) for reading in self.tables]
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Lines of readings.csv: one per reading."""
+        """Yield the lines of readings.csv, one per reading."""
         for own in self.by_reading:
             reading = own.reading
             yield {
@@ -129,7 +128,7 @@ class ReadingsResult:
                 **{f"log_mse_vs_code_{method}": value for method, value in own.logs.items()},
                 **{f"log_mse_vs_frame_{method}": value for method, value in own.logs_vs_frame.items()},
                 **_columns("difference", {"-".join(pair): gap for pair, gap in own.differences.items()}),
-                **{"_below_".join(pair): gap.verdict for pair, gap in own.differences.items()},
+                **{"_below_".join(pair): gap.as_measured.verdict for pair, gap in own.differences.items()},
                 "fig_4_size": own.prediction_size,
             }
 
@@ -171,17 +170,17 @@ class ReadingsResult:
         )
 
     def _scored(self, reading: Reading) -> tuple[int, int]:
-        """Numbers of frames before and after the end of a window that are scored."""
+        """Return the numbers of scored frames before and after the end of a window."""
         return (self.settings.n_inside, 0) if reading.scored == "inside" else (0, self.settings.n_after)
 
 
 def _evidence(name: str, interval: Interval) -> Evidence:
     """Logarithm of a ratio of errors, which should be below 0 by more than the margin."""
-    return Evidence(name=name, statistic=interval, margin=MARGIN, lower_is_better=True, write=log_ratio)
+    return error_ratio_evidence(name=name, statistic=interval, margin=MARGIN)
 
 
 def _columns(what: str, evidence: Mapping[str, Evidence]) -> dict[str, float]:
-    """Means and bounds as columns of readings.csv."""
+    """Return means and bounds as columns of readings.csv."""
     return {
         f"{what}_{name}{end}": value
         for name, own in evidence.items()

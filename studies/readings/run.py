@@ -1,4 +1,4 @@
-"""All readings on one film: dictionaries, windows of Table 1, and starts of Fig. 4."""
+"""Run all readings on one film: dictionaries, windows of Table 1, and starts of Fig. 4."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Source(NamedTuple):
 
 
 def read_paper(values: ArrayLike, settings: ReadingsSettings, run: Run) -> ReadingsResult:
-    """Table 1 and Fig. 4 under each reading, for a film's patches or a series (time, n_features).
+    """Compute Table 1 and Fig. 4 under each reading, for patches of a film or a series (time, n_features).
 
     Raises
     ------
@@ -53,10 +53,10 @@ class _Work:
     run: Run
 
     def tables(self) -> dict[Reading, Tabled]:
-        """Table 1 by reading."""
+        """Compute Table 1 for each reading."""
         settings = self.settings
         ends = settings.ends(len(self.film))
-        # The largest first: no long task then starts last.
+        # The largest tasks start first, so that no long task starts last.
         sizes = [(size, window) for size in sorted(settings.n_atoms, reverse=True) for window in settings.windows(size)]
         groups = _by_embedding(settings.readings, "table")
         places = [(group, *size, end) for size in sizes for end in ends for group in groups]
@@ -93,7 +93,7 @@ class _Work:
         }
 
     def predictions(self) -> dict[Reading, Predicted]:
-        """Fig. 4 by reading."""
+        """Compute the errors of Fig. 4 for each reading."""
         settings = self.settings
         starts, size, window = settings.starts(len(self.film)), settings.n_atoms[0], settings.window
         groups = _by_embedding(settings.readings, "prediction")
@@ -132,7 +132,7 @@ class _Work:
         }
 
     def _source(self, learned_from: Dictionary, n_atoms: int, start: int, stop: int) -> _Source:
-        """Frames that the dictionary of a window is learned from."""
+        """Return the size of the dictionary of a window, and the frames that it is learned from."""
         return {
             "film": _Source(n_atoms, 0, len(self.film)),
             "past": _Source(n_atoms, 0, stop),
@@ -157,7 +157,7 @@ class _Work:
         return {source: result["dictionary"] for source, result in zip(wanted, results, strict=True)}
 
     def _given(self, group: Reading, n_atoms: int) -> dict[str, Any]:
-        """Parameters of both kinds of task that depend on the reading."""
+        """Return the parameters that depend on the reading. Both kinds of task have them."""
         return {
             "alpha": self.settings.alpha,
             "centred": group.centred,
@@ -168,12 +168,12 @@ class _Work:
 
 
 def _group(reading: Reading, exhibit: Exhibit) -> Reading:
-    """The reading without λ and `scored`: all readings with the same group share codes and embedding."""
+    """Return the reading without λ and `scored`. Readings with equal results share codes and embedding."""
     return replace(reading, lam=0.0, scored="inside", dictionary=reading.learned_from(exhibit))
 
 
 def _by_embedding(readings: list[Reading], exhibit: Exhibit) -> dict[Reading, tuple[float, ...]]:
-    """The λ of the readings that share codes and embedding, ascending."""
+    """Return the ascending λ of the readings that share codes and embedding, by their `_group`."""
     groups: dict[Reading, set[float]] = {}
     for reading in readings:
         groups.setdefault(_group(reading, exhibit), set()).add(reading.lam)
@@ -181,6 +181,6 @@ def _by_embedding(readings: list[Reading], exhibit: Exhibit) -> dict[Reading, tu
 
 
 def _row(result: Result, lams: tuple[float, ...], reading: Reading) -> Array:
-    """Errors (n_scored,) of one window under one of the readings that share its task."""
+    """Return the errors (n_scored,) of one window under one reading, from a task that several readings share."""
     errors: Array = result[reading.scored][lams.index(reading.lam)]
     return errors

@@ -26,10 +26,10 @@ METHODS = (*MODELS, "copy", "mean")
 def reconstruct_frames(
     *, patches: Array, dictionary: Array, n_window: int, alpha: float, device: str = "cpu", **given: Any
 ) -> Result:
-    """MSE ``inside`` (n_lam, n_window) and ``after`` (n_lam, ..) of patches through the embedding of the window.
+    """Reconstruct patches through the embedding of one window. This is one task.
 
-    The patches (n_window + .., n_features) are those of the window and of the frames after it. Other parameters are
-    those of `through_embedding`. One task.
+    Return the MSE ``inside`` the window (n_lam, n_window) and ``after`` it (n_lam, ..). The patches (n_window + ..,
+    n_features) begin with those of the window. Other parameters are those of `through_embedding`.
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device).transform(patches)
     errors = mse(through_embedding(codes, dictionary, n_window=n_window, device=device, **given), patches)
@@ -39,11 +39,12 @@ def reconstruct_frames(
 def through_embedding(
     codes: Any, dictionary: Array, *, n_window: int | None = None, device: str = "cpu", **given: Any
 ) -> Array:
-    """Frames (.., time, n_features) of the codes (time, n_atoms) after the embedding of a window and recovery.
+    """Embed codes (time, n_atoms), recover them, and return the frames (.., time, n_features) of the recovered codes.
 
-    The window is the first `n_window` codes, or all of them. Later codes are recovered as in a prediction: an atom that
-    did not change in the window keeps the activity that it had there. Each of several `lam` gives frames of its own.
-    The codes may be an array of the engine. Other parameters are those of `PSMT`.
+    The embedding is that of the first `n_window` codes, or of all codes. Later codes are recovered as in a prediction:
+    an atom that did not change in the window keeps the activity that it had there. If there are several `lam`, the
+    first axis of the result is that of `lam`. The codes may be an array of the engine. Other parameters are those of
+    `PSMT`.
     """
     own = engine_for(device).array(codes)
     xp, n_window = array_namespace(own), len(own) if n_window is None else n_window
@@ -66,10 +67,10 @@ def predict_start(
     device: str = "cpu",
     **recovery: Any,
 ) -> Result:
-    """MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon) of one-step predictions after the window.
+    """Make one-step predictions after one start of Fig. 4. This is one task.
 
-    The patches (window + 1 + horizon, n_features) are those around one start. Other parameters are those of `PSMT`. One
-    task.
+    Return the MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon). The patches (window + 1 + horizon,
+    n_features) are those around the start. Other parameters are those of `PSMT`.
     """
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     past, delayed = patches[:window], patches[window:]

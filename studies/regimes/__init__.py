@@ -1,1 +1,1 @@
-"""At which speed and noise each method predicts better than copying, on the built-in film."""
+"""Study of the speeds and noises at which each method predicts better than copying, on the built-in film."""

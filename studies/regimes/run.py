@@ -1,9 +1,8 @@
-"""One task per speed and noise, in which every start has its own film."""
+"""Run the study, with one task per speed and noise. Every start has its own film."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,17 +11,15 @@ import numpy as np
 
 from psmt.data import GlideFilm
 from psmt.data.patches import read_patches
-from psmt.data.speed_and_noise import measure_regime
 from psmt.evaluation import teacher_forced
-from psmt.experiments.expectation import METHODS, RegimeMap
-from psmt.extrapolation import EXTRAPOLATIONS
+from psmt.experiments.prediction.phase import methods_of
 from psmt.model import PSMT
-from psmt.model.baselines import Baseline1, Baseline2, CopyCode, CopyLast, LinearTrend, MeanFrame, RidgeAutoregression
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
-from psmt.types import Array, Predictor, Result
-from studies.regimes.map import measured_map
+from psmt.types import Array, Result
+from studies.regimes.map import METHODS, PSMT_RULES, MeasuredMap
 from studies.regimes.settings import RegimesSettings
+from studies.regimes.speed_and_noise import measure_regime
 
 
 class RegimeRow(NamedTuple):
@@ -50,30 +47,32 @@ class RegimesResult:
     """Speed and noise (n_starts, 2) as measured from the films, by the true (speed, noise)."""
 
     def rows(self) -> Iterator[RegimeRow]:
-        """Lines of regimes.csv."""
+        """Yield the lines of regimes.csv."""
         for (speed, noise), errors in self.errors.items():
             for k, seed in enumerate(self.film_seeds):
                 like_speed, like_noise = self.measured[speed, noise][k].tolist()
                 for method, (code, frame) in zip(METHODS, errors[k].tolist(), strict=True):
                     yield RegimeRow(speed, noise, seed, method, code, frame, like_speed, like_noise)
 
-    def map(self) -> RegimeMap:
-        """Errors of each method relative to copying."""
-        return measured_map(self.errors)
+    def map(self) -> MeasuredMap:
+        """Return the map of the errors of each method relative to copying."""
+        return MeasuredMap.of(self.errors)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Numbers for programs: each method relative to copying, at each speed and noise."""
+        """Numbers for programs at each speed and noise: methods relative to copying, PSMT to the best simple method."""
+        known = self.map()
         return [
-            {"against": against, "method": method, "speed": speed, "noise": noise, **found._asdict()}
-            | {"outcome": found.verdict}
-            for against, methods in self.map().ratios.items()
+            {"against": against, "method": method, "relative_to": other, "speed": speed, "noise": noise}
+            | {"mean": found.mean, "low": found.low, "high": found.high, "outcome": found.verdict}
+            for ratios, other in ((known.ratios, "copying"), (known.to_simple, "best simple method"))
+            for against, methods in ratios.items()
             for method, cells in methods.items()
             for (speed, noise), found in cells.items()
         ]
 
 
 def regimes(film: GlideFilm, settings: RegimesSettings, run: Run) -> RegimesResult:
-    """Errors of all methods at all speeds and noises. The seeds of the films count up from that of `film`."""
+    """Compute the errors of all methods at all speeds and noises. Seeds of the films count up from that of `film`."""
     run = replace(run, name="regimes")
     cells = [(speed, noise) for speed in settings.speeds for noise in settings.noises]
     seeds = list(range(film.seed, film.seed + settings.n_starts))
@@ -98,21 +97,25 @@ def _task(speed: float, noise: float, seeds: list[int], settings: RegimesSetting
 def compare_methods(
     *, speed: float, noise: float, film_seeds: list[int], past: int, horizon: int, patch_size: int, **given: Any
 ) -> Result:
-    """``errors`` (n_starts, n_methods, 2) vs code and vs frame, and ``measured`` speed and noise (n_starts, 2)."""
+    """Predict films of one speed and noise by all methods. This is one task.
+
+    Return ``errors`` (n_starts, n_methods, 2) vs code and vs frame, and ``measured`` speed and noise (n_starts, 2).
+    """
     errors, measured = [], []
     for seed in film_seeds:
         film = GlideFilm(n_frames=past + horizon + 1, seed=seed, speed=speed, size=patch_size)
         patches = noisy_patches(film, noise)
-        errors.append(_errors(patches[:past], patches[past:], **given))
+        errors.append(_errors(patches[:past], patches[past:], picture_shape=(patch_size, patch_size), **given))
         regime = measure_regime(patches, n_samples=40)
         measured.append([np.nan, np.nan] if regime is None else [regime.speed, regime.noise])
     return {"errors": np.array(errors), "measured": np.array(measured)}
 
 
 def noisy_patches(film: GlideFilm, noise: float) -> Array:
-    """Standardised patches (time, size * size) of a film of one patch, with noise relative to that patch's contrast.
+    """Return standardised patches (time, size * size) of a film whose frames are one patch, with added noise.
 
-    In a slow film the patch shows a single place, whose contrast may differ from that of the film.
+    The noise is relative to the contrast of the patch. In a slow film the patch shows a single place, whose contrast
+    may differ from that of the film.
     """
     clean = read_patches(film, frame_size=film.size, patch_size=film.size)
     share = float(np.median(clean.contrast)) / film.contrast
@@ -126,30 +129,17 @@ def _errors(
     delayed: Array,
     *,
     seed: int,
+    picture_shape: tuple[int, int],
     device: str = "cpu",
     departures: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> Array:
-    """Mean MSE (n_methods, 2) vs code and vs frame, over all delayed frames but the first."""
+    """Return the mean MSE (n_methods, 2) vs code and vs frame, over all delayed frames but the first."""
     psmt = PSMT(**given, **departures, random_state=seed, device=device).fit(past)
-    shared: dict[str, Any] = {
-        "window": psmt.window,
-        "n_components": psmt.n_components_,
-        "lam": psmt.lam_,
-        "coder": psmt.coder_,
-        "device": device,
-        **departures,
-    }
-    methods: dict[str, Predictor] = {
-        **{name: PSMT(**shared, extrapolation=name).fit(past) for name in EXTRAPOLATIONS if name in METHODS},
-        "baseline1": Baseline1(**shared).fit(past),
-        "baseline2": Baseline2(**shared).fit(past),
-        "copy_code": CopyCode(**shared).fit(past),
-        "copy": CopyLast().fit(past),
-        "mean": MeanFrame(window=psmt.window_).fit(past),
-        "ridge": RidgeAutoregression().fit(past),
-        "trend": LinearTrend().fit(past),
-    }
+    shared = {name: getattr(psmt, name) for name in ("window", "device", *departures)}
+    shared |= {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
+    rules = {name: PSMT(**shared, extrapolation=rule) for name, rule in PSMT_RULES.items()}
+    methods = methods_of(psmt, rules["psmt_gain"], picture_shape) | rules
     estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
-    scores = [teacher_forced(deepcopy(methods[name]), delayed, estimates) for name in METHODS]
+    scores = [teacher_forced(methods[name].fit(past), delayed, estimates) for name in METHODS]
     return np.array([[score.vs_code.mean(), score.vs_frame.mean()] for score in scores])

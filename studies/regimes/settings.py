@@ -1,4 +1,4 @@
-"""`python -m studies.regimes`: the command, its options and its parameters."""
+"""The parameters and options of `python -m studies.regimes`, and its help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAST = Derived("n_atoms", lambda n_atoms: max(PAST, RATIO * n_atoms))
 
 @dataclass(frozen=True, kw_only=True)
 class RegimesSettings(Settings):
-    """Which films are made, and the size of the models."""
+    """Speeds and noises of the films that are made, and the size of the models."""
 
     speeds: Annotated[
         tuple[float, ...], Option("--speed", "Pixels per frame; may be repeated."), real(open_bound=True)
@@ -33,24 +33,24 @@ class RegimesSettings(Settings):
         tuple[float, ...],
         Option("--noise", "Standard deviation of the noise, as a fraction of the patch's contrast; may be repeated."),
     ] = (0.0, 0.03, 0.1, 0.3)
-    n_starts: Annotated[int, Option("--n-starts", "Number of films at each speed and noise."), count(3)] = 6
+    n_starts: Annotated[int, Option("--n-starts", "Number of films at each speed and noise."), count(6)] = 6
     n_atoms: shared.Atoms = 96
     window: Annotated[int, _WINDOW, count(3)] = 288
     past: Annotated[int, _PAST] = PAST
-    """Frames before each start, from which the dictionary is learned."""
+    """Number of frames before each start. The dictionary is learned from them."""
     horizon: int = 12
     n_components: int | Literal["auto"] = "auto"
     alpha: shared.Alpha = 1.0
     lam: float | Literal["auto"] = "auto"
     patch_size: Annotated[shared.PatchSize, count(8)] = 16
     seed: shared.Seed = 0
-    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
+    departures: shared.Departed = field(default_factory=shared.make_departures)
 
-    PRESETS: ClassVar[Presets] = {"quick": {"speeds": (0.05, 0.5, 4.0), "noises": (0.0, 0.1), "n_starts": 4}}
+    PRESETS: ClassVar[Presets] = {"quick": {"speeds": (0.05, 0.5, 4.0), "noises": (0.0, 0.1), "n_starts": 6}}
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> RegimesSettings:
-        """Settings as for every command, with sorted axes."""
+        """Make settings as for every command, and sort the speeds and noises."""
         values = dict(given or {})
         values |= {name: tuple(sorted(set(values[name]))) for name in ("speeds", "noises") if name in values}
         return super().make(values, preset=preset, **fallbacks)
@@ -69,35 +69,32 @@ class RegimesSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RegimesOptions(PatchOptions):
-    """Options of the study, which makes its films itself."""
+    """Options of the study. It makes its films itself."""
 
     SOURCE_HELP: ClassVar[str] = "The built-in film and its first seed: builtin:glide?seed=100. --speed sets the speed."
     DEFAULT_SOURCE: ClassVar[Any] = "builtin:glide"
 
     def open(self, spec: str, /) -> Film | SeriesSource:
-        """Open the built-in film: no other film can be made faster or slower."""
+        """Open the built-in film. Other films are refused, because they cannot be made faster or slower."""
         from psmt.data import GlideFilm
 
         opened = super().open(spec)
         if not isinstance(opened, GlideFilm):
-            raise PSMTError(
-                f"{spec} cannot be made faster or noisier; leave it out, or give builtin:glide with a seed "
-                "(psmt predict and psmt reproduce show where your own film lies on the map)"
-            )
+            raise PSMTError(f"{spec} cannot be made faster or noisier; leave it out, or give builtin:glide with a seed")
         return opened
 
     def read(self, source: GlideFilm, _progress: Progress, /) -> GlideFilm:  # type: ignore[override]
-        """Return the film itself: tasks make their own frames."""
+        """Return the film itself. Each task makes its own frames."""
         return source
 
 
 COMMAND = Command(
     name="regimes",
-    help="""Measure at which speed and noise PSMT predicts better than copying, on the built-in film.
+    help="""Measure at which speed and noise PSMT predicts better than simple methods, on the built-in film.
 
-Compares every extrapolation and every baseline with copying, vs code and vs frame, in films of known speed and noise. \
-Writes regimes.csv, regimes.png (the map), expectation_map.json (the map that reports use) and report.html. Prints two \
-tables. Takes minutes on two cores, a minute with --quick.""",
+Compares every extrapolation and every baseline with copying, and PSMT with the best method without an embedding, vs \
+code and vs frame, in films of known speed and noise. Writes regimes.csv, regimes.png (the map) and \
+report.html. Prints four tables. Takes minutes on two cores, a minute with --quick.""",
     settings=RegimesSettings,
     options=RegimesOptions,
 )

@@ -144,14 +144,18 @@ def test_intervals_of_medians_cover_95_percent():
 
 
 def test_verdicts():
-    assert holding_helps(made_up(12)).verdict == "holds"
+    assert holding_helps(made_up(12)).as_measured.verdict == "yes"
     worse = holding_helps(made_up(12, psmt=2.0, ignore=1.0))
-    assert (worse.verdict, worse.size) == ("does not hold", "1.99 × the error, after cuts")  # 2, with some spread
-    assert holding_helps(made_up(12, ignore=1.0)).verdict == "inconclusive"
-    assert holding_helps(made_up(3)).verdict == changes_detected(made_up(3)).verdict == "inconclusive"
-    assert changes_detected(made_up(12)).verdict == "holds"
-    assert changes_detected(made_up(12, found=0.5)).verdict == "does not hold"
-    assert changes_detected(made_up(12, false=1.0)).verdict == "does not hold"
+    assert (worse.as_measured.verdict, worse.size) == ("no", "1.99 × the error, after each cut")  # 2, with some spread
+    assert holding_helps(made_up(12, ignore=1.0)).as_measured.verdict == "inconclusive"
+    assert (
+        holding_helps(made_up(3)).as_measured.verdict
+        == changes_detected(made_up(3)).as_measured.verdict
+        == "inconclusive"
+    )
+    assert changes_detected(made_up(12)).as_measured.verdict == "yes"
+    assert changes_detected(made_up(12, found=0.5)).as_measured.verdict == "no"
+    assert changes_detected(made_up(12, false=1.0)).as_measured.verdict == "no"
 
 
 def test_tables_mark_the_best_and_what_loses_to_copying(result):

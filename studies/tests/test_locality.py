@@ -11,6 +11,7 @@ from studies.locality.settings import LocalityOptions, LocalitySettings
 from made_up_series import wave
 from psmt.cli.commands import of_experiment
 from psmt.errors import NotEnoughFramesError
+from psmt.experiments.options.parameters import make_departures
 from psmt.pipeline.run import Run
 from psmt.report import render
 
@@ -65,7 +66,7 @@ def test_the_command_asks_for_what_the_library_does_by_itself():
     assert command.job({}).settings() == {"studies.locality": LocalitySettings()}
     given = {"n_atoms": 40, "n_starts": 5, "horizon": 3}
     assert command.job(given).settings()["studies.locality"] == LocalitySettings(**given, window=120)
-    literal = command.job({"literal": True}).settings()["studies.locality"].departures
+    literal = command.job({"departures": make_departures(literal=True)}).settings()["studies.locality"].departures
     assert literal.half_stencils and literal.rank_tol == 0
     with pytest.raises(ValueError, match="use device='cpu'"):
         LocalityOptions(device="torch:cpu").check(())
@@ -112,23 +113,23 @@ def made(n=12, *, atoms=1.0, errors=1.0, group=1.0, missed=False):
 
 
 def outcomes(result):
-    return {claim.key: claim.verdict for claim in locality_claims(result)}
+    return {claim.key: claim.as_measured.verdict for claim in locality_claims(result)}
 
 
 def test_more_local_and_better_holds():
     found = outcomes(made(atoms=0.3, errors=0.5, group=2.0))
-    assert set(found.values()) == {"holds"}
+    assert set(found.values()) == {"yes"}
 
 
 def test_less_local_and_worse_does_not_hold():
     found = outcomes(made(atoms=2.0, errors=1.5, group=0.5))
-    assert found.pop("locality_converged") == "holds"
-    assert set(found.values()) == {"does not hold"}
+    assert found.pop("locality_converged") == "yes"
+    assert set(found.values()) == {"no"}
 
 
 def test_fewer_atoms_that_lie_in_more_places_are_not_more_local():
     found = outcomes(made(atoms=0.5, group=0.5))
-    assert found["locality_early"] == found["locality_sparse"] == "does not hold"
+    assert found["locality_early"] == found["locality_sparse"] == "no"
 
 
 def test_a_tie_and_too_few_starts_are_inconclusive():
@@ -138,4 +139,4 @@ def test_a_tie_and_too_few_starts_are_inconclusive():
 
 
 def test_a_warning_means_that_descent_has_not_converged():
-    assert outcomes(made(missed=True))["locality_converged"] == "does not hold"
+    assert outcomes(made(missed=True))["locality_converged"] == "no"

@@ -28,6 +28,10 @@ def read_csv(path):
 def refused(outcome):
     """The one line that a refused command prints on stderr, beside progress."""
     assert (outcome.code, outcome.stdout) == (2, "")
-    (line,) = [line for line in outcome.stderr.splitlines() if not line.startswith("psmt: read frames: ")]
+    (line,) = [
+        line
+        for line in outcome.stderr.splitlines()
+        if not line.startswith(("psmt: read frames: ", "psmt: read rows: ")) and ": load libraries" not in line
+    ]
     assert line.startswith("psmt: error: ")
     return line

@@ -1,4 +1,4 @@
-"""Departures on the command line: --literal sets them all, single flags overrule it, and models and tasks get them."""
+"""Departures on the command line: --literal sets them all, and models and tasks get them."""
 
 import json
 
@@ -31,47 +31,16 @@ def settings(command, *flags):
 
 
 @pytest.mark.parametrize("command", ["sweep", "topology", "reconstruct", "predict", "reproduce", "demo"])
-def test_the_letter_and_what_overrules_it(command):
+def test_the_letter(command):
     assert set(asked(command)) == {OURS}
     assert set(asked(command, "--literal")) == {LITERAL}
-    (mixed,) = set(asked(command, "--literal", "--no-half-stencils", "--rank-tol", "1e-3", "--no-centred"))
-    assert mixed == Departures(**LITERAL.parameters | {"half_stencils": False, "rank_tol": 1e-3, "centred": False})
-
-
-@pytest.mark.parametrize(
-    ("flags", "departure"),
-    [
-        (["--half-stencils"], {"half_stencils": True}),
-        (["--no-centred"], {"centred": False}),
-        (["--rank-tol", "0"], {"rank_tol": 0.0}),
-        (["--activity-bound", "none"], {"activity_bound": None}),
-        (["--activity-bound", "3.5"], {"activity_bound": 3.5}),
-        (["--no-merge-parallel"], {"merge_parallel": False}),
-        (["--dictionary-from", "window"], {"dictionary_from": "window"}),
-    ],
-)
-def test_each_flag_is_one_departure(flags, departure):
-    for command in ("predict", "reproduce"):
-        assert set(asked(command, *flags)) == {Departures(**OURS.parameters | departure)}
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--rank-tol", "-1"], "--rank-tol -1.0 is out of range"),
-        (["--activity-bound", "0"], "--activity-bound 0.0 is out of range"),
-    ],
-)
-def test_bad_values_are_named_before_any_work(tmp_path, flags, message):
-    assert message in refused(run("predict", FILM, *TINY, *flags, "--out", tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("flags", [[], ["--literal"]])
 @pytest.mark.slow
 def test_models_get_them(tmp_path, monkeypatch, flags):
     fitted, fit = [], PSMT.fit
-    monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None: (fitted.append(self), fit(self, X, y))[1])
+    monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None, **how: (fitted.append(self), fit(self, X, y, **how))[1])
     given = [*TINY, "--window", "60", "--start", "70", "--horizon", "3", "--lam", "0.1", *flags]
     assert run("predict", FILM, *given, "--out", tmp_path).code == 0
     assert {type(model).__name__ for model in fitted} >= {"Baseline1", "Baseline2", "CopyCode"}
@@ -85,7 +54,7 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
     [
         ("sweep", embedding_tasks, "round_trip", STEP5 | STEP7),
         ("reconstruct", embedding_tasks, "round_trip", STEP5 | STEP7),
-        ("topology", window_graphs, "solve_window", STEP5),
+        ("topology", window_graphs, "embed_window", STEP5),
     ],
 )
 def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, module, function, names):
@@ -113,21 +82,18 @@ def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch)
 
 
 def test_the_report_tells_them():
-    asked = settings("reproduce", "--literal", "--activity-bound", "3")
+    asked = settings("reproduce", "--literal")
     film = FilmRecord(name="film", checksum="0" * 64, n_frames=90)
     done = FilmResults(command="reproduce", film=film, asked=asked, used={}, notes={}, results={}, paper=True)
     facts = {fact.name: fact.value for fact in make_page(done, {}).facts}
-    assert (
-        facts["Departures from the paper"] == "activity of a predicted code, and its move, up to 3 times the window's"
-    )
-    departures = LITERAL.parameters | {"activity_bound": 3.0}
-    summary = json.loads(make_summary(done, []))
-    assert all(settings["departures"] == departures for settings in summary["settings"].values())
+    assert facts["Departures from the paper"] == LITERAL.told()
+    summary = json.loads(make_summary(done, make_page(done, {})))
+    assert all(settings["departures"] == LITERAL.parameters for settings in summary["settings"].values())
 
 
 def test_the_demo_takes_them():
-    for own in settings("demo", "--literal", "--merge-parallel").values():
-        assert own.departures == Departures(**LITERAL.parameters | {"merge_parallel": True})
+    for own in settings("demo", "--literal").values():
+        assert own.departures == LITERAL
         assert own.seed == 3
 
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from time import sleep
 
@@ -10,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cli.calls import refused, run
+from cli.calls import run
 from conftest import wave
 from psmt.cli.app import COMMANDS, app, as_typed
-from psmt.cli.terminal import Bars, fitting_columns, show_table
+from psmt.cli.terminal import Bars, planned, show_table
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import FilmPhase
@@ -49,7 +48,7 @@ def test_a_stack_has_a_report_and_a_summary_for_machines(stack, tmp_path):
     assert "M = 32 was used" in outcome.stderr and "M = 32 was used" in told["notes"][0]
     page = (tmp_path / "report.html").read_text()
     assert "psmt reconstruct on “cells.tif”" in page and "M = 32 was used" in page
-    assert page.count("<img") >= 2  # the figure, and the frame with the patch's place
+    assert "<img" in page
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -85,7 +84,7 @@ def test_nothing_of_the_future_is_in_a_prediction():
 
 def test_features_of_a_series_are_no_pixels():
     assert as_picture(np.ones(16), (4, 4)).shape == (4, 4)
-    assert as_picture(np.ones(16), None).shape == (32, 16)
+    assert as_picture(np.ones(16), None).shape == (32, 32)
 
 
 def test_the_extrapolation_that_was_asked_for_predicts():
@@ -110,34 +109,54 @@ def test_the_extrapolation_that_was_asked_for_predicts():
 def table():
     row = [Cell("PSMT, learned gain"), Cell("−3.54"), Cell("0.0123"), Cell("13.41", "loses"), Cell("0.392"), Cell("1")]
     measures = ["log MSE vs code", "MSE vs code", "vs code ÷ copying", "MSE vs frame", "vs frame ÷ copying"]
-    return Table("methods", ["method", *measures], [row], key=(1, 5, 3, 4))
+    return Table("methods", ["method", *measures], [row])
 
 
-@pytest.mark.parametrize(("width", "kept"), [(120, [0, 1, 2, 3, 4, 5]), (60, [0, 1, 3, 5]), (40, [0, 1])])
-def test_a_narrow_screen_keeps_the_key_columns(table, width, kept, monkeypatch):
-    assert fitting_columns(table, width) == kept
+@pytest.mark.parametrize("width", [120, 60, 40])
+def test_a_narrow_screen_wraps_cells(table, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     with redirect_stdout(io.StringIO()) as shown:
         show_table(table)
     assert all(len(line) <= width for line in shown.getvalue().splitlines())
     assert "…" not in shown.getvalue()
-    assert ("No room" in shown.getvalue()) == (len(kept) < 6)
+    assert ("loses" in shown.getvalue()) == (width > 40)
 
 
-def test_a_long_step_is_told_in_a_pipe():
-    with redirect_stderr(io.StringIO()) as stderr, Bars(interval=0.02) as progress:
+PLAN = {"load": 1.0, "codes": 4.0, "draw": 5.0}
+
+
+def test_a_long_step_is_told_in_a_pipe(monkeypatch):
+    monkeypatch.setattr("psmt.cli.terminal._SOONEST", 0.0)
+    with redirect_stderr(io.StringIO()) as stderr, Bars("predict film", PLAN, interval=0.02) as progress:
+        assert stderr.getvalue() == "psmt: predict film: load libraries, stage 1 of 3\n"
         progress("codes", 1, 4)
         sleep(0.1)
         progress("codes", 2, 4)
         sleep(0.1)
         progress("codes", 4, 4)
-    first, *_, last = stderr.getvalue().splitlines()
-    assert first.startswith("psmt: codes: 1 of 4 after 0.")
-    assert any(", about " in line and " left" in line for line in stderr.getvalue().splitlines())
-    assert last.startswith("psmt: codes: 4 done in ")
+    _, first, *_, last = stderr.getvalue().splitlines()
+    assert first == "psmt: codes: 1 of 4 after 0:00; 20% of all"
+    assert any(
+        line.startswith("psmt: codes: 2 of 4 after 0:00; 30% of all; 0:0") for line in stderr.getvalue().splitlines()
+    )
+    assert last.startswith("psmt: codes: 4 done in 0.")
+    assert last.endswith(" left")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_experiment_has_its_stages_in_the_plan(name):
+    assert len(planned([name])) >= 5
+    assert list(planned([name]))[-1] == "draw figures"
 
 
 # Words
+
+
+def test_examples_of_the_help_fit_into_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    examples = run("--help").stdout.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert len(examples) >= 8
+    assert all(line.startswith("  psmt ") and len(line) <= 79 for line in examples)
 
 
 def test_errors_speak_of_options():
@@ -147,18 +166,3 @@ def test_errors_speak_of_options():
     )
     assert as_typed("patch_size=9 of a larger frame_size", sweep) == "--patch 9 of a larger --size"
     assert as_typed("starts=(9,) with n_starts=3; start=9", predict) == "--start 9 with --starts 3; --start 9"
-
-
-@pytest.mark.parametrize(("command", "flag"), [("predict-video", "--literal"), ("brain", "--no-half-stencils")])
-def test_who_has_no_such_departure_says_why(command, flag):
-    assert f"psmt {command} takes no {flag}: " in refused(run(command, "film.mp4", flag))
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_commands_and_options(shell):
-    outcome = run("completion", shell)
-    assert outcome.code == 0
-    for word in ("predict-video", "reconstruct", "extrapolation", "dynamics"):
-        assert word in outcome.stdout
-    if shell == "bash":
-        subprocess.run(["bash", "-n"], input=outcome.stdout, text=True, check=True)

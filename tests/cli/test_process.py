@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from cli.calls import run
 from psmt.utils.files import clear_stale, temporary_name, writing
 
 CALL = "import sys; from psmt.cli import main; sys.exit(main())"
@@ -62,13 +63,14 @@ def test_output_that_cannot_be_written_is_an_error():
     assert (done.returncode, done.stderr) == (2, "psmt: error: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_ascii_alone():
     done = call("--help", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
     assert done.returncode == 0
     assert "frames ? patches" in done.stdout
     done = call("sweep", "caf\u00e9.mp4", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 2
-    assert re.fullmatch(r"psmt: error: .*caf\?\.mp4.*\n", done.stderr)
+    assert re.fullmatch(r"psmt: .* stage 1 of \d+\npsmt: error: .*caf\?\.mp4.*\n", done.stderr)
 
 
 @pytest.mark.parametrize(("columns", "taken"), [("1", 20), ("99999999999", 1000)])
@@ -82,8 +84,19 @@ def test_a_name_that_is_no_text_is_told_as_it_is():
     command = [sys.executable.encode(), b"-c", CALL.encode(), b"sweep", b"caf\xe9.mp4"]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert done.returncode == 2
-    assert b"caf\xe9.mp4" in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    start, error = done.stderr.splitlines()
+    assert b"caf\xe9.mp4" in start and b"stage 1 of" in start
+    assert b"caf\xe9.mp4" in error
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sweep", "{name}.mp4"], ["{name}"], ["sweep", "x", "--{name}"], ["learn", "{name}"]]
+)
+def test_names_neither_control_the_terminal_nor_fill_it(arguments):
+    done = run(*(argument.format(name="\x1b[31m\x9b2Jred\u202e" + "x" * 5000) for argument in arguments))
+    assert done.code == 2
+    assert all(line.isprintable() for line in done.stderr.split("\n"))
+    assert len(done.stderr) < 1100
 
 
 # Signals
@@ -127,12 +140,14 @@ sys.exit(main())
     assert (done.returncode, done.stderr) == (128 + getattr(signal, name), f"psmt: ended by {name}{told}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_that_comes_where_python_swallows_it_comes_again(name, code):
     act = f"""
 import os, signal, sys, time
 from psmt.cli import app, main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in the background of a shell
 class Ending:
     def __del__(self):
         os.kill(os.getpid(), signal.{name})
@@ -188,6 +203,7 @@ def test_sigterm_clears_away_and_the_next_run_clears_after_a_kill(tmp_path):
     assert left_in(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_in_a_line(tmp_path):
     act = """
         import resource

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,7 +16,7 @@ from in_numpy import InNumpy
 from oracles.dictionary import statistics, sweep
 from oracles.solvers import lars_codes, nonnegative_least_squares
 from psmt import SparseCoder, read_patches
-from psmt.coding.dictionary import BATCH, DictionaryStatistics, SparseRows, first_atoms
+from psmt.coding.dictionary import BATCH, DictionaryStatistics, first_atoms
 from psmt.engines.numba.lasso import _CHUNK
 
 
@@ -244,6 +244,7 @@ def test_sparse_codes_are_dense_one_batch_at_a_time(engine, coder, glide, monkey
     assert sizes == [64, 64, 22]
 
 
+@pytest.mark.slow
 def test_sparse_codes_need_little_memory(glide):
     """Far less than the dense array at its peak, which is that of one batch."""
     coder = SparseCoder.from_dictionary(np.tile(glide, (3, 1)) + 0.1, alpha=100.0)
@@ -344,21 +345,6 @@ def test_following_a_frame_that_stands_still_changes_nothing(engine):
     if engine.device == "torch:cpu":
         pytest.xfail("equal atoms are let in together there, and share the activity as rounding will have it")
     np.testing.assert_allclose(InNumpy(engine, coder).transform_next(x, code), code, atol=1e-12)
-
-
-@pytest.mark.parametrize("densities", [(0.1, 0.1, 0.1), (0.0, 0.5, 0.02, 0.9), (0.9, 0.0), (0.3,), (0.0,)])
-def test_sparse_rows_are_those_of_scipy_whatever_the_batches_hold(densities):
-    rng = np.random.default_rng(0)
-    batches = [rng.random((17 + k, 9)) * (rng.random((17 + k, 9)) < share) for k, share in enumerate(densities)]
-    rows = SparseRows(sum(map(len, batches)), 9)
-    for batch in batches:
-        rows.add(csr_array(batch))
-    found, wanted = rows.array(), vstack([csr_array(batch) for batch in batches], format="csr")
-    assert found.has_canonical_format
-    assert found.shape == wanted.shape
-    for name in ("data", "indices", "indptr"):
-        assert np.array_equal(getattr(found, name), getattr(wanted, name))
-        assert getattr(found, name).dtype == getattr(wanted, name).dtype
 
 
 # The kernels of dictionary learning against their blackboard version

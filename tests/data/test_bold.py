@@ -66,3 +66,34 @@ def test_a_series_for_commands_that_take_one():
 def test_mistakes_are_named(spec, told):
     with pytest.raises(FrameSourceError, match=told):
         BOLD.parse(spec)
+
+
+def test_worlds_differ_in_what_a_state_is():
+    given = {"n_subjects": 1, "n_frames": 3_000, "n_regions": 12, "n_networks": 4, "n_states": 3, "noise": 0.0}
+    scans = BoldSimulation(world="covariance", dwell=120.0, drift=0.0, **given)
+    values, truth = scans.subject(0).values, scans.states(0, hidden=True)
+    assert set(truth) == {0, 1, 2}
+    steady = [np.flatnonzero(truth == k) for k in range(3)]
+    spread = values.std(axis=0)
+    means = np.array([values[own].mean(axis=0) for own in steady]) - values.mean(axis=0)
+    assert np.abs(means / spread).max() < 0.4  # the same mean activity
+    shapes = [np.corrcoef(values[own].T)[np.triu_indices(12, 1)] for own in steady]
+    assert all(np.corrcoef(shapes)[i, j] < 0.7 for i, j in ((0, 1), (0, 2), (1, 2)))  # another connectivity
+    nothing = BoldSimulation(world="none", **given)
+    assert nothing.states(0) is None and np.isfinite(nothing.subject(0).values).all()
+    with pytest.raises(ValueError, match="world='other' is not simulated; use one of amplitude"):
+        BoldSimulation(world="other")
+
+
+def test_the_signal_follows_the_hidden_chain():
+    scans = BoldSimulation(n_subjects=1, n_frames=500)
+    hidden, shown = scans.states(0, hidden=True), scans.states(0)
+    lag = [np.mean(hidden[: 500 - k] == shown[k:]) for k in range(8)]
+    assert 2 <= int(np.argmax(lag)) <= 4  # about five seconds at a TR of two seconds
+
+
+def test_patients_are_more_often_in_the_first_state():
+    scans = BoldSimulation(n_subjects=40, n_frames=300, effect=4.0)
+    share = [np.mean(scans.states(k, hidden=True) == 0) for k in range(40)]
+    assert np.mean(share[1::2]) > np.mean(share[::2]) + 0.1
+    assert [scans.group(k) for k in range(2)] == ["control", "patient"]

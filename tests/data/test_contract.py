@@ -101,5 +101,5 @@ def test_a_pipe_is_refused_where_reading_would_wait_for_ever(tmp_path, name):
 
 def test_a_pipe_among_images_is_named(tmp_path):
     os.mkfifo(tmp_path / "1.png")
-    with pytest.raises(FrameSourceError, match=r"1.png is a pipe or a device, not an image; remove it"):
+    with pytest.raises(FrameSourceError, match=r"1\.png is a pipe or a device"):
         list(open_source(tmp_path))

@@ -177,13 +177,6 @@ def test_pages_of_other_sizes_and_cut_stacks_are_named(tmp_path, moving):
         list(open_frames(tmp_path / "cut.tif"))
 
 
-def test_a_stack_behind_the_back_of_its_directory_is_refused(tmp_path, moving):
-    """ImageJ writes one page, and all images behind it, where there are more than 4 GB."""
-    path = stack(tmp_path / "large.tif", moving[:1], tiffinfo={270: "ImageJ=1.54f\nimages=500\nslices=500\n"})
-    with pytest.raises(FrameSourceError, match="500 images, but has 1 "):
-        open_frames(path)
-
-
 def test_memory_does_not_grow_with_the_stack(tmp_path, peak):
     path = stack(tmp_path / "long.tif", np.zeros((60, 200, 200), np.uint8))
     source = open_frames(path)

@@ -11,7 +11,6 @@ from psmt.data.patches import (
     PatchCutter,
     Patches,
     destandardise,
-    iter_patches,
     read_patches,
     read_values,
     standardise,
@@ -212,8 +211,6 @@ def test_frames_after_stop_are_not_read():
 def test_nan_names_the_frame():
     with pytest.raises(FrameSourceError, match="frame 5 holds NaN"):
         read_patches(Counter([]), frame_size=None, start=2)
-    with pytest.raises(FrameSourceError, match="frame 5 holds NaN"):
-        list(iter_patches(Counter([]), PatchCutter(frame_size=None)))
 
 
 @pytest.mark.parametrize(
@@ -233,14 +230,6 @@ def test_films_that_are_too_short_say_how_long_they_are(limits, message):
 def test_limits_must_make_sense(limits):
     with pytest.raises((ValueError, TypeError), match=r"start=|stop="):
         read_patches(np.zeros((9, 16, 16)), frame_size=None, **limits)
-
-
-def test_iter_patches_is_lazy():
-    n_read = []
-    patches = iter_patches(Counter(n_read), PatchCutter(frame_size=None))
-    next(patches)
-    next(patches)
-    assert n_read == [0, 1]
 
 
 def test_only_the_patches_are_held(peak):

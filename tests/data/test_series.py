@@ -77,13 +77,14 @@ def test_archives_name_their_series(tmp_path):
     ("text", "message"),
     [
         ("1,2\n3,x\n", r"line 2, column 2: 'x' is not a number; write numbers as 1\.5"),
-        ("a,b\n1,2\n\n3,\n", r"line 4, column 2: '' is not a number"),
-        ("1;2\n3;4\n", r"line 2, column 1: '3;4' is not a number; .* commas"),
+        ("a,b\n1,2\n\n3,\n", r"line 4, column 2 \('b'\): '' is not a number"),
+        ("1;2\n3;4\n", r"line 2, column 1 \('1;2'\): '3;4' is not a number; .* commas"),
         ("1,5;2,5\n", r"line 1, column 2: '5;2' is not a number"),
         ("time,1\n3,4\n", r"line 1, column 1: 'time' is not a number"),
         ("1,2\n3,4,5\n", r"line 2 has 3 columns but the first line has 2"),
         ("a,b\n1\n", r"line 2 has 1 columns but the first line has 2"),
-        ("1,2\n3,nan\n", r"bad\.csv has a NaN or infinite value in frame 1; remove or fill such frames"),
+        ("1,2\n3,nan\n", r"bad\.csv has a NaN or infinite value in frame 1, column 1; remove such frames"),
+        ("a,b\n1,2\n3,nan\n", r"bad\.csv has a NaN or infinite value in frame 1, column 'b'"),
         ("a,b\n1,inf\n", r"NaN or infinite value in frame 0"),
         ("a,b\n", r"bad\.csv has 0 frames; at least 1 are needed"),
         ("", r"bad\.csv is empty; write a line of numbers"),
@@ -139,7 +140,8 @@ def test_a_matlab_file_gives_its_matrix(tmp_path):
     values = np.random.default_rng(0).standard_normal((7, 3))
     savemat(tmp_path / "one.mat", {"roi": values, "tr": 0.72})
     savemat(tmp_path / "two.mat", {"other": np.ones((4, 4)), "series": values})
-    for name in ("one.mat", "two.mat"):
+    savemat(tmp_path / "gift_ica_c1-1.mat", {"ic": np.ones((3, 50)), "tc": values})  # maps and time courses of GIFT
+    for name in ("one.mat", "two.mat", "gift_ica_c1-1.mat"):
         assert np.array_equal(open_series(tmp_path / name).values, values)
     assert open_series(tmp_path / "one.mat", stop=4).n_frames == 4
 
@@ -169,3 +171,32 @@ def test_a_data_frame_is_a_series_with_names():
     assert np.array_equal(source.values, [[1.0, 4.0], [2.0, 5.0]])
     with pytest.raises(FrameSourceError, match="'who'"):
         open_series(table.assign(who=["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("day,a\n2026-01-01,1\n2026-01-02,2\n", "day"),
+        ("a,day\n1,2026-01-01 12:00\n2,2026-01-01 13:00\n", "day"),
+        ("2026-01-01,1\n2026-01-02,2\n", "column 1"),
+        (",a\n0,1\n1,2\n", ""),
+        ("Time,a\n0.5,1\n1.0,2\n", "Time"),
+    ],
+)
+def test_an_index_is_not_a_feature(tmp_path, text, index):
+    (tmp_path / "table.csv").write_text(text)
+    source = open_series(tmp_path / "table.csv")
+    assert source.index_name == index
+    np.testing.assert_array_equal(source.values, [[1.0], [2.0]])
+
+
+def test_a_column_that_does_not_increase_is_a_feature(tmp_path):
+    (tmp_path / "table.csv").write_text("t,a\n2,1\n1,2\n")
+    source = open_series(tmp_path / "table.csv")
+    assert source.index_name is None and source.feature_names == ("t", "a")
+
+
+def test_dates_must_be_in_order(tmp_path):
+    (tmp_path / "table.csv").write_text("day,a\n2026-01-02,1\n2026-01-01,2\n")
+    with pytest.raises(FrameSourceError, match=r"line 3, column 1: 2026-01-01 comes after 2026-01-02.*sort the lines"):
+        open_series(tmp_path / "table.csv")

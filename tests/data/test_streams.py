@@ -8,9 +8,10 @@ import av
 import numpy as np
 import pytest
 
-from psmt.data import LiveVideo, open_frames, open_stream
+from psmt.data import open_frames, open_stream
 from psmt.data.patches import read_patches
 from psmt.data.readers import streams, video
+from psmt.data.readers.streams import LiveVideo
 from psmt.errors import FrameSourceError
 
 
@@ -131,7 +132,7 @@ def test_a_camera_that_is_not_there_is_one_sentence():
     message = r"^camera:97 cannot be opened as a video \(No such file or directory\); is it plugged in, .*\?$"
     with pytest.raises(FrameSourceError, match=message):
         open_frames("camera:97")
-    with pytest.raises(FrameSourceError, match="camera:front: 'front' is not the number of a camera"):
+    with pytest.raises(FrameSourceError, match="camera:front is not the number of a camera"):
         open_frames("camera:front")
 
 
@@ -181,7 +182,6 @@ def device(tmp_path, recording, monkeypatch):
     [
         ("linux", ("/dev/video1", "v4l2", {})),
         ("darwin", ("1", "avfoundation", {"framerate": "30"})),
-        ("win32", ("video=second", "dshow", {})),
     ],
 )
 def test_cameras_are_opened_as_the_system_wants(device, monkeypatch, platform, opened):
@@ -194,9 +194,6 @@ def test_cameras_are_opened_as_the_system_wants(device, monkeypatch, platform, o
 
 
 def test_cameras_that_no_system_knows_are_refused(device, monkeypatch):
-    monkeypatch.setattr(streams.sys, "platform", "win32")
-    with pytest.raises(FrameSourceError, match=r"camera:2 is not there \(2 cameras were found\); is it plugged in"):
-        open_frames("camera:2")
     monkeypatch.setattr(streams.sys, "platform", "plan9")
     with pytest.raises(FrameSourceError, match=r"not on plan9; .* open_stream"):
         open_frames("camera:0")

@@ -142,7 +142,7 @@ def test_a_missing_file_is_named(tmp_path):
     [
         ("empty.mp4", b"", r"empty\.mp4 is empty \(0 bytes\)"),
         ("junk.mp4", bytes(range(256)) * 40, "cannot be opened as a video"),
-        ("notes.txt", b"these are notes\n" * 40, "text file, not a video"),
+        ("notes.txt", b"these are notes\n" * 40, "notes.txt cannot be opened as a video.*not in a container of films"),
     ],
 )
 def test_what_is_no_film_is_refused(tmp_path, name, content, message):

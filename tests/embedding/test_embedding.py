@@ -20,7 +20,7 @@ from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, fix_signs, noise_covariance, noise_variance, whiten
 
 
-@parametrize_with_checks([TemporalEmbedding(), TemporalEmbedding(solver="sgd", max_epochs=3, random_state=0)])
+@parametrize_with_checks([TemporalEmbedding()])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -160,6 +160,7 @@ def test_the_noise_is_what_its_formula_says():
     assert np.allclose(lifted.matrix, whitened.matrix, atol=1e-6 * np.abs(whitened.matrix).max())
 
 
+@pytest.mark.slow
 def test_nothing_switches():
     """An atom fades from lively to nothing, through all variances: the embedding never jumps."""
     codes = smooth_codes(n=300)
@@ -180,6 +181,7 @@ def test_nothing_switches():
     assert steps[1] < 0.6 * steps[0]
 
 
+@pytest.mark.slow
 def test_the_noise_goes_in_smooth_steps_and_knows_no_unit():
     variances = np.geomspace(1e-3, 1.0, 30)
     scales = np.concatenate([np.geomspace(1e-6, 1e6, 2001), np.geomspace(10.0, 1000.0, 40001)])
@@ -202,27 +204,19 @@ def test_fewer_codes_than_atoms(layer_of):
     assert np.allclose(layer.embedding_ @ np.cov(codes.T) @ layer.embedding_.T, np.eye(layer.rank_), atol=1e-6)
 
 
-@pytest.fixture(params=["closed", "sgd"])
-def way(engine, request):
-    """Each solver on each engine that it runs on."""
-    if request.param == "sgd" and engine.device != "cpu":
-        pytest.skip("the stochastic solver runs on the CPU alone")
-    return {"solver": request.param, "random_state": 0, "device": engine.device}
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e6])
-def test_a_constant_sequence_has_no_directions(way, value):
-    layer = TemporalEmbedding(**way).fit(np.full((50, 4), value))
+def test_a_constant_sequence_has_no_directions(layer_of, value):
+    layer = layer_of().fit(np.full((50, 4), value))
     assert layer.rank_ == layer.n_components_ == 0
     assert layer.transform(np.ones((3, 4))).shape == (3, 0)
 
 
-def test_more_components_than_rank_names_both(way):
+def test_more_components_than_rank_names_both(layer_of):
     codes = smooth_codes()
     codes[:, 0] = 1.0
     message = "n_components=8 is more than the rank 7 of the window's codes; use n_components <= 7"
     with pytest.raises(ValueError, match=message):
-        TemporalEmbedding(n_components=8, **way).fit(codes)
+        layer_of(n_components=8).fit(codes)
 
 
 @settings(max_examples=15, deadline=None)
@@ -286,7 +280,6 @@ def test_solving_from_sliding_moments_is_solving_afresh(layer_of):
         ({"n_components": True}, "n_components=True is not a whole number"),
         ({"lam": -1}, "lam=-1 is out of range; use a finite lam >= 0"),
         ({"rank_tol": -1.0}, "rank_tol=-1.0 is out of range"),
-        ({"rate": 0.0}, "rate=0.0 is out of range"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -305,9 +298,3 @@ def test_points_of_the_wrong_width_are_refused():
         layer.inverse_transform(np.ones((2, 5)))
     with pytest.raises(NotFittedError):
         TemporalEmbedding().transform(np.ones((2, 5)))
-
-
-def test_the_former_name_of_the_eigenvalues_still_works_and_says_so():
-    layer = TemporalEmbedding(n_components=3).fit(smooth_codes())
-    with pytest.warns(FutureWarning, match="roughness_ is called eigenvalues_ now"):
-        assert np.array_equal(layer.roughness_, layer.eigenvalues_)

@@ -5,12 +5,18 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.embedding import FollowedEmbedding, solve_closed_form
+from psmt.embedding.followed import EMBEDDING_TOL
 from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import make_extrapolation
 from psmt.numerics.rank import RANK_TOL, noise_covariance, noise_variance, whiten
 from psmt.recovery import Recovery, recover_next
 
 M, H, F = 240, 560, 24
+
+
+@pytest.fixture(autouse=True)
+def small_windows_are_tracked(monkeypatch):
+    monkeypatch.setattr("psmt.embedding.followed._FEWEST", 0)
 
 
 def sparse_codes(n, seed=0, n_atoms=M, rare=40):
@@ -107,15 +113,14 @@ def test_an_inverse_that_came_to_grief_is_made_afresh():
     codes = sparse_codes(H + 12)
     followed, moments = FollowedEmbedding(F), WindowMoments.of(codes[:H])
     run(followed, moments, codes[H:-3])
-    solved = followed.n_solved_
-    inverses = followed._track._inverses
-    inverses._matrices[-2:] *= 1.0 + np.random.default_rng(0).standard_normal((M, M))
+    solved, track = followed.n_solved_, followed._track
+    for inverse in track._inverses:
+        inverse._matrix *= 1.0 + np.random.default_rng(0).standard_normal(inverse._matrix.shape)
     assert run(followed, moments, codes[-3:]) < 1e-4
-    assert followed.n_solved_ == solved
-    pencil = followed._track._pencil(followed._view(moments))
-    probe = np.ones((M, 1))
-    for i, matrix in enumerate(pencil.shifted(inverses.shifts)):
-        assert np.allclose(matrix @ inverses.times(i, probe), probe, atol=1e-4)
+    assert followed.n_solved_ <= solved + 1
+    pencil, probe = track._pencil(followed._view(moments)), np.ones((M, 1))
+    for inverse, shift in zip(track._inverses, track._shifts, strict=True):
+        assert np.allclose(pencil.shifted(shift) @ inverse.times(probe), probe, atol=1e-4)
 
 
 def test_a_film_that_stands_still_and_atoms_that_come_and_go(operations):
@@ -137,10 +142,15 @@ def test_nothing_new_is_nothing_to_do(operations):
     assert np.array_equal(first.matrix, second.matrix)
 
 
-def test_the_estimate_does_not_flatter():
-    codes = sparse_codes(H + 30)
-    followed, moments = FollowedEmbedding(F, tol=np.inf), WindowMoments.of(codes[:H])
-    for code in codes[H:]:
+@pytest.mark.slow
+@pytest.mark.parametrize("tol", [np.inf, 5e-6])
+@pytest.mark.parametrize("window", [H, M + 20])
+def test_the_error_does_not_flatter(monkeypatch, tol, window):
+    """Neither as it is bounded from slide to slide, nor as it is measured once the bound exceeds the tolerance."""
+    monkeypatch.setattr("psmt.embedding.followed._FEWEST_OF_FEW", 0)  # otherwise windows of few codes are solved
+    codes = sparse_codes(window + 30)
+    followed, moments = FollowedEmbedding(F, tol=tol), WindowMoments.of(codes[:window])
+    for code in codes[window:]:
         moments.slide(code)
         P, Q = followed.update(moments).matrix, closed_form(moments).matrix
         noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL))
@@ -148,7 +158,7 @@ def test_the_estimate_does_not_flatter():
         # V-orthonormal rows: the sine of the largest angle is what Q has outside of P.
         outside = Q - (Q @ V @ P.T) @ P
         sine = np.sqrt(np.linalg.eigvalsh(outside @ V @ outside.T)[-1])
-        assert sine < 10 * followed.error_ + 1e-6
+        assert sine < 3 * followed.error_ + 1e-7
     assert followed.n_solved_ == 1
 
 
@@ -171,6 +181,7 @@ def test_most_of_all_directions_are_not_followed(operations, f):
     assert followed.n_solved_ == 3
 
 
+@pytest.mark.slow
 def test_the_model_predicts_alike_with_and_without_tracking(monkeypatch):
     """The whole loop, over a dictionary that codes sparse mixtures of its atoms."""
     rng = np.random.default_rng(0)
@@ -185,7 +196,22 @@ def test_the_model_predicts_alike_with_and_without_tracking(monkeypatch):
         solved = model.followed_.n_solved_
         assert solved <= 5 if fewest == 0 else solved == 21
     followed, exact = np.array(predictions)
-    assert (np.linalg.norm(followed - exact, axis=1) < 1e-6 * np.linalg.norm(exact, axis=1)).all()
+    assert (np.linalg.norm(followed - exact, axis=1) < 1e-5 * np.linalg.norm(exact, axis=1)).all()
+
+
+def test_the_tolerance_is_a_parameter_that_is_saved():
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((M, 64))
+    coder = SparseCoder.from_dictionary(atoms / np.linalg.norm(atoms, axis=1, keepdims=True), alpha=0.05)
+    frames = sparse_codes(H + 3) @ coder.dictionary_
+    model = PSMT(window=H, n_components=F, lam=0.05, coder=coder, embedding_tol=0.0).fit(frames[:H])
+    for x in frames[H:]:
+        model.update(x).predict()
+    assert model.followed_.n_solved_ == 4
+    header, state = model.get_header(), model.get_state()
+    assert PSMT.from_stored(header, state).followed_.tol == 0.0
+    del header["parameters"]["embedding_tol"]  # as in files of psmt 0.2
+    assert PSMT.from_stored(header, state).embedding_tol == PSMT().embedding_tol == EMBEDDING_TOL
 
 
 def wandering_codes(n, n_atoms, seed=0):
@@ -199,21 +225,31 @@ def wandering_codes(n, n_atoms, seed=0):
 
 
 @pytest.mark.slow
-def test_predictions_do_not_depend_on_history():
-    """Followed over 2,000 slides with calm stretches and rare atoms, or solved from the same window: one result."""
+def test_predictions_do_not_depend_on_history(monkeypatch):
+    """Followed over 500 slides with calm stretches and rare atoms, or solved from the same window: one result.
+
+    Every tenth is compared: solving costs far more than following.
+    """
+    monkeypatch.setattr("psmt.embedding.followed._FEWEST", 0)  # otherwise so few atoms are solved
     n_atoms, f, window = 256, 32, 900
-    codes = wandering_codes(window + 2000, n_atoms)
-    moments, followed = WindowMoments.of(codes[:window]), FollowedEmbedding(f, tol=1e-8)
+    codes = wandering_codes(window + 500, n_atoms)
+    moments, followed = WindowMoments.of(codes[:window]), FollowedEmbedding(f, tol=1e-6)
     followed.update(moments)
     step = make_extrapolation("linear")
     worst = 0.0
-    for code in codes[window:]:
+    for t, code in enumerate(codes[window:]):
         moments.slide(code)
-        matrices = followed.update(moments).matrix, closed_form(moments, f=f).matrix
+        embedding = followed.update(moments)
+        if t % 10:
+            continue
+        matrices = embedding.matrix, closed_form(moments, f=f).matrix
         own, fresh = (
             recover_next(Recovery(P, 0.1, activity=2 * moments.peak_activity), step, *moments.latest(2))
             for P in matrices
         )
         worst = max(worst, np.linalg.norm(own - fresh) / max(np.linalg.norm(fresh), 1e-9))
-    assert worst < 1e-6
+    # The promise is 1e-5 for embeddings within `tol` on films; these codes are harder, and `tol` is 1e-6 here.
+    # Step 7 multiplies the error of the embedding, at most 1e-6, by up to 1e2 where two atoms are nearly exchangeable.
+    # How often depends on random mixtures, which differ from one order of tests to another.
+    assert worst < 1e-4
     assert followed.n_solved_ <= 5

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from in_numpy import InNumpy
 from oracles.literal import second_difference_operator
-from psmt.embedding.moments import WindowMoments, covariance_times, variances_of
+from psmt.embedding.moments import WindowMoments, variances_of
 
 
 def sparse_codes(n, n_atoms=6, seed=0):
@@ -55,15 +55,15 @@ def assert_moments_of(moments, codes, tol):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_slides_leave_no_trace(engine):
+def test_tens_of_thousands_of_slides_leave_no_trace(engine):
     """On the CPU; a torch device without a GPU is too slow for this many."""
-    codes = changing_scene((100_000 if engine.device == "cpu" else 4_000) + 60, 6)
+    codes = changing_scene((30_000 if engine.device == "cpu" else 4_000) + 60, 6)
     own = engine.array(codes)
     moments = WindowMoments.of(own[:60], engine)
     for t in range(60, len(codes)):
         moments.update(own[t])
         moments.revert()
-        if t % 97 == 0 or t == len(codes) - 1:
+        if t % 293 == 0 or t == len(codes) - 1:
             assert_moments_of(InNumpy(engine, moments), codes[t - 59 : t + 1], 1e-8)
 
 
@@ -123,7 +123,7 @@ def test_a_copy_from_the_state_goes_on_bit_for_bit(operations):
 
 def test_a_state_that_does_not_fit_together_is_refused(operations):
     state = operations.moments(sparse_codes(20)).get_state()
-    with pytest.raises(ValueError, match=r"moments\.products is not that of the codes"):
+    with pytest.raises(ValueError, match=r"moments\.products differs"):
         operations.moments_from_state(state | {"products": np.zeros((3, 3))})
 
 
@@ -189,9 +189,11 @@ def test_products_with_the_matrices(engine, operations, centred, half_stencils, 
     moments, vectors = operations.moments(codes), rng.standard_normal((60, 3))
     V, S = moments.covariance(centred=centred), moments.second_differences(half_stencils=half_stencils)
     sums = moments.window.sums(half_stencils=half_stencils)
-    covariance_of, variances = InNumpy(engine, covariance_times), InNumpy(engine, variances_of)
-    assert np.allclose(covariance_of(sums, vectors, centred=centred), V @ vectors)
-    assert np.allclose(sums.second_differences_times(vectors), S @ vectors)
+    variances = InNumpy(engine, variances_of)
+    images, rough = sums.times(vectors, centred=centred)
+    assert np.allclose(images, V @ vectors)
+    assert np.allclose(sums.covariance_times(vectors, centred=centred), V @ vectors)
+    assert np.allclose(rough, S @ vectors)
     assert np.allclose(variances(np.diag(sums.products), sums.total, sums.n, centred=centred), np.diag(V))
 
 

@@ -32,12 +32,19 @@ def test_a_queue_that_slides_holds_the_codes_that_came_last(codes):
     np.testing.assert_array_equal(queue.matrix.toarray(), codes[:1])
 
 
-def test_products(codes):
+@pytest.mark.parametrize("half_stencils", [False, True])
+def test_products(codes, half_stencils):
     rng = np.random.default_rng(1)
     queue = SparseCodes(codes)
     queue.popleft()
     queue.append(codes[3])
     held = np.vstack([codes[1:], codes[3]])
-    vectors, rows = rng.standard_normal((12, 5)), rng.standard_normal((60, 5))
-    np.testing.assert_allclose(queue.times(vectors), held @ vectors, atol=1e-14)
-    np.testing.assert_allclose(queue.transposed_times(rows), held.T @ rows, atol=1e-14)
+    vectors, bends = rng.standard_normal((12, 5)), rng.random(58) < 0.8
+    D = np.eye(60) - 0.5 * (np.eye(60, k=1) + np.eye(60, k=-1))
+    D[1:-1][~bends] = 0.0
+    D[[0, -1]] *= half_stencils
+    differences = D @ held
+    images, rough = queue.times(vectors, bends, half_stencils=half_stencils)
+    np.testing.assert_allclose(images, held.T @ (held @ vectors), atol=1e-12)
+    np.testing.assert_allclose(rough, differences.T @ (differences @ vectors), atol=1e-12)
+    np.testing.assert_array_equal(queue.times(vectors)[0], images)

@@ -34,7 +34,7 @@ def make_prediction(make_result, with_errors):
     What is not given has the error 1; nulls have it everywhere, unless `nulls` gives them others.
     """
 
-    def make(nulls: dict | None = None, *, n_starts: int = 8, n_null: int = 4, **errors) -> PredictionResult:
+    def make(nulls: dict | None = None, *, n_starts: int = 8, n_null: int = 6, **errors) -> PredictionResult:
         def results(count: int, given: dict) -> list[PhaseResult]:
             full = {method: np.broadcast_to(given.get(method, 1.0), count) for method in METHODS}
             names = ["calm", "lively", *(f"start-{k}" for k in range(2, count))]
@@ -49,7 +49,6 @@ def make_prediction(make_result, with_errors):
             phases=starts[:2],
             starts=starts,
             nulls={name: results(n_null, nulls or {}) for name in ("shuffled", "noise")},
-            motion=np.linspace(0, 1, 2000),
         )
 
     return make
@@ -71,7 +70,6 @@ def make_sweep():
             for lam, own in prices.items()
             for (size, window), value in own.items()
         }
-        alone = {key[1:]: own for key, own in filled.items()}
-        return SweepResult(settings=settings, n_frames=n_frames, errors=filled, coding_errors=alone)
+        return SweepResult(settings=settings, n_frames=n_frames, errors=filled)
 
     return make

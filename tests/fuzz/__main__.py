@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from time import monotonic
 
 from fuzz.running import Attack, told
 from fuzz.targets import TARGETS, n_alterations
@@ -28,6 +29,7 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; all of them if none is named")
     parser.add_argument("--cases", type=int, default=1000, help="on each target, more or less")
     parser.add_argument("--seed", type=int, default=1, help="other seeds give other cases")
+    parser.add_argument("--seconds", type=float, default=1e9, help="go on to the next target after this time")
     parser.add_argument("--only", type=int, help="one number of the targets, to see it again")
     asked = parser.parse_args()
     failed = 0
@@ -35,15 +37,19 @@ def main() -> int:
         for target in asked.targets or TARGETS:
             outcomes: Counter[str] = Counter()
             numbers = cases(target, asked.cases, asked.seed) if asked.only is None else [(target, asked.only)]
-            slowest = 0.0
+            slowest, memory, began = 0.0, 0, monotonic()
             for outcome in attack.run(numbers):
+                memory = max(memory, outcome.get("memory", 0))
                 outcomes[outcome["ended"]] += 1
                 slowest = max(slowest, outcome["seconds"])
                 if outcome["ended"] == "failed" or asked.only is not None:
                     case = f"{target} {outcome['number']} ({outcome['case']})"
                     print(f"{case}: {outcome['ended']}\n{outcome['why']}\n", flush=True)
+                if monotonic() - began > asked.seconds:
+                    break
             failed += outcomes["failed"]
-            print(f"{target}: {told(outcomes)}; the slowest took {slowest:.1f} s", flush=True)
+            cost = f"{monotonic() - began:.0f} s in all, the slowest {slowest:.1f} s, peak memory {memory >> 20:,} MiB"
+            print(f"{target}: {told(outcomes)}; {cost}", flush=True)
     return 1 if failed else 0
 
 

@@ -153,7 +153,6 @@ VALUES: dict[str, Any] = {
     "linear": "linear",
     "phase": "phase",
     "hold": "hold",
-    "sgd": "sgd",
     "list": [],
     "list of numbers": [1, 2],
     "deep list": [[[[[[]]]]]],

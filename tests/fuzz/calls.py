@@ -19,27 +19,38 @@ from sklearn.base import clone
 
 from fuzz.odd_arguments import Told, odd, parameters
 from fuzz.saved_models import pictures, series
-from psmt import PSMT, FramePSMT, SparseCoder, TemporalEmbedding, datasets, open_frames, read_patches
+from psmt import PSMT, FramePredictor, SparseCoder, TemporalEmbedding, datasets, open_frames, read_patches
 from psmt.data.patches import standardise
-from psmt.data.speed_and_noise import measure_regime
 from psmt.errors import PSMTError
 from psmt.evaluation import mean_interval, mse, psnr, score_frames, ssim
 from psmt.model.baselines import (
     Baseline1,
     Baseline2,
+    CodeExtrapolation,
     CopyCode,
     CopyLast,
     LinearTrend,
     MeanCode,
     MeanFrame,
+    PixelGain,
+    PrincipalComponents,
     RidgeAutoregression,
+    SlowFeatures,
 )
 from psmt.series import join_series
 from psmt.video.baselines import FRAME_BASELINES
 
-QUICK: dict[str, Any] = {"n_atoms": 7, "window": 16, "n_components": None, "alpha": 0.1, "lam": 0.01, "max_epochs": 20}
-SERIES_MODELS = (PSMT, PSMT.for_series, PSMT.literal, Baseline1, Baseline2, MeanCode, CopyCode)
-SERIES_BASELINES = (CopyLast, MeanFrame, LinearTrend, RidgeAutoregression)
+QUICK: dict[str, Any] = {"n_atoms": 7, "window": 16, "n_components": None, "alpha": 0.1, "lam": 0.01}
+SERIES_MODELS = (PSMT, PSMT.for_series, PSMT.literal, Baseline1, Baseline2, MeanCode, CopyCode, CodeExtrapolation)
+SERIES_BASELINES = (
+    CopyLast,
+    MeanFrame,
+    LinearTrend,
+    RidgeAutoregression,
+    PixelGain,
+    PrincipalComponents,
+    SlowFeatures,
+)
 HORIZONS = (1, 2, 0, -1, 2.0, None, True, "3", np.int64(2))
 
 
@@ -103,7 +114,7 @@ def call(rng: np.random.Generator) -> tuple[str, Callable[[], None]]:
         film, frame = odd(rng, pictures()), ("healthy", pictures()[-1])
         if rng.integers(2):
             frame = odd(rng, pictures()[-1])
-        make = (FramePSMT, FramePSMT, *(entry.make for entry in FRAME_BASELINES.values()))[rng.integers(7)]
+        make = (FramePredictor, FramePredictor, *(entry.make for entry in FRAME_BASELINES.values()))[rng.integers(7)]
         chosen = parameters(rng, list(make().get_params(deep=False)), {})
         told = f"{make.__name__}({chosen}) of {film[0]}, then {frame[0]}"
         return told, lambda: _deliberate(lambda: _forecast(rng, make(**chosen), film, frame))
@@ -120,13 +131,11 @@ def _function(rng: np.random.Generator) -> tuple[str, Callable[[], None]]:
         "psnr": lambda: psnr(mse(other[1], pictures())) is None,
         "ssim": lambda: ssim(other[1], pictures()[-1]) is None,
         "score_frames": lambda: score_frames(other[1], pictures()[-1]) is None,
-        "measure_regime": lambda: measure_regime(one[1]) and None,
         "standardise": lambda: standardise(one[1]).values,
         "join_series": lambda: join_series([one[1], series()])[0],
         "load": lambda: datasets.load(one[1], stop=number).X,
         "load of a film": lambda: datasets.load(other[1], frame_size=number, patch_size=4).X,
         "load_glide": lambda: datasets.load_glide(number, patch_size=8).X if number != 10**12 else 0.0,
-        "load_shapes": lambda: datasets.load_shapes(5, size=number, seed=3).X if number != 10**12 else 0.0,
         "load_bold": lambda: datasets.load_bold(40, n_regions=number).X if number != 10**12 else 0.0,
         "open_frames": lambda: np.stack(list(open_frames(other[1], stop=number))),
         "read_patches": lambda: read_patches(other[1], frame_size=None, patch_size=number).values,
@@ -134,7 +143,7 @@ def _function(rng: np.random.Generator) -> tuple[str, Callable[[], None]]:
         "inverse_transform": lambda: PSMT(**QUICK).fit(series()).inverse_transform(one[1]),
         "predict of frames": lambda: PSMT(**QUICK).fit(series()).predict(one[1]),
         "lengths": lambda: PSMT(**QUICK).fit(series(), lengths=[30, number]).predict(),
-        "before fit": lambda: (PSMT, FramePSMT, CopyLast)[rng.integers(3)]().predict(),
+        "before fit": lambda: (PSMT, FramePredictor, CopyLast)[rng.integers(3)]().predict(),
     }
     name = list(functions)[rng.integers(len(functions))]
 

@@ -28,8 +28,6 @@ OPTIONS = {
     "--window": ("8", "3", "0", "99999", "x"),
     "--components": ("2", "auto", "0", "999", "x"),
     "--lam": ("0.1", "-1", "nan", "auto", "x"),
-    "--rank-tol": ("1e-3", "-1", "nan"),
-    "--activity-bound": ("none", "2", "0", "x"),
     "--workers": ("1", "0", "-1", "x"),
     "--device": ("cpu", "cuda:99", "tpu"),
     "--dtype": ("float64", "float32", "int8"),

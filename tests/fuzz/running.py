@@ -34,6 +34,8 @@ class Attack(AbstractContextManager["Attack"]):
     def __init__(self, environment: dict[str, str] | None = None) -> None:
         one_thread = dict.fromkeys(("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         paths = [str(_TESTS), str(_TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
+        # Cases write many small files: in memory, if the machine has such a folder.
+        one_thread |= {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
         self._environment = os.environ | one_thread | {"PYTHONPATH": os.pathsep.join(paths)} | (environment or {})
         self._worker: subprocess.Popen[str] | None = None
 

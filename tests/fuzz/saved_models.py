@@ -10,8 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 
-from psmt import PSMT, FramePSMT, SparseCoder
+from psmt import PSMT, FramePredictor, SparseCoder
+from psmt.brain import GroupModel, fit_group
 from psmt.model.baselines import Baseline2, MeanCode
 from psmt.video.prior import Prior, learn_prior
 
@@ -38,8 +40,13 @@ def _psmt(cls=PSMT, **parameters):
     return model
 
 
+def _with_interval(model):
+    model.predict(interval=0.8)
+    return model.update(series()[55])
+
+
 def _frames(**parameters):
-    return FramePSMT(**parameters).fit(pictures())
+    return FramePredictor(**parameters).fit(pictures())
 
 
 KINDS = {
@@ -47,7 +54,6 @@ KINDS = {
     "chosen": lambda: _psmt(n_components="auto", lam="auto"),
     "gain": lambda: _psmt(extrapolation="gain"),
     "phase": lambda: _psmt(extrapolation="phase"),
-    "descent": lambda: _psmt(solver="sgd", max_epochs=20),
     "literal": lambda: PSMT.literal(n_atoms=7, window=16, n_components=3, alpha=0.1, lam=0.01).fit(series()[:50]),
     "given coder": lambda: _psmt(
         coder=SparseCoder.from_dictionary(np.random.default_rng(0).standard_normal((6, 5)), alpha=0.2)
@@ -55,6 +61,10 @@ KINDS = {
     "hold": lambda: _psmt(extrapolation="hold"),
     "dynamics": lambda: _psmt(extrapolation="dynamics", window=40),
     "series": lambda: PSMT.for_series(random_state=0).fit(series(), lengths=[25, 35]).update(series()[-1]),
+    "intervals": lambda: _with_interval(_psmt(window=40)),
+    "table": lambda: PSMT.for_series(random_state=0).fit(
+        pd.DataFrame(series(), columns=list("abcde"), index=pd.date_range("2026-01-01", periods=60))
+    ),
     "static": lambda: _psmt(Baseline2),
     "mean": lambda: _psmt(MeanCode),
     "frames phase": _frames,
@@ -62,6 +72,7 @@ KINDS = {
     "frames gain": lambda: _frames(extrapolation="gain"),
     "frames linear": lambda: _frames(extrapolation="linear"),
     "prior": lambda: learn_prior([pictures(20)]),
+    "group": lambda: fit_group([series(), series()[::-1]], n_atoms=4, n_components=2, n_states=2),
 }
 """Every class that saves, and every parameter that changes what is saved."""
 
@@ -91,13 +102,15 @@ def use(kind: str, path: Path) -> None:
     """Load a file, predict, go on and predict again; raise unless all that is said is finite."""
     cls, _, _ = saved(kind)
     if cls is Prior:
-        cls, model = FramePSMT, FramePSMT(prior=path).fit(pictures()[:4])
+        cls, model = FramePredictor, FramePredictor(prior=path).fit(pictures()[:4])
     else:
         model = cls.load(path)
-    frame = pictures()[-1] if cls is FramePSMT else series()[-1]
-    said = [model.predict(2)]
-    # A file may ask for a billion passes over each window, as anybody may: that takes its time.
-    if getattr(model, "max_epochs", 0) < 1000:
-        said += [model.update(frame).predict(), model.update(frame).predict(2)]
-    if not all(np.isfinite(frames).all() for frames in said):
+    if cls is GroupModel:
+        # A file may have other regions than the series, as anybody's model may.
+        own = series(n_features=len(model.regions))
+        assert np.isfinite(model.transform([own])[0].probabilities).all()
+        return
+    frame = pictures()[-1] if cls is FramePredictor else series()[-1]
+    said = [model.predict(2), model.update(frame).predict(), model.update(frame).predict(2)]
+    if not all(np.isfinite(np.asarray(frames)).all() for frames in said):
         raise AssertionError("a prediction that is not finite")

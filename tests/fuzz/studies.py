@@ -31,6 +31,8 @@ _ODD = {
         "--confounds": ("simple", "none", "x"),
         "--atlas": ("no-such.nii", ".", "", "{scan}"),
         "--mask": ("no-such.nii", "{scan}"),
+        "--labels": ("no-such.tsv", ".", "{scan}", "{model}"),
+        "--model": ("{model}", "no-such.psmt", "."),
     },
     "predict": _COMMON | {"--start": ("20", "0", "99"), "--horizon": ("3", "0"), "--atoms": ("4",), "--window": ("9",)},
     "learn": {"--size": ("16", "0", "x"), "--frames": ("12", "0", "1", "x")},

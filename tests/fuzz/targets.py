@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
@@ -21,7 +22,9 @@ from fuzz.calls import call
 from fuzz.commands import carry_out, command_line
 from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
 from fuzz.saved_models import KINDS, saved, use, write
+from fuzz.scans import study
 from fuzz.studies import study_line
+from fuzz.zips import odd_zip
 from psmt.data import SeriesSource, open_source
 from psmt.errors import PSMTError
 from psmt.pipeline.tasks import Task, run_tasks
@@ -90,6 +93,14 @@ def models(number: int, folder: Path) -> Case:
     return f"{kind}, damaged", lambda: use(kind, path)
 
 
+def zips(number: int, folder: Path) -> Case:
+    """Model files whose zip has an odd structure."""
+    rng = np.random.default_rng([10, number])
+    told, content = odd_zip(list(KINDS)[rng.integers(len(KINDS))], rng)
+    path = _in_file(folder / "model.psmt", content)
+    return told, lambda: use(told.partition(":")[0], path)
+
+
 def arrays(number: int, folder: Path) -> Case:
     """``.npy`` and ``.npz`` files."""
     rng = np.random.default_rng([2, number])
@@ -149,13 +160,21 @@ def squares(values: np.ndarray) -> dict[str, np.ndarray]:
     return {"squares": values**2, "sum": np.array(values.sum()), "name": np.array(["a", "b"])}
 
 
+@cache
+def _cell() -> tuple[Task, dict[str, np.ndarray], bytes]:
+    """A task, its result, and the file of its result."""
+    task = Task("fuzz", squares, {"values": np.arange(6.0)})
+    with TemporaryDirectory() as folder:
+        (result,) = run_tasks([task], Path(folder))
+        return task, result, task.path(Path(folder)).read_bytes()
+
+
 def cells(number: int, folder: Path) -> Case:
     """Results of tasks on disk: what is damaged is computed again, and nothing else comes back than was computed."""
     rng = np.random.default_rng([6, number])
-    task = Task("fuzz", squares, {"values": np.arange(6.0)})
-    (before,) = run_tasks([task], folder)
+    task, before, content = _cell()
     path = task.path(folder)
-    content = path.read_bytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(odd_archive(content, rng) if rng.integers(2) else damaged(content, rng))
 
     def again() -> None:
@@ -181,10 +200,15 @@ def studies(number: int, folder: Path) -> Case:
 
     def act() -> None:
         # How a study ends is looked at here, not how good its states are.
-        with patch("psmt.experiments.brain.states.MAX_STEPS", 3):
+        with patch("psmt.brain.states.MAX_STEPS", 3):
             carry_out(arguments)
 
     return " ".join(arguments), act
+
+
+def scans(number: int, folder: Path) -> Case:
+    """NIfTI files, atlases, masks and BIDS folders."""
+    return study(np.random.default_rng([11, number]), folder)
 
 
 def calls(number: int, folder: Path) -> Case:
@@ -198,7 +222,7 @@ def calls(number: int, folder: Path) -> Case:
 
 TARGETS: dict[str, Callable[[int, Path], Case]] = {
     target.__name__: target
-    for target in (alterations, models, arrays, tables, images, films, cells, commands, studies, calls)
+    for target in (alterations, models, zips, arrays, tables, images, films, scans, cells, commands, studies, calls)
 }
 
 REFUSED = PSMTError

@@ -5,10 +5,14 @@ import pytest
 from fuzz.running import Attack
 from fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 CASES = {
     "calls": 60,
     "models": 40,
-    "arrays": 90,
+    "zips": 40,
+    "scans": 30,
+    "arrays": 60,
     "tables": 60,
     "images": 40,
     "films": 40,
@@ -35,17 +39,22 @@ def failures(outcomes):
 
 def test_fields_of_models_are_refused_or_harmless(attack):
     """A part of all alterations, spread over all models and fields; `make fuzz` does every one."""
-    numbers = range(SEED, 53_000, 449)  # a prime, so that it meets all models
+    numbers = range(SEED, 53_000, 997)  # a prime, so that it meets all models
     outcomes = list(attack.run(("alterations", number) for number in numbers))
     assert not failures(outcomes)
     ends = [found["ended"] for found in outcomes]
-    assert ends.count("refused") > 50
-    assert ends.count("fine") > 5
+    assert ends.count("refused") > 30
+    assert ends.count("fine") > 3
 
 
 @pytest.mark.parametrize("target", CASES)
 def test_damage_is_refused_or_harmless(attack, target):
     assert not failures(attack.run((target, number) for number in range(SEED, SEED + CASES[target])))
+
+
+def test_cases_that_failed_once(attack):
+    """Constant rows whose principal components are none; a rate of 1e99, which made a step singular."""
+    assert not failures(attack.run([("calls", 7301001640), ("calls", 7301002622)]))
 
 
 def test_every_target_is_tried():

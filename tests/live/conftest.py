@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 from psmt.data import open_frames
 from psmt.live.feed import BrowserCamera
 from psmt.live.messages import unpack
-from psmt.live.pictures import Recording
+from psmt.live.predictions import Scores
 from psmt.live.serving import LiveServer, open_session
 from psmt.live.session import LiveSnapshot
 
@@ -36,7 +36,7 @@ class StandIn:
         self.feed = BrowserCamera(SIDE)
         self.snapshot = LiveSnapshot()
         self.listeners = set()
-        self.recording = Recording()
+        self.scores = Scores()
         self.controls = []
         self._strip = bytes(n_bytes)
         self._stopped = Event()
@@ -65,8 +65,8 @@ def serve():
     """Start servers, and stop them at the end."""
     running = []
 
-    def start(session=None, **options):
-        server = LiveServer(session or StandIn(), **options)
+    def start(*sessions, **options):
+        server = LiveServer(*(sessions or [StandIn()]), **options)
         server.start()
         running.append(server)
         return server

@@ -1,4 +1,4 @@
-"""The command `psmt live`: errors, address, end; and the page in a notebook."""
+"""The command `psmt live`: errors, address, end."""
 
 import os
 import re
@@ -7,16 +7,17 @@ import socket
 import subprocess
 import sys
 from queue import Queue
-from urllib.request import urlopen
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from websockets.sync.client import connect
 
 import psmt
+from cli.calls import refused
 from live.conftest import StandIn, until
 from psmt.cli import main
-from psmt.live.serving import LiveServer
+from psmt.live.serving import LiveServer, open_session
 
 RUN = "import sys; from psmt.cli import main; sys.exit(main())"
 
@@ -27,11 +28,13 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
         (["nowhere.mp4"], "does not exist"),
         (["--horizon", "11"], "1 to 10"),
         (["--size", "8"], "size=8"),
-        (["--size", "500"], "larger than the frames"),
+        (["--size", "500"], "size <= 200"),
         (["--port", "70000"], "65535"),
         (["--save", "/nowhere/at/all/model.npz"], "make it first"),
         (["--model", __file__], "not a saved model"),
         (["--device", "abacus"], "abacus"),
+        (["builtin:glide"] * 9, "at most 8"),
+        (["builtin:glide", "builtin:glide?seed=1", "--save", "model.npz"], "give one source"),
         (["--host", "192.0.2.1"], "--host must be an address of this machine"),
         (["camera:97"], "is it plugged in"),
         (["camera:first"], "not the number of a camera"),
@@ -40,8 +43,26 @@ RUN = "import sys; from psmt.cli import main; sys.exit(main())"
 )
 def test_errors_are_one_line(capsys, arguments, message):
     assert main(["live", "--no-browser", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    said = capsys.readouterr()
+    assert message in refused(SimpleNamespace(code=2, stdout=said.out, stderr=said.err))
+
+
+def test_several_sources_have_a_session_each(monkeypatch, capsys):
+    opened = {}
+
+    def stop(server, **_options):
+        opened["sessions"] = server.sessions
+        server._listener.close()
+
+    monkeypatch.setattr(LiveServer, "run", stop)
+    arguments = ["live", "builtin:glide?size=300&frames=50", "builtin:glide?size=48", "--no-browser", "--port", "0"]
+    assert main(arguments) == 0
+    first, second = opened["sessions"]
+    assert (first.feed.name, second.feed.name) == ("glide", "glide")
+    assert list(second._choices)[:2] == ["builtin:glide?size=48", "builtin:glide?size=300&frames=50"]
+    # Both share the pixels of one, and the first line says what was done to the picture.
+    assert first.feed.shape == (141, 141)
+    assert "glide (the whole picture, 141 x 141 pixels, reduced from 300 x 300)" in capsys.readouterr().out
 
 
 def test_a_port_that_is_taken(capsys):
@@ -88,33 +109,17 @@ def test_it_prints_its_address_and_ends_cleanly(number):
         until(line, lambda header: header["step"] > 3)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, err) == (0, "psmt live: builtin:glide?size=48: load libraries\n")
     assert "ended" in out
 
 
-def test_a_notebook_shows_the_page_in_a_frame():
-    film = np.random.default_rng(0).random((4, 32, 32))
-    with psmt.live(film, height=432) as page:
-        html = page._repr_html_()
-        assert f'src="{page.address}"' in html and 'height="432"' in html and 'allow="camera"' in html
-        with urlopen(page.address) as answer:
-            policy = answer.headers["content-security-policy"]
-            assert b"psmt" in answer.read()
-        assert "frame-ancestors http://localhost:*" in policy
-        place = page.address.split("/")[2]
-        with connect(f"ws://{place}/ws", close_timeout=1) as line:
-            assert until(line, lambda header: header["step"] > 1)["size"] == 32
-    with pytest.raises(OSError):
-        urlopen(page.address, timeout=5)
-
-
 def test_a_fitted_model_continues_on_a_copy(film):
-    model = psmt.FramePSMT().fit(film[:10])
+    model = psmt.FramePredictor().fit(film[:10])
     before = model.get_state()
-    with (
-        psmt.live(model, source=film) as page,
-        connect(f"ws://{page.address.split('/')[2]}/ws", close_timeout=1) as line,
-    ):
+    server = LiveServer(open_session(film, model=model))
+    server.start()
+    with connect(f"ws://{server.address.split('/')[2]}/ws", close_timeout=1) as line:
         assert until(line, lambda header: header["step"] > 2)["awaits_frames"] == 0
+    server.stop()
     for name, value in model.get_state().items():
         np.testing.assert_array_equal(value, before[name])

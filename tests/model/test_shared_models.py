@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from fuzz.saved_models import pictures, series
-from psmt import PSMT, FramePSMT
+from psmt import PSMT, FramePredictor
 from psmt.errors import SharedModelError
 
 
 @pytest.fixture(
     params=[
         lambda: (PSMT(n_atoms=7, window=16, n_components=2, lam=0.1, alpha=0.1, random_state=0), series()),
-        lambda: (FramePSMT(), pictures()),
+        lambda: (FramePredictor(), pictures()),
     ],
-    ids=["PSMT", "FramePSMT"],
+    ids=["PSMT", "FramePredictor"],
 )
 def model_and_frames(request):
     return request.param()

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 
@@ -52,6 +54,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, cluster):
     assert contents(tmp_path / "cluster") == contents(tmp_path / "serial")
 
 
+@pytest.mark.slow
 def test_cells_on_a_cluster_may_be_large_and_have_one_thread(tmp_path, cluster, recwarn):
     x = np.zeros(2_000_000)
     tasks = [Task("large", example.careless, {"x": x}), Task("threads", example.threads, {})]
@@ -62,12 +65,15 @@ def test_cells_on_a_cluster_may_be_large_and_have_one_thread(tmp_path, cluster, 
     assert not [warning for warning in recwarn if "large graph" in str(warning.message)]
 
 
-def test_a_failing_cell_is_named(tmp_path, cluster):
+def test_cells_are_carried_out_and_one_that_fails_is_named(tmp_path):
     with (
-        open_executor(cluster=cluster.scheduler_address) as executor,
-        pytest.raises(TaskError, match=r"bad-one.*ArithmeticError: no 7"),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as here,
+        open_executor(cluster=here.scheduler_address) as executor,
     ):
-        run_tasks([Task("bad-one", example.failing, {"x": 7})], tmp_path, executor=executor)
+        (threads,) = run_tasks([Task("threads", example.threads, {})], tmp_path, executor=executor)
+        assert threads["blas"] == 1
+        with pytest.raises(TaskError, match=r"bad-one.*ArithmeticError: no 7"):
+            run_tasks([Task("bad-one", example.failing, {"x": 7})], tmp_path, executor=executor)
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
@@ -77,6 +83,28 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
         with pytest.raises(ClusterError, match=f"no Dask scheduler answers.*{address}"), open_executor(cluster=address):
             pass
     assert time.monotonic() - begin < 10
+
+
+@pytest.mark.slow
+def test_an_address_that_is_none_leaves_no_client_behind():
+    """Dask's finalizer would wait for such a client at the end of the process, and print a traceback."""
+    code = """
+import sys
+from psmt.pipeline import executors
+executors._CONNECT_SECONDS = 0.5
+for address in sys.argv[1:]:
+    try:
+        with executors.open_executor(cluster=address):
+            pass
+    except executors.ClusterError as error:
+        print(error)
+"""
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never says a word
+        addresses = ["x y", "tls://127.0.0.1:9", "tcp://[::1", f"tcp://127.0.0.1:{silent.getsockname()[1]}"]
+        command = [sys.executable, "-c", code, *addresses]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert [line[:25] for line in done.stdout.splitlines()] == 4 * ["no Dask scheduler answers"]
+    assert not done.stderr
 
 
 def test_a_scheduler_without_workers(monkeypatch):

@@ -73,7 +73,7 @@ def running(folder, *, workers=1):
 @pytest.fixture
 def hasty(monkeypatch):
     monkeypatch.setattr(executors, "_WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(executors, "_SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(executors, "_SILENT_SECONDS", 6.0)
     monkeypatch.setattr(executors, "_WORKER_SECONDS", 5.0)
     monkeypatch.setattr(executors, "_CONNECT_SECONDS", 2.0)
 
@@ -101,10 +101,11 @@ def fails_with(sentence, made, folder, kill, *, within):
     assert log.read_text() == lines
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed(tmp_path, hasty):
     with running(tmp_path) as made:
         fails_with(
-            "slow failed .ClusterError: the Dask scheduler.* is gone", made, tmp_path, made.scheduler.kill, within=15
+            "slow failed .ClusterError: the Dask scheduler.* is gone", made, tmp_path, made.scheduler.kill, within=30
         )
 
 
@@ -135,7 +136,7 @@ def test_a_task_that_every_worker_dies_of(tmp_path):
         made.add_worker("--nanny")
         begin = time.monotonic()
         with (
-            pytest.raises(TaskError, match=r"deadly failed .ClusterError: its worker died 3 times over"),
+            pytest.raises(TaskError, match=r"deadly failed .ClusterError: its worker died 3 times"),
             open_executor(cluster=made.address) as executor,
         ):
             run_tasks([Task("deadly", example.mortal, {"x": 1.0, "marker": None})], tmp_path, executor=executor)

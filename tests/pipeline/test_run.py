@@ -24,8 +24,6 @@ def test_tasks_are_computed_once_and_kept_in_its_folder(tmp_path, task):
         np.testing.assert_array_equal(result["y"], [0.0, 2.0, 4.0])
     assert task.path(tmp_path / "out").exists()
     assert (tmp_path / "log").read_text() == "computed\n"
-    replace(run, force=True).tasks([task], "stage")
-    assert (tmp_path / "log").read_text() == 2 * "computed\n"
 
 
 def test_its_name_stands_before_each_stage(tmp_path, task):

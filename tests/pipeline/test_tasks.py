@@ -166,13 +166,6 @@ def test_finished_cells_are_read_not_computed(tmp_path, log):
     np.testing.assert_array_equal(first["y"], second["y"])
 
 
-def test_force_computes_again(tmp_path, log):
-    task = Task("a", example.counted, {"x": X, "log": str(log)})
-    run_tasks([task], tmp_path)
-    run_tasks([task], tmp_path, force=True)
-    assert computed(log) == 2
-
-
 def test_changed_inputs_are_computed(tmp_path, log):
     run_tasks([Task("a", example.counted, {"x": X, "log": str(log)})], tmp_path)
     (result,) = run_tasks([Task("a", example.counted, {"x": X + 1, "log": str(log)})], tmp_path)
@@ -321,6 +314,7 @@ def test_libraries_of_a_worker_find_one_thread_when_they_are_imported(tmp_path, 
     assert os.environ == before
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_no_result_and_a_cell_that_kills_each_is_named(tmp_path):
     tasks = [scaled(f"c{i}", float(i)) for i in range(4)]
     tasks.insert(2, Task("mortal", example.mortal, {"x": X, "marker": str(tmp_path / "marker")}))
@@ -391,6 +385,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_workers_end_with_their_parent(tmp_path, name):
     process = subprocess.Popen(

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from psmt.figures import png
 from psmt.figures.panels import WIDTH
-from psmt.report import Cell, Claim, Fact, Page, Picture, Section, Table, render
+from psmt.report import Answer, Cell, Claim, Fact, Judgement, Page, Picture, Section, Table, render
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -37,9 +37,24 @@ def test_page_is_whole_escaped_and_loads_nothing():
         ],
     )
     claim = Claim(
-        key="k", text="1 < 2", rule="so", verdict="holds", support=("a",), against=("b",), notes=("c",), paper=False
+        key="k",
+        text="1 < 2",
+        rule="so",
+        as_measured=Judgement("yes", 0.5, 0.4, 0.6, "w<"),
+        beyond_controls=Judgement("no", why="z"),
+        support=("a",),
+        against=("b",),
+        notes=("c",),
+        paper=False,
     )
-    page = Page(title="T", lead="L", claims=[claim], sections=[section], facts=[Fact("Film", "a<b>.mp4")])
+    page = Page(
+        title="T",
+        answer=Answer("A < B", "psmt predict 'a<b>'", "predicts", [Picture(PNG, alt="what is best")]),
+        lead="L",
+        claims=[claim],
+        sections=[section],
+        facts=[Fact("Film", "a<b>.mp4")],
+    )
     html = render(page).decode()
     outline = Outline()
     outline.feed(html)
@@ -50,22 +65,32 @@ def test_page_is_whole_escaped_and_loads_nothing():
         *re.findall(r'<ul class="(\w+)">\s*<li>(\w)</li>', html),
         *re.findall(r'class="(outcome \w+)">(\w+)', html),
     ]
-    assert lines == [("for", "a"), ("against", "b"), ("note", "c"), ("outcome holds", "holds")]
-    assert "1 &lt; 2" in html and "beyond the paper" in html and "Holds if so." in html
+    assert lines == [("for", "a"), ("against", "b"), ("note", "c"), ("outcome yes", "yes"), ("outcome no", "no")]
+    assert "1 &lt; 2" in html and "beyond the paper" in html and "w&lt;" in html
+    # The answer, the command, the picture, and then the claims.
+    order = [
+        "A &lt; B",
+        "psmt predict &#39;a&lt;b&gt;&#39;",
+        'alt="what is best"',
+        "as measured",
+        "0.50 (0.40 to 0.60)",
+    ]
+    assert sorted(order, key=html.index) == order
     assert not re.search(r"https?://|<script|<link|@import|url\(", html)
-    assert re.findall(r'src="([^"]{22})', html) == ["data:image/png;base64,"]
+    assert re.findall(r'src="([^"]{22})', html) == ["data:image/png;base64,"] * 2
     for feature in ("prefers-color-scheme: dark", "@media print", 'name="viewport"'):
         assert feature in html
 
 
 def test_the_first_screen_has_contents_and_the_size_of_each_effect():
-    claim = Claim(key="k", text="it helps", rule="so", verdict="holds", size="0.37 × the error")
+    claim = Claim(key="k", text="it helps", rule="so", as_measured=Judgement("yes"), size="0.37 × the error")
     sections = [Section(title="First"), Section(title="Second")]
     html = render(Page(title="T", lead="L", claims=[claim], sections=sections, facts=[Fact("a", "b")])).decode()
     links = re.findall(r'<a href="#([\w-]+)">([^<]+)</a>', html)
     assert [title for _, title in links] == ["First", "Second", "How this page was made"]
     assert [target for target, _ in links] == re.findall(r'<h2 id="([\w-]+)">', html)
-    assert re.search(r'holds</span>\s*<div class="size">0.37 × the error</div>', html)
+    assert re.search(r'yes</span>\s*<div class="size">0.37 × the error</div>', html)
+    assert "beyond controls" not in html  # there are none
     assert claim.summary()["size"] == "0.37 × the error"
 
 
@@ -91,3 +116,10 @@ def test_an_interval_is_cut_from_its_number_and_nowhere_else():
     html = render(Page(title="T", lead="L", claims=[], sections=[Section(title="s", tables=[table])])).decode()
     assert '<td class="range"><span>0.57</span> <span>(0.48 to 0.69)</span></td>' in html
     assert '<td class="missing">never</td>' in html
+
+
+def test_what_is_folded_is_there_after_a_click():
+    table = Table("t", ("m", "v"), [[Cell("x"), Cell("1")]])
+    section = Section(title="s", folded=[Section(title="others", tables=[table])])
+    html = render(Page(title="T", claims=[], sections=[section])).decode()
+    assert re.search(r'<details class="fold">\s*<summary>others</summary>.*<table>.*</details>', html, re.DOTALL)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from psmt import PSMT, FramePSMT, SparseCoder, TemporalEmbedding
+from psmt import PSMT, FramePredictor, SparseCoder, TemporalEmbedding
 from psmt.data.patches import standardise
 from psmt.errors import DeviceError
 from psmt.evaluation import mean_interval, mse, ssim
@@ -49,7 +49,7 @@ def test_a_tensor_that_is_part_of_a_graph():
 @pytest.mark.parametrize("given", [1e9 * FILM, np.full_like(FILM, np.float64(1e300))])
 def test_grey_levels_whose_powers_are_no_numbers(given):
     with pytest.raises(ValueError, match=r"beyond 1e\+08|infinite"):
-        FramePSMT().fit(given)
+        FramePredictor().fit(given)
 
 
 @pytest.mark.parametrize("device", [None, 0, "cuda:" + "9" * 50])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmt import FramePSMT
+from psmt import FramePredictor
 from psmt.video.cells import Grid
 from psmt.video.correction import Correction
 
@@ -32,9 +32,10 @@ def mean_error(model, film):
     return np.mean(errors)
 
 
+@pytest.mark.slow
 def test_what_is_hidden_and_shown_again_is_foreseen_better():
     film = hiding(110)
-    with_it, without = FramePSMT(rollouts=False).fit(film[:2]), FramePSMT(rollouts=False).fit(film[:2])
+    with_it, without = FramePredictor(rollouts=False).fit(film[:2]), FramePredictor(rollouts=False).fit(film[:2])
     without._learner.correction = None
     for frame in film[2:80]:
         with_it.update(frame)
@@ -45,7 +46,7 @@ def test_what_is_hidden_and_shown_again_is_foreseen_better():
 def test_noise_teaches_it_nothing():
     """Where nothing can be foreseen, its record holds it to nothing."""
     film = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((80, 48, 48)).astype(np.float32)
-    model, errors = FramePSMT(rollouts=False).fit(film[:40]), []
+    model, errors = FramePredictor(rollouts=False).fit(film[:40]), []
     for frame in film[40:]:
         corrected, advised = model.predict(), model._learner.correction._pending.uncorrected
         errors.append([np.mean((one - frame) ** 2) for one in (corrected, advised)])
@@ -54,14 +55,15 @@ def test_noise_teaches_it_nothing():
     assert ours < 1.01 * blend
 
 
+@pytest.mark.slow
 def test_a_cut_and_a_failure_leave_it_no_record():
     film = hiding(80)
-    model = FramePSMT(rollouts=False).fit(film[:60])
+    model = FramePredictor(rollouts=False).fit(film[:60])
     assert model._learner.correction.gain.gains().max() > 0
     model.update(np.random.default_rng(1).random((64, 64)).astype(np.float32))
     assert model.cut_
     assert not model._learner.correction.gain.gains().any()
-    model = FramePSMT(rollouts=False).fit(film[:60])
+    model = FramePredictor(rollouts=False).fit(film[:60])
     # All stands still at once: copying is right, and the prediction is not.
     model.update(film[59]).update(film[59])
     assert not model._learner.correction.gain.gains().any()
@@ -71,16 +73,17 @@ def test_a_cut_and_a_failure_leave_it_no_record():
 def test_a_picture_that_goes_black_is_predicted_with_finite_numbers(scale):
     """Nothing varies any more, over place or time: there is no unit to measure anything by."""
     film = scale * hiding(22).astype(np.float64)
-    model = FramePSMT(rollouts=False).fit(film[:18])
+    model = FramePredictor(rollouts=False).fit(film[:18])
     for share in (0.5, 0.2, 0.05, 0.0, 0.0, 0.0):
         assert np.isfinite(model.update(share * film[18]).predict()).all()
     for frame in film[18:]:
         assert np.isfinite(model.update(frame).predict()).all()
 
 
+@pytest.mark.slow
 def test_it_may_be_switched_off_and_on_while_the_film_runs():
     film = hiding(80)
-    model, without = (FramePSMT(rollouts=False, correction=one).fit(film[:40]) for one in (True, False))
+    model, without = (FramePredictor(rollouts=False, correction=one).fit(film[:40]) for one in (True, False))
     assert not np.array_equal(model.predict(), without.predict())
     model.correction = False
     for frame in film[40:60]:

@@ -1,11 +1,11 @@
 """The command line: one command per result, each of which writes a folder of plain files.
 
-Heavy modules are imported where they are used, so that help and errors are quick.
+Heavy modules are imported where they are used, so that help and errors appear quickly.
 """
 
 import sys
 
-TYPE_CHECKING = False  # as in `typing`: nothing is imported before Ctrl-C is handled
+TYPE_CHECKING = False  # not imported from `typing`, because nothing may be imported before Ctrl-C is handled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,9 +13,10 @@ __all__ = ["main"]
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run a command; return its exit code, after a line on stderr where it is not 0 (see docs/api/exit-codes.md).
+    """Run a command and return its exit code. If the exit code is not 0, print a line on stderr (see
+    docs/api/exit-codes.md).
 
-    Without arguments, those of the process are taken, and its signals and streams are set up.
+    If `arguments` is None, use the arguments of the process, and set up signal handlers and standard streams.
     """
     try:
         # Imported here, so that an interrupt during the import is handled too.

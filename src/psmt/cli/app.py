@@ -1,25 +1,25 @@
-"""The app: a command for each registered experiment, those of the paper and a few more, and how they end."""
+"""The command-line app: it holds the commands, runs them, and reports each error in one line."""
 
 from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from psmt import __version__
 from psmt.cli.commands import CommandLine, of_experiment, of_paper
 from psmt.cli.process import settle_environment
+from psmt.cli.terminal import LOAD, Bars
 from psmt.errors import FrameSourceError, PSMTError
 from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
-from psmt.experiments.options.parameters import FLAG_NAMES
 from psmt.experiments.options.sources import FilmOptions
 from psmt.live.command import live
+from psmt.utils.files import shown
 
 _HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
 
@@ -27,13 +27,13 @@ frames → patches → codes → embedding → extrapolation → recovery → pr
 
 _EXAMPLES = """Examples:
   psmt demo                            everything, small, on the built-in film
-  psmt live camera                     a page in the browser: your camera, and what comes next
-  psmt predict-video film.mp4          whole frames, and a film of the predictions
-  psmt predict film.mp4                two phases, found by reconstruction error
+  psmt live camera                     your camera, and what comes next
+  psmt predict-video film.mp4          whole frames, and a film of them
+  psmt predict series.csv              a table: one row per time
   psmt predict film.mp4 --start 9048   the 30 frames after frame 9048
-  psmt brain a.nii.gz b.nii.gz --atlas atlas.nii.gz   dynamic networks and states of some people
-  psmt reproduce film.mp4              the whole paper on your film, with a report
-  psmt reproduce a.mp4 b.mp4 --quick   the same, small, on two films
+  psmt brain *.nii.gz --atlas a.nii    networks and states of some people
+  psmt reproduce film.mp4              the whole paper on your film
+  psmt reproduce film.mp4 --quick      the same, small
   psmt sweep film.mp4 --atoms 256      one row of Table 1
 
 A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. All commands but \
@@ -47,7 +47,7 @@ GROUPS = {name: Group(name, sort_key=place) for place, name in enumerate((SEE, U
 
 
 def new_app(name: str, help: str, epilogue: str = "") -> App:
-    """An app without commands."""
+    """Return an app without commands."""
     made = App(
         name=name,
         help=help,
@@ -61,7 +61,7 @@ def new_app(name: str, help: str, epilogue: str = "") -> App:
         result_action="return_value",
         group_commands=GROUPS[_OTHER],
     )
-    made["--help"].help = "Show this, or with a command its options."
+    made["--help"].help = "Show this help, or the options of a command."
     made["--version"].help = "Show the version."
     return made
 
@@ -76,19 +76,6 @@ for _command in COMMANDS.values():
 app.command(live, help_epilogue="", group=GROUPS[SEE])
 
 
-@app.command(help_epilogue="")
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which one.")], /) -> None:
-    """Print a script with which your shell completes commands and options.
-
-    bash: psmt completion bash > ~/.local/share/bash-completion/completions/psmt
-
-    zsh: psmt completion zsh > ~/.zfunc/_psmt, with fpath+=~/.zfunc before compinit in ~/.zshrc
-
-    fish: psmt completion fish > ~/.config/fish/completions/psmt.fish
-    """
-    print(app.generate_completion(prog_name="psmt", shell=shell))
-
-
 @app.command(help_epilogue="", group=GROUPS[USE])
 def learn(
     *films: Annotated[str, Parameter(name="FILM", help=FilmOptions.SOURCE_HELP)],
@@ -96,29 +83,31 @@ def learn(
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after its centred square is shrunk.")] = 100,
     frames: Annotated[int, Parameter(help="Read at most this many frames of each film.")] = 2000,
 ) -> None:
-    """Learn a prior for whole frames from films: the weights of the candidates at the beginning of a scene.
+    """Learn a prior for FramePredictor from films: the weights of its candidate predictions at the start of a scene.
 
-    FramePSMT(prior="prior.psmt") takes it. Without a film the prior of the package is made again, from built-in films.
+    Use it as FramePredictor(prior="prior.psmt").
     """
-    from psmt.experiments.learn import learn_from
+    with Bars("learn", {LOAD: 1.0, "films": 9.0}) as progress:
+        from psmt.experiments.learn import learn_from
 
-    prior = learn_from(films, out, size=size, frames=frames)
-    print(f"{out}: {len(prior.names)} candidates, learned from {len(films) or 'built-in'} films")
+        prior = learn_from(films, out, size=size, frames=frames, progress=progress)
+    print(f"{out}: {len(prior.names)} candidates, learned from {len(films)} films")
 
 
-_ANSWERED_AT_ONCE = {"--help", "--version", "completion"}
-"""Arguments that are answered without the libraries that the environment could disturb."""
+_LONGEST = 1000
+"""Largest number of characters of an error message. The middle of a longer message is left out."""
+
+_ANSWERED_AT_ONCE = {"--help", "--version"}
+"""Arguments that psmt answers without importing the libraries whose environment is checked."""
 
 
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:
-    """Run a command of an app; return 0, or another exit code after a line on stderr that says what is wrong."""
-    # Pillow warns of damaged metadata; whether the image can be read is checked by our readers.
-    warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
+    """Run a command of an app. Return 0, or another exit code after printing what is wrong in a line on stderr."""
     try:
         if arguments and not _ANSWERED_AT_ONCE.intersection(arguments):
             settle_environment()
         app(arguments)
-        # An error of writing belongs to this command, not to the end of the interpreter.
+        # An error of writing must be reported by this command, not at the end of the interpreter.
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("psmt: interrupted", file=sys.stderr)
@@ -134,21 +123,23 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
 
 
 def one_line(error: Exception, command: CommandLine | None) -> str:
-    """What is wrong with a command, in one line."""
+    """Return what is wrong with a command, in one line."""
     if isinstance(error, CycloptsError):
         error.verbose = False
-        return _no_departures(error, command) or _flat(error)
+        if isinstance(error, UnusedCliTokensError):
+            return f"{shown(' '.join(error.unused_tokens or ()), 200)} is more than this command takes; give one film"
+        return _flat(error)
     if isinstance(error, OSError) and error.strerror and not isinstance(error, PSMTError):
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return shown(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     if isinstance(error, MemoryError) and not str(error):
         return "no memory is left, or this process may not have more; use fewer --workers or a smaller film"
-    # Names of files may look like parameters.
+    # Names of files may look like names of parameters.
     literally = command is None or isinstance(error, FrameSourceError)
     return _flat(error) if literally else as_typed(_flat(error), command.names)  # type: ignore[union-attr]
 
 
 def as_typed(text: str, names: Mapping[str, str]) -> str:
-    """The text with options, which are given by the name of their parameter, in place of parameters and their values.
+    """Return a message in which parameters and values are replaced by options. `names` maps parameters to options.
 
     >>> names = {"n_atoms": "--atoms", "window": "--window", "half_stencils": "--half-stencils"}
     >>> as_typed("n_atoms=(64, 128) is too large; use n_atoms <= 40", names)
@@ -159,13 +150,13 @@ def as_typed(text: str, names: Mapping[str, str]) -> str:
     known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     given = rf"(?<![\w./-])({known})(?:=(\([^)]*\)|'[^']*'|[^\s,;:()]+)|(?=\s*[<>]))"
     text = re.sub(given, lambda found: _option(names[found[1]], found[2]), text)
-    # Words of the language, such as window, stay words; names that no option has are replaced in any place.
+    # Names that are also ordinary words, such as window, stay; names that no option has are replaced everywhere.
     others = "|".join(name for name in names if "_" in name and names[name] != "--" + name.replace("_", "-"))
     return re.sub(rf"(?<![\w./-])({others})(?!\w)", lambda found: names[found[1]], text) if others else text
 
 
 def _option(option: str, value: str | None) -> str:
-    """An option as it is typed, with a value."""
+    """Return an option and its value as they are typed."""
     if value is None:
         return option
     if value in ("True", "False"):
@@ -174,14 +165,5 @@ def _option(option: str, value: str | None) -> str:
     return " ".join(f"{option} {item}" for item in items if item)
 
 
-def _no_departures(error: CycloptsError, command: CommandLine | None) -> str:
-    """Why a command has no such flag as --literal, if others have it; empty for any other error."""
-    if not isinstance(error, UnknownOptionError) or command is None or not command.no_departures:
-        return ""
-    typed = str(error.token.keyword or error.token.value).partition("=")[0]
-    flag = typed.replace("--no-", "--")[2:].replace("-", "_")
-    return f"psmt {command.name} takes no {typed}: {command.no_departures}" if flag in FLAG_NAMES else ""
-
-
 def _flat(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return shown(" ".join(str(error).split()), _LONGEST) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Commands made from the declarations of their experiments: one experiment, or all of the paper."""
+"""Make commands from the declarations of experiments. A command runs one experiment, or all those of the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cyclopts import Parameter
 from psmt.experiments import chapters, command_of
 from psmt.experiments.contract import PAPER, SEE, Command
 from psmt.experiments.options.declaration import LEFT_OUT, Declaration, Settings, declarations, offered
-from psmt.experiments.options.parameters import FLAG_NAMES
 from psmt.experiments.options.sources import FilmOptions
 from psmt.utils.constraints import choice
 
@@ -24,20 +23,20 @@ _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLine(Command):
-    """A command with its experiments, and the options that their declarations give it."""
+    """A command with its experiments and the options that their declarations define."""
 
     experiments: tuple[str, ...]
     paper: bool = False
-    """Whether it runs all experiments of the paper, on one or several films."""
+    """Whether the command runs all experiments of the paper."""
     preset: str = ""
-    films: tuple[str, ...] = ()
-    """The films, if none can be given."""
+    film: str = ""
+    """The film that is used if the command does not let the user name one."""
     only: tuple[str, ...] = ()
-    """Parameters that it offers, if not all."""
+    """Names of the parameters that the command offers. If it is empty, all parameters are offered."""
 
     @cached_property
     def declared(self) -> dict[str, dict[str, Declaration]]:
-        """What is offered, by the name of the parameter and the command of each experiment that has it."""
+        """Return the offered declarations, by the name of the parameter and then by the command of each experiment."""
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
@@ -49,7 +48,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """The declaration of each parameter that help shows: one value rather than several, if experiments differ."""
+        """Return one declaration of each parameter for help. If experiments differ, prefer a single value."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()
@@ -57,36 +56,35 @@ class CommandLine(Command):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Options by the names that error messages have for them: those of parameters, and their own."""
+        """Return options by the names that error messages use: names of parameters, and options without dashes."""
         options = {name: one.option.name for name, one in self.shown.items()}
         return {option[2:].replace("-", "_"): option for option in options.values()} | options
 
     def function(self) -> Callable[..., None]:
-        """The function that cyclopts calls: with the source, and a dataclass of all options."""
+        """Return the function that cyclopts calls with the source and a dataclass of all options."""
         parts = [(name, self._annotation(one), LEFT_OUT) for name, one in self.shown.items()]
-        # cyclopts takes a class of the module `types` for a built-in type.
+        # cyclopts takes a class in the module `types` for a built-in type.
         described = {"__module__": __name__, "__doc__": "What was given."}
         given_class: Any = make_dataclass("Given", parts, kw_only=True, repr=False, eq=False, namespace=described)
-        options, default = self.options, self.films or self.options.DEFAULT_SOURCE
+        options, default = self.options, self.film or self.options.DEFAULT_SOURCE
 
         def call(source: Any, /, *, given: Any = given_class()) -> None:  # noqa: B008  which holds nothing
             from psmt.cli.work import carry_out
 
-            carry_out(self.job(self.values(given)), source if self.paper else [source])
+            carry_out(self.job(self.values(given)), source)
 
         call.__defaults__ = None if default is None else (default,)
-        several = self.paper or options.SEVERAL_SOURCES
         parameter = Parameter(
-            name=options.SOURCE_NAME, help=options.SOURCE_HELP, negative=(), parse=False if self.films else None
+            name=options.SOURCE_NAME, help=options.SOURCE_HELP, negative=(), parse=False if self.film else None
         )
         call.__annotations__ = {
-            "source": Annotated[tuple[str, ...] if several else str, parameter],
+            "source": Annotated[tuple[str, ...] if options.SEVERAL_SOURCES else str, parameter],
             "given": Annotated[given_class, Parameter(name="*")],
         }
         return call
 
     def values(self, parsed: Any) -> dict[str, Any]:
-        """Parameters that were given, by name."""
+        """Return the parameters that were given, by name."""
         found = {}
         for name, one in self.shown.items():
             value, option = getattr(parsed, name), one.option
@@ -101,17 +99,16 @@ class CommandLine(Command):
         return found
 
     def job(self, given: Mapping[str, Any]) -> Job:
-        """What the given parameters ask for."""
+        """Return the job that the given parameters describe."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Option, help and default of each parameter, for the docs."""
-        shown = [one for one in self.shown.values() if not one.option.hidden]
-        return [(one.option.name, one.option.help, self._default(one.name)) for one in shown]
+        """Return option, help and default of each parameter, for the docs."""
+        return [(one.option.name, one.option.help, self._default(one.name)) for one in self.shown.values()]
 
     def _annotation(self, one: Declaration) -> Any:
-        """Type and parameter for cyclopts."""
+        """Return the type of a parameter, annotated for cyclopts."""
         option = one.option
         parts = get_args(one.type) if get_origin(one.type) in (Union, UnionType) else (one.type,)
         kind = reduce(or_, [part for part in parts if part is not NoneType])
@@ -124,20 +121,19 @@ class CommandLine(Command):
             kind = reduce(or_, [Literal[words], *numbers])
             metavar = "|".join([*words, *(_METAVARS[number] for number in numbers)])
         return Annotated[
-            str if option.parse else kind,
+            bool if option.is_flag else str if option.parse else kind,
             Parameter(
                 name=option.name,
                 help=option.help,
                 metavar=option.metavar or metavar,
-                show=not option.hidden,
                 show_choices=not words and not option.metavar,
                 show_default=self._default(one.name) or False,
-                negative=None if kind is bool and one.type is not bool else (),
+                negative=(),
             ),
         ]
 
     def _default(self, name: str) -> str:
-        """What the option is if it is left out; by command where that differs."""
+        """Return the text of an option's default. If commands have different defaults, name the commands in it."""
         if name == "out":
             return f"psmt-{self.name}"
         texts: dict[str, list[str]] = {}
@@ -150,15 +146,17 @@ class CommandLine(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What was asked for on the command line."""
+    """A parsed command line: the command, its options, and the given parameters."""
 
     command: CommandLine
     options: FilmOptions
     given: Mapping[str, Any]
 
     def settings(self, source: Any = None) -> dict[str, Settings]:
-        """Settings by experiment, with defaults that fit the kind of the source."""
+        """Return the settings of each experiment, with defaults that suit the kind of source."""
         fallbacks = {} if source is None else self.options.defaults_for(source)
+        if self.command.paper:  # the paper's method, on a series too
+            fallbacks.pop("n_rows", None)
         preset = self.command.preset or ("quick" if getattr(self.options, "quick", False) else "")
         found = {}
         for name in self.command.experiments:
@@ -170,16 +168,16 @@ class Job:
 
 
 def of_experiment(name: str) -> CommandLine:
-    """The command of one experiment."""
+    """Return the command of one experiment."""
     return CommandLine(**vars(command_of(name)), experiments=(name,))
 
 
 _REPRODUCE = """Carry out every experiment of the paper on your film, and report on its claims.
 
 Writes what sweep, topology, reconstruct and predict write, summary.json with all numbers, and report.html: one page \
-that opens with each claim of the paper and whether it holds. Experiments that the film is too short for are named. \
-Several films get a sub-folder each. Full size on 10,000 frames: seven to twenty minutes on two cores, below 4 GiB of \
-memory."""
+that opens with an answer: what predicts this film best, and which claims of the paper come out. Experiments that \
+the film is too short for are named. Full size on 10,000 frames: seven to twenty minutes on two cores, below 4 GiB \
+of memory."""
 
 _DEMO = """Reproduce the paper, small, on the built-in film: about a minute on two cores; the first time longer, while \
 kernels are compiled.
@@ -188,10 +186,10 @@ Writes what reproduce writes, above all report.html: one page with verdicts, fig
 
 
 def of_paper() -> list[CommandLine]:
-    """`reproduce` and `demo`: they have the options of all experiments of the paper, and declare none of their own."""
-    parts: dict[str, Any] = {"experiments": chapters(), "settings": Settings, "paper": True, "motion": True}
-    film, only = ("builtin:glide?frames=6000",), ("seed", "out", "json", *FLAG_NAMES)
+    """Return the commands `reproduce` and `demo`, which offer the options of all experiments of the paper."""
+    parts: dict[str, Any] = {"experiments": chapters(), "settings": Settings, "paper": True}
+    film, only = "builtin:glide?frames=6000", ("seed", "out", "json", "departures")
     return [
-        CommandLine(name="demo", help=_DEMO, group=SEE, preset="demo", films=film, only=only, **parts),
+        CommandLine(name="demo", help=_DEMO, group=SEE, preset="demo", film=film, only=only, **parts),
         CommandLine(name="reproduce", help=_REPRODUCE, group=PAPER, **parts),
     ]

@@ -1,8 +1,9 @@
-"""A process of the command line: its signals, its standard streams, and its environment."""
+"""Set-up of the command line's process: its signals, its standard streams, and its environment."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from psmt.errors import CacheWarning, PSMTError
+from psmt.utils.files import shown
 
 try:
     import resource
@@ -23,36 +25,36 @@ except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
 _BEGIN_ANEW = ("learn", "live")
-"""Commands that keep no intermediate results."""
+"""Commands that keep no intermediate results, so that they start again from the beginning."""
 
 
 class TerminatedError(BaseException):
-    """The process received a signal to end. Nothing catches it on the way, so that all contexts clean up."""
+    """The process received a signal to end. No code catches this exception, so that all contexts clean up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.exit_code = 128 + number
-        """As in shells."""
+        """Exit code that shells report for a process that this signal ended."""
 
     def text(self, arguments: Sequence[str]) -> str:
-        """What is printed at the end of a command."""
+        """Return the line that is printed when the command ends."""
         anew = not arguments or arguments[0] in _BEGIN_ANEW
         return f"psmt: ended by {self}" + ("" if anew else "; the same command continues from here")
 
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
-"""Signals that ask a process to end; without a handler nothing would be cleaned up."""
+"""Signals that ask a process to end. Without a handler, nothing would be cleaned up."""
 
 _SOON = 0.02
-"""Seconds after which the finalizer of an object has ended."""
+"""Seconds to wait, which are enough for the finalizer of an object to end."""
 
 NARROWEST, WIDEST = 20, 1000
-"""Bounds on the columns of a screen: rich does not finish printing help on two columns, nor on a billion."""
+"""Bounds on the columns of a screen, because rich hangs when it prints help on two columns or on a billion."""
 
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Context with streams that can always be written to, and signals that end the process cleanly."""
+    """Set up streams that can always be written to, and signal handlers that end the process cleanly."""
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
@@ -60,7 +62,7 @@ def settled() -> Iterator[None]:
     if not NARROWEST <= columns <= WIDEST:
         os.environ["COLUMNS"] = str(NARROWEST if columns < NARROWEST else WIDEST)
     for number in ENDING:
-        # Signals that are ignored, as under nohup, stay ignored.
+        # Signals that are ignored, for example under nohup, stay ignored.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     sys.unraisablehook = _once_more
@@ -71,7 +73,7 @@ def settled() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             _empty(stream)
-        # The command is done; Python, which is still shutting down, would answer with a traceback.
+        # The command is done. Python, which is still shutting down, would answer Ctrl-C with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in ENDING:
             if signal.getsignal(number) is _end:
@@ -86,7 +88,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
-    """Send a signal again if its exception was raised where Python ignores exceptions, as in a finalizer."""
+    """Send a signal again if its exception was raised where Python ignores exceptions, for example in a finalizer."""
     error = swallowed.exc_value
     if isinstance(error, TerminatedError):
         number = error.exit_code - 128
@@ -109,16 +111,16 @@ def _show(
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,  # noqa: ARG001
 ) -> None:
-    """Print a warning in one line, without the place in the source if it is meant for users."""
+    """Print a warning in one line. A `CacheWarning` is meant for users, others are printed with their source line."""
     place = "" if issubclass(category, CacheWarning) else f"{filename}:{lineno}: {category.__name__}: "
-    print(f"psmt: warning: {place}{message}", file=sys.stderr)
+    print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
 
 # Streams
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open a null device for closed standard streams: else the next file that is opened takes their place."""
+    """Open the null device for closed standard streams, because otherwise the next opened file takes their place."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -130,12 +132,12 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """The stream, such that it takes any text, and does not fail when its reader is gone."""
+    """Return a stream that accepts any text and does not fail when its reader is gone."""
     if given is not None:
         with suppress(OSError):
             given.flush()
     encoding = getattr(given, "encoding", None) or "utf-8"
-    # Names of files that are not valid text are written as their bytes; characters that a terminal lacks, as '?'.
+    # Invalid characters in file names are written as their bytes. Characters that a terminal lacks become '?'.
     errors = "surrogateescape" if encoding.lower().replace("-", "") == "utf8" else "replace"
     raw = _Enduring(descriptor, "w", closefd=False)
     buffer = io.BufferedWriter(raw)
@@ -143,7 +145,7 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
 
 
 def _empty(stream: Any) -> None:
-    """Write what is buffered, or discard it: the interpreter would report the error again, with a traceback."""
+    """Flush the stream. If that fails, discard its buffer, because the interpreter would report the error again."""
     try:
         stream.flush()
     except OSError:
@@ -153,7 +155,7 @@ def _empty(stream: Any) -> None:
 
 
 class _Enduring(io.FileIO):
-    """A file that can be written to when its reader is gone."""
+    """A file whose `write` does not fail when its reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -167,7 +169,7 @@ class _Enduring(io.FileIO):
             return len(data)
 
 
-# Environment: variables and limits with which libraries fail, often while they are imported, without naming them.
+# Environment: variables and limits that make libraries fail, often during their import, without being named.
 
 _LAYERS = ("default", "safe", "threadsafe", "forksafe", "tbb", "omp", "workqueue")
 
@@ -179,31 +181,36 @@ _CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
         "a time in whole seconds since 1970",
     ),
 }
-"""Check of a variable, and what it must be; NumPy reads the last one, numba the others."""
+"""For each variable, a check and a description of valid values. NumPy reads the last variable, numba the others."""
 
 _LEAST_SPACE = 800 << 20
-"""Bytes of address space that Python, the libraries and compiled code need before any work; measured on Linux."""
+"""Bytes of address space that Python, the libraries and compiled code need before any work, measured on Linux."""
 
 _FEWEST_FILES = 32
-"""Files that are open at once while libraries are imported and results written."""
+"""Number of files that are open at once while libraries are imported and results are written."""
 
 _MOST_CORES = 16
-"""Cores that count for the threads of libraries, at most."""
+"""Largest number of cores for which libraries are assumed to start threads."""
 
 
 def settle_environment() -> None:
-    """Raise `PSMTError` for variables and limits with which nothing works; set those that no command uses."""
+    """Raise `PSMTError` if environment variables, limits or a missing current folder would make psmt fail.
+
+    A wrong ``MPLBACKEND`` is no error. It is replaced, because psmt draws figures only into files.
+    """
     _check_limits()
     _check_threads()
     try:
         os.getcwd()
     except FileNotFoundError:
         raise PSMTError("the current folder no longer exists; go to another one first") from None
-    # Figures are drawn into files: the setting for a screen does not matter, and may be wrong.
+    # Figures are only drawn into files, so the backend for a screen does not matter. Its setting may be wrong.
     os.environ["MPLBACKEND"] = "agg"
+    # Without a home, matplotlib uses a temporary folder, and logs a paragraph about it.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     for name, (is_good, wanted) in _CHECKED.items():
         value = os.environ.get(name)
-        # Numba ignores empty ones.
+        # Numba ignores empty variables.
         if value is None or (not value and name.startswith("NUMBA_")):
             continue
         try:
@@ -217,9 +224,10 @@ def settle_environment() -> None:
 
 
 def _check_threads() -> None:
-    """Start as many threads as libraries, kernels and two workers may need: a user or a container may have a limit.
+    """Check that as many threads can be started as libraries, kernels and two workers may need.
 
-    OpenBLAS interrupts the process as Ctrl-C does if it cannot start one, without a useful message.
+    A user or a container may have a limit. OpenBLAS interrupts the process, without a useful message, if it cannot
+    start a thread.
     """
     wanted = 8 + 4 * min(os.cpu_count() or 1, _MOST_CORES)
     over = threading.Event()

@@ -1,57 +1,123 @@
-"""What is shown in a terminal: progress while a command works, tables and verdicts at its end."""
+"""Output in a terminal: progress while a command works, tables and verdicts at its end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from textwrap import wrap
 from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from psmt.experiments.contract import Shown
-    from psmt.report import Cell, Table
+    from psmt.report import Cell, Claim, Table
 
 _GAP = 2
-"""Spaces between columns."""
-_HEAD = 13
-"""Letters of a column's name in one line; longer names are wrapped."""
+"""Number of spaces between columns."""
+_HEAD = 10
+"""Largest number of letters of a column's name in one line. Longer names are wrapped."""
+_VERDICTS = (14, 17)
+"""Widths of the columns of verdicts in letters."""
+_INDENT = 6
+"""Spaces before the reason for a verdict."""
 INTERVAL = 15.0
-"""Seconds between two lines on one stage if stderr is not a terminal: a log stays short, and does not seem to hang."""
+"""Seconds between two progress lines of a stage if stderr is not a terminal, so that a log stays short."""
+
+_SOONEST = 2.0
+"""Seconds of work before which the remaining time is not estimated."""
+
+LOAD, DRAW = "load libraries", "draw figures"
+"""Names of the first and last stage of all commands."""
+
+_CODED = {"dictionaries": 5, "codes": 1}
+
+STAGES: Mapping[str, Mapping[str, float]] = {
+    "sweep": {**_CODED, "windows": 9},
+    "sweep-null": {**_CODED, "windows of null models": 3},
+    "topology": {**_CODED, "windows": 4, "nulls": 9},
+    "reconstruction": {**_CODED, "all frames": 1},
+    "prediction": {"phases": 10, "more starts": 20, "null (shuffled)": 16, "null (noise)": 16},
+    "brain": {
+        "predictions": 12,
+        "networks": 1,
+        "codes": 1,
+        "number of states": 2,
+        "states": 1,
+        "graphs": 3,
+        "surrogates": 65,
+        "halves of the people": 7,
+        "halves of a person": 7,
+        "rivals": 7,
+    },
+}
+"""Stages of each experiment in their order, with their typical times relative to each other, as measured on built-in
+films. They are used to estimate the progress of a whole command."""
+
+
+def planned(experiments: Iterable[str]) -> dict[str, float]:
+    """Return the stages of a command that runs these experiments, with their typical relative times."""
+    before = {"sweep": ("sweep", "sweep-null"), "prediction": ("reconstruction", "prediction")}
+    names = dict.fromkeys(part for name in experiments for part in before.get(name, (name,)))
+    own = {f"{name}: {stage}": share for name in names for stage, share in STAGES.get(name, {}).items()}
+    others = {"learn": 1.0, "predict frames": 20.0} if "predict_video" in names else {}
+    return {LOAD: 2.0, "read": 2.0, **others, **own, DRAW: 8.0}
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as minutes and seconds, or as hours, minutes and seconds.
+
+    >>> clock(75.2), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
 class Bars:
-    """Progress of successive stages, see `psmt.types`: bars with the time left, or lines if stderr is not a terminal.
+    """Progress of a command: one bar with its present stage and the remaining time, or lines without a terminal.
 
-    A thread prints a line every `interval` seconds, also while one piece of a stage takes longer than that.
+    The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds, even if
+    one piece of a stage takes longer.
+
+    Parameters
+    ----------
+    title : str
+        The command and its source, for the first line.
+    plan : mapping
+        Stages in their order, with their typical relative times. A stage belongs to the first name that it starts with.
     """
 
-    def __init__(self, interval: float = INTERVAL) -> None:
+    def __init__(self, title: str, plan: Mapping[str, float], interval: float = INTERVAL) -> None:
+        self._title, self._plan, self._interval = title, plan, interval
         self._stack = ExitStack()
-        self._bars: Any = None
-        self._tasks: dict[str, Any] = {}
-        self._interval = interval
-        self._stages: dict[str, _Stage] = {}
+        self._bar: Any = None
+        self._began, self._stage, self._stage_began = perf_counter(), "", perf_counter()
+        self._done = self._total = 0
+        self._reached = self._found = 0.0
         self._lock, self._ended = Lock(), Event()
 
     def __enter__(self) -> Bars:
         if sys.stderr.isatty():
             from rich import progress
             from rich.console import Console
+            from rich.table import Column
 
             columns = (
-                progress.TextColumn("{task.description:27}"),
-                progress.BarColumn(),
-                progress.MofNCompleteColumn(),
+                progress.TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True)),
+                progress.BarColumn(bar_width=20),
+                progress.TaskProgressColumn(),
                 progress.TimeElapsedColumn(),
-                progress.TextColumn("left"),
-                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[left]:>14}"),
             )
-            self._bars = self._stack.enter_context(progress.Progress(*columns, console=Console(stderr=True)))
+            bars = progress.Progress(*columns, console=Console(stderr=True), expand=True)
+            self._bar = self._stack.enter_context(bars), bars.add_task(f"{self._title}: {LOAD}", total=1.0, left="")
         else:
+            n = len(self._plan)
+            print(f"psmt: {self._title}: {LOAD}, stage 1 of {n}", file=sys.stderr, flush=True)
             ticking = Thread(target=self._tick, name="psmt-progress", daemon=True)
             ticking.start()
             self._stack.callback(ticking.join)
@@ -63,120 +129,110 @@ class Bars:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report that `done` of `total` pieces of a stage are done."""
-        if self._bars:
-            if stage not in self._tasks:
-                self._tasks[stage] = self._bars.add_task(stage, total=total)
-            self._bars.update(self._tasks[stage], completed=done, total=total)
-            return
         with self._lock:
-            # Of unfinished stages the last one is working; a stage that begins again is counted anew.
-            known = self._stages.pop(stage, None) or _Stage(stage, done)
-            known.done, known.total = done, total
-            if done < total:
-                self._stages[stage] = known
-        if done == total:
-            print(f"psmt: {stage}: {done:,} done in {known.age:.1f} s", file=sys.stderr, flush=True)
+            starts = stage != self._stage
+            if starts:
+                self._stage, self._stage_began = stage, perf_counter()
+            self._done, self._total = done, total
+            names = list(self._plan)
+            place = next((i for i, name in enumerate(names) if stage.startswith(name)), None)
+            if place is not None:
+                shares = [self._plan[name] for name in names]
+                within = (sum(shares[:place]) + shares[place] * done / max(total, 1)) / sum(shares)
+                reached = max(within, self._reached)
+                # What is done when a stage starts was skipped, or found in the folder. It says nothing of the speed.
+                self._found += reached - self._reached if starts else 0.0
+                self._reached = reached
+        if self._bar:
+            bars, task = self._bar
+            shown = f"{stage} {done:,}/{total:,}" if total > 1 else stage
+            bars.update(task, completed=self._reached, description=shown, left=self._left())
+        elif done == total:
+            told = f"{stage}: {done:,} done in {perf_counter() - self._stage_began:.1f} s"
+            print(f"psmt: {told}{self._overall()}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hide the bar while results are printed."""
+        if self._bar:
+            self._bar[0].stop()
+        yield
+        if self._bar:
+            self._bar[0].start()
+
+    def _left(self) -> str:
+        """Return the estimated remaining time of the command, or an empty text if it is not known."""
+        spent, worked = perf_counter() - self._began, self._reached - self._found
+        known = worked > 0.02 and spent > _SOONEST and self._reached < 1
+        return f"{clock(spent * (1 - self._reached) / worked)} left" if known else ""
+
+    def _overall(self) -> str:
+        """Return the progress of the command, to be put behind that of a stage."""
+        return "; ".join(["", f"{self._reached:.0%} of all", *filter(None, [self._left()])]) if self._reached else ""
 
     def _tick(self) -> None:
         while not self._ended.wait(self._interval):
+            age = perf_counter() - self._stage_began
             with self._lock:
-                lines = [stage.line() for stage in list(self._stages.values())[-1:] if stage.age > self._interval / 2]
-            for line in lines:
-                print(f"psmt: {line}", file=sys.stderr, flush=True)
-
-
-@dataclass
-class _Stage:
-    """Progress of a stage, and when it began."""
-
-    name: str
-    found: int
-    """Pieces that an earlier run left; they do not count for the pace."""
-    done: int = 0
-    total: int = 0
-    began: float = field(default_factory=perf_counter)
-
-    @property
-    def age(self) -> float:
-        """Seconds since it began."""
-        return perf_counter() - self.began
-
-    def line(self) -> str:
-        """How far it is, how long it took, and how long it will take."""
-        from psmt.report.numbers import seconds
-
-        taken, new = self.age, self.done - self.found
-        line = f"{self.name}: {self.done:,} of {self.total:,} after {seconds(taken)}"
-        # While frames are read their number may be unknown: the total is one ahead.
-        if new > 0 and self.total > self.done + 1:
-            line += f", about {seconds(taken * (self.total - self.done) / new)} left"
-        return line
+                name, done, total = self._stage, self._done, self._total
+            if age > self._interval / 2 and done < total:
+                # While frames are read, their number may be unknown. The total is then one more than the number done.
+                of = f" of {total:,}" if total > done + 1 or total == 1 else ""
+                print(f"psmt: {name}: {done:,}{of} after {clock(age)}{self._overall()}", file=sys.stderr, flush=True)
 
 
 # Results
 
 
 def show(things: Iterable[Shown]) -> None:
-    """Print tables, lines, and claims in one line each with the size of the effect."""
+    """Print lines, tables and claims. A claim has two verdicts side by side, and the deciding evidence below them."""
     from rich.console import Console
 
     from psmt.report import Claim, Table
 
+    in_claims = False
     for thing in things:
         if isinstance(thing, Table):
             show_table(thing)
         elif isinstance(thing, Claim):
-            colour = {"holds": "green", "does not hold": "red"}.get(thing.verdict, "yellow")
-            size = f" [dim]({thing.size})[/]" if thing.size else ""
-            Console(highlight=False, soft_wrap=True).print(f"  [{colour}]{thing.verdict:15}[/] {thing.text}{size}")
+            if not in_claims:
+                print(f"  {'as measured':<{_VERDICTS[0]}}{'beyond controls':<{_VERDICTS[1]}}claim")
+            _show_claim(thing, Console(highlight=False, soft_wrap=True))
         else:
             print(thing)
+        in_claims = isinstance(thing, Claim)
+
+
+def _show_claim(claim: Claim, console: Console) -> None:
+    from rich.markup import escape
+
+    colours = {"yes": "green", "no": "red", "inconclusive": "yellow"}
+    told = [own.verdict for own in claim.verdicts.values()]
+    cells = [f"[{colours[verdict]}]{verdict:<{width}}[/]" for verdict, width in zip(told, _VERDICTS, strict=False)]
+    cells += [" " * width for width in _VERDICTS[len(told) :]]
+    size = claim.as_measured.effect or claim.size
+    console.print(f"  {''.join(cells)}{escape(claim.text)}{f': [dim]{escape(size)}[/]' if size else ''}")
+    measured, *beyond = claim.verdicts.values()
+    why = beyond[0].why if beyond and measured.verdict == "yes" else measured.why
+    for line in wrap(why, max(console.width - _INDENT, 40)):
+        console.print(f"{' ' * _INDENT}[dim]{escape(line)}[/]")
 
 
 def show_table(table: Table) -> None:
-    """Print a table of a report; on a narrow screen, its most important columns."""
+    """Print a table of a report. On a narrow screen, its cells are wrapped."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as RichTable
 
     console = Console(highlight=False)
-    kept = fitting_columns(table, console.width)
     console.print(f"\n[bold]{table.caption}[/]")
     shown = RichTable(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
-    for i in kept:
-        head = "\n".join(_head(table.columns[i]))
-        shown.add_column(head, justify="left" if i == 0 else "right", no_wrap=True, overflow="fold")
+    for i, name in enumerate(table.columns):
+        head = "\n".join(wrap(name, _HEAD, break_long_words=False))
+        shown.add_column(head, justify="right" if i else "left", no_wrap=not i, overflow="fold")
     for row in table.rows:
-        shown.add_row(*(_marked(row[i]) for i in kept))
+        shown.add_row(*map(_marked, row))
     console.print(shown)
-    left_out = [name for i, name in enumerate(table.columns) if i not in kept]
-    if left_out:
-        console.print(f"[dim]No room here for: {', '.join(left_out)}. All columns are in report.html.[/]")
-
-
-def fitting_columns(table: Table, width: int) -> list[int]:
-    """Indices of the most important columns that fit into `width` letters, in their order.
-
-    The first column, which names the rows, is always there.
-    """
-    from rich.text import Text
-
-    room, kept = width - 2, []
-    for i in dict.fromkeys([0, *table.key, *range(len(table.columns))]):
-        texts = [*_head(table.columns[i]), *(_marked(row[i]) for row in table.rows)]
-        needed = max(Text.from_markup(text).cell_len for text in texts) + _GAP
-        if i == 0 or needed <= room:
-            kept.append(i)
-            room -= needed
-        elif i in table.key:
-            # A less important column does not take its place.
-            break
-    return sorted(kept)
-
-
-def _head(name: str) -> list[str]:
-    """The name of a column, wrapped."""
-    return wrap(name, _HEAD, break_long_words=False) or [""]
 
 
 def _marked(cell: Cell) -> str:

@@ -1,18 +1,17 @@
-"""What commands do: open films and the folder, run experiments, write files, and print results."""
+"""What commands do: open films and the output folder, run experiments, write files, and print results."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from psmt.cli.terminal import Bars, show
+from psmt.cli.terminal import DRAW, Bars, planned, show
 from psmt.errors import NotEnoughFramesError, PSMTError
 from psmt.experiments import command_of, experiment_of
 
@@ -21,113 +20,119 @@ if TYPE_CHECKING:
     from psmt.experiments.contract import Shown
     from psmt.experiments.film_report import FilmResults
     from psmt.experiments.options.declaration import Settings
-    from psmt.pipeline.run import Run, StageClock
-    from psmt.report import Claim, Picture
-    from psmt.types import Array
+    from psmt.pipeline.run import Run
+    from psmt.report import Page
 
 REPORT, SUMMARY = "report.html", "summary.json"
-"""Files of all commands."""
+"""Names of the files that all commands write."""
 
 
-def carry_out(job: Job, sources: Sequence[Any]) -> None:
-    """Do what was asked on each film, with one executor, and print the results; several films get a sub-folder each."""
-    from psmt.pipeline.run import Run
-    from psmt.utils.files import clear_stale
+def carry_out(job: Job, source: Any) -> None:
+    """Run a job on a film, or on several sources that are used together, and print the results."""
+    from psmt.utils.files import clear_stale, locked, shown
 
-    options = job.options
-    # Films are opened first: a wrong name is answered before the libraries are imported that settings need.
-    options.check(())
-    films = [options.open(source) for source in sources]
-    settings = job.settings()
-    options.check(settings.values())
-    names = sub_folders(film.name for film in films)
-    with folder(options.out) as out, options.executor(max(own.largest for own in settings.values())) as executor:
-        clear_stale(out, "*")
-        for film, name in zip(films, names, strict=True):
-            with folder(out / name if len(films) > 1 else out) as target:
-                clear_stale(target, "*")
-                if options.force:
-                    start_over(target)
-                with Bars() as progress:
-                    run = Run(folder=target, executor=executor, progress=progress, device=options.engine)
-                    shown, summary = _work(job, film, run)
+    options, given = job.options, source if isinstance(source, tuple) else (source,)
+    title = " ".join([job.command.name, *map(shown, given[:3]), *[".."][: len(given) > 3]])
+    with Bars(title, planned(job.command.experiments)) as progress:
+        from psmt.pipeline.run import Run
+
+        # The film is opened first, so that a wrong name is reported before the libraries are imported.
+        options.check(())
+        film = options.open(source)
+        settings = job.settings().values()
+        options.check(settings)
+        largest = max(own.largest for own in settings)
+        with folder(options.out) as out, options.executor(largest) as executor, locked(out, _say):
+            clear_stale(out, "*")
+            if options.force:
+                start_over(out)
+            run = Run(folder=out, executor=executor, progress=progress, device=options.engine)
+            told, summary = _work(job, film, run, str(source))
+        with progress.paused():
             if options.json:
-                # One line per film: programs read lines.
                 print(json.dumps(json.loads(summary), ensure_ascii=False))
             else:
-                show(shown)
+                show(told)
 
 
-def _work(job: Job, source: Any, run: Run) -> tuple[list[Shown], bytes]:
-    """Run the experiments on a film and write all files; return what is printed, and the content of summary.json."""
-    # Imported when the film is open: a wrong name is answered before the libraries that draw figures are imported.
-    from psmt.experiments.expectation import expectation
+def _say(sentence: str) -> None:
+    print(f"psmt: {sentence}", file=sys.stderr, flush=True)
+
+
+def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], bytes]:
+    """Run the experiments on a film and write all files. Return what to print, and the content of summary.json."""
+    # Imported when the film is open, so that a wrong name is reported before the libraries for figures are imported.
     from psmt.experiments.film_report import FilmResults
-    from psmt.pipeline.run import StageClock
+    from psmt.report.wording import in_rows
+    from psmt.series import Scaling
     from psmt.utils.threads import one_blas_thread
 
     options, paper = job.options, job.command.paper
     asked = job.settings(source)
-    # One experiment is refused if the film is too short for sizes that were given, or for any size.
+    # A single experiment raises an error if the film is too short for the given sizes, or for any size.
     fit = {} if paper else {"fixed": bool({"n_atoms", "window"} & job.given.keys()), "required": True}
     if source.n_frames is not None and not paper:
         fit_settings(asked, source.n_frames, **fit)
-    began = perf_counter()
     material = options.read(source, run.progress)
-    clock = None
-    if paper:
-        clock = StageClock(run.folder / "timings.json", run_key(material, asked), run.progress)
-        clock.add("read frames", perf_counter() - began)
-        run = replace(run, progress=clock)
-    film = options.record(source, material, motion=job.command.motion)
+    film = options.record(source, material)
     used, notes = (dict(asked), {}) if film.n_frames is None else fit_settings(asked, film.n_frames, **fit)
-    for note in () if paper else notes.values():
-        print(f"psmt: {note}", file=sys.stderr, flush=True)
-    used, run = with_needed(used), replace(run, picture_shape=film.picture_shape)
-    # What is computed between tasks must not depend on the number of cores of this machine.
+    is_series = film.kind == "series"
+    told = [] if paper else [in_rows(note) if is_series else note for note in notes.values()]
+    if (index := getattr(source, "index_name", None)) is not None:
+        told += [f"{index!r} is the index of the rows, not a feature"]
+    for note in told:
+        _say(note)
+    used = with_needed(used)
+    run = replace(run, picture_shape=film.picture_shape, surroundings=options.surroundings(source))
+    if film.features is not None:
+        run = replace(run, features=film.features, scaling=Scaling.of(source.values))
+    # Results of work between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
         results = run_experiments(material, used, run)
-    name = job.command.name
-    done = FilmResults(command=name, film=film, asked=asked, used=used, notes=notes, results=results, paper=paper)
-    claims, summary = _write(done, options.still(source, film), run, clock)
-    shown: list[Shown] = list(getattr(material, "remarks", ()))
+    done = FilmResults(
+        command=job.command.name,
+        film=film,
+        asked=asked,
+        used=used,
+        notes=notes,
+        results=results,
+        paper=paper,
+        source=named,
+    )
+    page, summary = _write(done, run)
+    shown: list[Shown] = [*getattr(material, "remarks", ()), *filter(None, [page.answer.text])]
+    shown += [f"Next: {page.answer.command} {page.answer.reason}."] if page.answer.command else []
     if paper:
         shown += [f"{film.name}, {film.n_frames:,} frames"]
         shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
-        shown += claims
+        shown += page.claims
     else:
-        shown += [expectation(film.regime)] if film.regime else []
         shown += experiment_of(done.experiment).shown(results[done.experiment])
-    return [*shown, str(run.folder / REPORT)], summary
+    return [*(in_rows(shown) if is_series else shown), str(run.folder / REPORT)], summary
 
 
-def _write(
-    done: FilmResults, still: Picture | None, run: Run, clock: StageClock | None
-) -> tuple[Sequence[Claim], bytes]:
-    """Write all files into the folder of the run; return the claims and the content of summary.json."""
-    from psmt.experiments.film_report import durations_fact, make_page, make_summary
+def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
+    """Write all files into the folder of the run. Return the page and the content of summary.json."""
+    from psmt.experiments.film_report import make_page, make_summary
     from psmt.report import render
     from psmt.utils.files import write_files
 
-    run.progress("draw figures", 0, 1)
+    run.progress(DRAW, 0, 1)
     files: dict[str, Any] = {}
     for name, result in done.results.items():
         files |= experiment_of(name).written(result)
-    page = make_page(done, files, still)
-    run.progress("draw figures", 1, 1)
-    if clock is not None:
-        clock.save()
-        page = replace(page, facts=[*page.facts, durations_fact(clock.seconds)])
-    summary = make_summary(done, page.claims)
+    page = make_page(done, files)
+    run.progress(DRAW, 1, 1)
+    summary = make_summary(done, page)
     files |= {REPORT: render(page), SUMMARY: summary}
     meanwhile = experiment_of(done.experiment).meanwhile
     with nullcontext() if done.paper else meanwhile(done.results[done.experiment], run.folder):
         write_files(run.folder, files)
-    # Files of an earlier run with other settings would be mistaken for results of this one.
+    # Remove files of an earlier run with other settings, which could be mistaken for results of this run.
     for experiment in map(experiment_of, done.asked):
         for file in experiment.files.keys() - files.keys():
             (run.folder / file).unlink(missing_ok=True)
-    return page.claims, summary
+    return page, summary
 
 
 # Settings and results
@@ -136,10 +141,11 @@ def _write(
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What of the settings fits into a film of `n_frames`, None if nothing does; and why it is not as asked.
+    """Return the settings of each experiment for a film of `n_frames`, or None if none fit, and notes on what was
+    changed.
 
-    `fixed` sizes are not changed. Raises `NotEnoughFramesError` if they do not fit, or if no size of a `required`
-    experiment fits.
+    If `fixed` is True, sizes are not changed. `NotEnoughFramesError` is raised if fixed sizes do not fit, or if
+    `required` is True and no size fits.
     """
     used: dict[str, Any] = {}
     notes: dict[str, str] = {}
@@ -155,7 +161,7 @@ def fit_settings(
 
 
 def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
-    """The settings, each after those of the experiments whose results it needs and that are not there."""
+    """Return the given settings, preceded by settings of further experiments whose results these experiments need."""
     found: dict[str, Settings] = {}
     for name, own in used.items():
         for need in () if own is None else experiment_of(name).needs(own):
@@ -166,7 +172,10 @@ def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Results by experiment, without those whose settings are None: they do not fit."""
+    """Run the experiments and return their results by name.
+
+    Experiments whose settings are None are left out, because the film is too short for them.
+    """
     results: dict[str, Any] = {}
     for name, own in used.items():
         if own is not None:
@@ -174,20 +183,12 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
     return results
 
 
-def run_key(values: Array, settings: Mapping[str, Settings]) -> str:
-    """Short hash of the values and the settings."""
-    from psmt.pipeline.cache import hash_values
-
-    described = repr({name: asdict(own) for name, own in settings.items()})
-    return hash_values({"values": values, "settings": described}, where="the run")[:16]
-
-
 # The folder of results
 
 
 @contextmanager
 def folder(path: Path) -> Iterator[Path]:
-    """Make the folder before any work, so that a bad one is found early; if the work fails, remove empty ones."""
+    """Create the folder before any work, to find an unusable path early. If the work fails, remove empty folders."""
     if path.exists() and not path.is_dir():
         raise PSMTError(f"--out {path} is a file; give a folder")
     if path.is_symlink() and not path.exists():
@@ -205,23 +206,7 @@ def folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def sub_folders(names: Iterable[str]) -> list[str]:
-    """A different folder name for each film.
-
-    >>> sub_folders(["a.mp4", "b c", "a.npy"])
-    ['a', 'b-c', 'a-2']
-    """
-    taken: list[str] = []
-    for name in names:
-        clean = "".join(c if c.isalnum() or c in "._-" else "-" for c in Path(name).stem).strip(".-") or "film"
-        number = 1
-        while (chosen := clean if number == 1 else f"{clean}-{number}") in taken:
-            number += 1
-        taken.append(chosen)
-    return taken
-
-
 def start_over(target: Path) -> None:
-    """Remove the results of tasks, from which a run would continue."""
-    for path in [*(target / "tasks").glob("*.*"), target / "timings.json"]:
+    """Remove the results of tasks, so that the next run does not continue from them."""
+    for path in (target / "tasks").glob("*.*"):
         path.unlink(missing_ok=True)

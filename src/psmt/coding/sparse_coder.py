@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -20,7 +20,6 @@ from psmt.coding.dictionary import (
     BATCH,
     Atoms,
     DictionaryStatistics,
-    SparseRows,
     alpha_for_sparsity,
     first_atoms,
     start_alpha,
@@ -32,10 +31,11 @@ from psmt.types import Array, Ints, Progress, silent
 from psmt.utils.constraints import Declared, allowing, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
+from psmt.utils.transactions import all_or_nothing
 from psmt.utils.validation import as_array, check_samples, check_series, check_size
 
-_ROUGH_GAP = 1e-6  # duality gap of codes whose atoms are only counted
-_CHOSEN_ON = 1024  # most samples for alpha='auto': one half to learn a dictionary, the other to count atoms
+_ROUGH_GAP = 1e-6  # duality gap of codes whose non-zero entries are only counted
+_CHOSEN_ON = 1024  # largest number of samples for alpha='auto': half to learn a dictionary, half to count atoms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,13 +48,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     n_atoms : int, default 512
-        M of the paper.
+        Number of atoms, M in the paper.
     alpha : float or 'auto', default 1.0
-        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16; at 1.0 their codes use 5 to 20 atoms.
-        'auto' does not depend on units: it is chosen so that samples use 10 atoms on average (at most a quarter of the
-        features), with a dictionary learned from some of them.
+        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16, and at 1.0 their codes use 5 to 20 atoms.
+        With 'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a quarter of
+        the number of features if that is less. 'auto' therefore does not depend on units.
     max_epochs : int, default 5
-        Most passes of `fit` over the samples.
+        Largest number of passes of `fit` over the samples.
     tol : float, default 0.01
         `fit` stops when an epoch lowers the mean objective by less than this fraction.
     batch_size : int, default 256
@@ -64,7 +64,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
     dtype : {'float64', 'float32'}, default 'float64'
-        Precision of the solver; 'float32' only on a GPU. Codes are always float64.
+        Precision of the solver. Codes are always float64, and 'float32' needs a GPU.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def from_dictionary(cls, atoms: ArrayLike, **parameters: Any) -> Self:
-        """Fitted coder with given atoms (n_atoms, n_features), of any norm; further parameters are those of the class.
+        """Return a fitted coder with the given atoms (n_atoms, n_features) of any norm. Parameters are as in the class.
 
         `transform` uses the atoms as they are, and `partial_fit` improves them.
 
@@ -124,18 +124,19 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def check_stored(cls, name: str, values: object) -> None:
-        """Raise unless `values`, called `name` in errors, are valid parameters from a file."""
-        # A saved coder has chosen its alpha: with 'auto' it would need another fit.
+        """Raise an error that names `name` unless `values` are valid parameters from a file."""
+        # A saved coder has a chosen alpha, because 'auto' would require another fit.
         mapping(cls._parameter_constraints | {"alpha": real(open_bound=True)}, complete=False)(name, values)
 
     @classmethod
     def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
-        """The fitted coder with checked parameters and atoms (n_atoms, n_features) of a file."""
+        """Return the fitted coder with checked parameters and atoms (n_atoms, n_features) from a file."""
         coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
         return coder
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, *, progress: Progress = silent) -> Self:
-        """Learn the dictionary from the samples (n_samples, n_features), replacing any earlier one; `y` is ignored.
+        """Learn a new dictionary from the samples (n_samples, n_features). `y` is ignored.
 
         `progress` is called with 'dictionary', the number of samples seen, and the largest number that may be seen.
         """
@@ -154,8 +155,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         progress("dictionary", total, total)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Start or continue learning from the samples (n_samples, n_features), each seen once; `y` is ignored."""
+        """Start or continue learning, by one pass over the samples (n_samples, n_features). `y` is ignored."""
         self._check_parameters()
         first = not hasattr(self, "dictionary_")
         samples = self._samples(X, reset=first)
@@ -168,10 +170,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def fit_further(self, X: ArrayLike) -> Self:
-        """A copy of this coder that continues `fit` or `partial_fit` with more samples (n_samples, n_features).
+        """Return a copy of this coder that has also learned from further samples (n_samples, n_features).
 
-        The samples are seen as often as those of `fit`. The copy keeps the atoms and their statistics, so it takes only
-        the time for the new samples.
+        The copy makes as many passes over the new samples as `fit` does. It keeps the atoms and their statistics, so
+        the earlier samples are not needed.
         """
         check_is_fitted(self, "_statistics", msg="fit_further continues fit; given atoms are improved by partial_fit")
         samples = self._samples(X, reset=False)
@@ -188,45 +190,37 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: ArrayLike, *, sparse_output: Literal[True]) -> csr_array: ...
 
     def transform(self, X: ArrayLike, *, sparse_output: bool = False) -> Array | csr_array:
-        """Non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
+        """Return non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
 
-        Samples in the order of a film are coded faster. With `sparse_output` the result is a CSR array with the same
-        values, built batch by batch: the codes are never all dense, and a GPU sends only non-zero values. Samples of
-        another number of features, or with values that are not finite, raise ValueError.
+        Samples in the order of a film are coded faster. With `sparse_output` the result is a CSR array with equal
+        values, which is built batch by batch, so that the codes are never all dense at once. ValueError is raised if
+        the samples have another number of features, or values that are not finite.
         """
         check_is_fitted(self)
         samples = self._samples(X, reset=False, finite=False)  # values are checked batch by batch
         engine = self._engine
         batches = self._atoms.code_batches(samples, self.alpha_, tol=self.gap_tol)
         if sparse_output:
-            rows, last = SparseRows(len(samples), len(self.dictionary_)), None
-            for batch in batches:
-                # A GPU works on this batch already; meanwhile the last one is stored.
-                if last is not None:
-                    rows.add(last)
-                last = engine.sparse(batch)
-            if last is not None:
-                rows.add(last)
-            return rows.array()
+            return vstack([engine.sparse(batch) for batch in batches], format="csr")
         codes = np.empty((len(samples), len(self.dictionary_)))
         for i, batch in enumerate(batches):
             codes[i * BATCH : (i + 1) * BATCH] = engine.numpy(batch)
         return codes
 
     def transform_next(self, x: Array, code: Array) -> Array:
-        """Code (n_atoms,) of the sample (n_features,) that follows one with the given code, as engine arrays.
+        """Return the code (n_atoms,) of a sample (n_features,), given the code of the sample before it.
 
-        The result is that of `transform`, found faster. If atoms are so similar that the code is not unique, the atoms
-        of the last code are kept.
+        The result equals that of `transform` and is found faster. If atoms are so similar that the code is not unique,
+        atoms of the given code are preferred. All arrays are engine arrays.
         """
         return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
 
     def decode(self, codes: Array) -> Array:
-        """Samples (n, n_features) reconstructed from codes (n, n_atoms), as engine arrays: step 8."""
+        """Return samples (n, n_features) reconstructed from codes (n, n_atoms), as engine arrays (step 8)."""
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
-        """A copy of the fitted coder on another device; parameters as in the class."""
+        """Return a copy of the fitted coder on another device. The parameters are those of the class."""
         other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
@@ -234,7 +228,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return other
 
     def inverse_transform(self, codes: ArrayLike | csr_array) -> Array:
-        """Samples (n_samples, n_features) reconstructed from codes (n_samples, n_atoms), which may be sparse: step 8.
+        """Return samples (n_samples, n_features) decoded from dense or sparse codes (n_samples, n_atoms) (step 8).
 
         >>> import numpy as np
         >>> SparseCoder.from_dictionary(2 * np.eye(2)).inverse_transform([[1.0, 3.0]])
@@ -252,13 +246,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __copy__(self) -> Self:
         other = type(self).__new__(type(self))
         other.__dict__ |= self.__dict__
-        if hasattr(self, "_statistics"):  # learning changes these in place
+        if hasattr(self, "_statistics"):  # learning changes the statistics in place
             other.__dict__ |= {"objective_": list(self.objective_), "_statistics": self._statistics.copy()}
         return other
 
     @property
     def alpha_(self) -> float:
-        """The given or chosen penalty."""
+        """Return the given penalty, or the penalty that 'auto' chose."""
         if not isinstance(self.alpha, str):
             return self.alpha
         if self._chosen is None:
@@ -267,7 +261,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def dictionary_(self) -> Array:
-        """Phi (n_atoms, n_features)."""
+        """Return the dictionary Phi (n_atoms, n_features)."""
         return self._atoms.given
 
     @dictionary_.setter
@@ -287,7 +281,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_parameters(self, self._parameter_constraints)
 
     def _choose_alpha(self, samples: Array) -> float:
-        """The penalty at which held-out samples use the wanted number of atoms."""
+        """Return the penalty at which held-out samples use the wanted number of atoms."""
         every = -(-len(samples) // _CHOSEN_ON)
         shown = samples[::every]
         if len(shown) < 4:
@@ -296,7 +290,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         counted = shown[1::2]
 
         def atoms_used(alpha: float) -> float:
-            with config_context(transform_output="default"):  # tables cannot hold sparse codes
+            with config_context(transform_output="default"):  # other output containers cannot hold sparse codes
                 codes = trial.set_params(alpha=alpha).transform(counted, sparse_output=True)
             return float(codes.count_nonzero()) / len(counted)
 
@@ -309,7 +303,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """The checked samples (n_samples, n_features), values included if `finite`; a stored series stays on disk."""
+        """Return checked samples (n_samples, n_features). A `DiskSeries` is not read. `finite` checks values too."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]
@@ -317,12 +311,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return check_samples(self, X, reset=reset, finite=finite)
 
     def _learn(self, X: Array, order: Ints) -> None:
-        """Improve the dictionary by one pass over the samples in this order, and append their mean objective."""
+        """Improve the dictionary by one pass over the samples in the given order, and record their mean objective."""
         engine = self._engine
         atoms, total = engine.array(self.dictionary_.copy()), 0.0
         # Samples in memory go to the device all at once.
         moved = None if isinstance(X, DiskSeries) else engine.array(X[order])
-        with one_blas_thread():  # more would compete with the threads that code
+        with one_blas_thread():  # more BLAS threads would compete with the threads that solve for codes
             for start in range(0, len(X), self.batch_size):
                 part = slice(start, start + self.batch_size)
                 batch = engine.array(X[order[part]]) if moved is None else moved[part]

@@ -1,7 +1,7 @@
 """Data sources: frames of films, images, arrays, cameras and streams, and series ``(time, features)``.
 
-To add a source, write one file with a function ``open_..(spec, stop)`` and name it in `_BY_SUFFIX` or `_reader`.
-`psmt.data.contract` has the classes.
+To add a source, write one file with a function ``open_..(spec, stop)``, and add the function to `_BY_SUFFIX` or
+`_reader`. The base classes are in `psmt.data.contract`.
 """
 
 from __future__ import annotations
@@ -15,41 +15,28 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import Film, FilmSlice, Frame, FrameSource, FrameStream, IndexedFilm, check_stop, require_film
-from psmt.data.readers.arrays import ArrayFrames, NpzFrames, open_array, open_npy, open_npz
-from psmt.data.readers.images import ImageFolder, TiffStack, open_images, open_tiff
-from psmt.data.readers.streams import IteratedFrames, LiveVideo, open_camera, open_stream, open_url
+from psmt.data.contract import Film, Frame, FrameSource, FrameStream, IndexedFilm, check_stop, require_film
+from psmt.data.readers.arrays import open_array, open_npy, open_npz
+from psmt.data.readers.images import open_images, open_tiff
+from psmt.data.readers.streams import open_camera, open_stream, open_url
 from psmt.data.readers.tables import SeriesSource, open_data_frame, open_mat, open_text
-from psmt.data.readers.video import VideoFilm, open_video
+from psmt.data.readers.video import open_video
 from psmt.data.synthetic.brain import BOLD, BoldSimulation
-from psmt.data.synthetic.cuts import CUTS, CutsFilm
 from psmt.data.synthetic.glide import GLIDE, GlideFilm, GlideMotion
-from psmt.data.synthetic.shapes import SHAPES, MovingShapes, ShapesMotion
 from psmt.errors import FrameSourceError, MissingSourceError
-from psmt.utils.files import never_ends
+from psmt.utils.files import shown
 
 __all__ = [
-    "ArrayFrames",
     "BoldSimulation",
-    "CutsFilm",
     "Film",
-    "FilmSlice",
     "Frame",
     "FrameSource",
     "FrameStream",
     "GlideFilm",
     "GlideMotion",
-    "ImageFolder",
     "IndexedFilm",
-    "IteratedFrames",
-    "LiveVideo",
-    "MovingShapes",
-    "NpzFrames",
     "SeriesSource",
-    "ShapesMotion",
     "Spec",
-    "TiffStack",
-    "VideoFilm",
     "open_frames",
     "open_repeatable",
     "open_series",
@@ -62,7 +49,7 @@ Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | 
 """Anything that a source can be opened from."""
 
 Reader: TypeAlias = Callable[[Any, int | None], FrameSource | SeriesSource]
-"""Opens what a source is given as; the second argument is ``stop``."""
+"""A function ``(spec, stop)`` that opens a source."""
 
 _BY_SUFFIX: dict[str, Reader] = {
     ".csv": open_text,
@@ -73,25 +60,22 @@ _BY_SUFFIX: dict[str, Reader] = {
     ".tiff": open_tiff,
     ".tsv": open_text,
 }
-"""Readers of files; a file of any other kind may be a video."""
+"""Readers of files by suffix. A file with any other suffix is opened as a video."""
 
 
 def _reader(spec: object) -> Reader | None:
-    """The reader of an object or an existing `Path`; None if there is none, or if a string is a path."""
+    """Return the reader of an object or an existing `Path`, or None. A string that is a path has no reader yet."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
-        for film in (GLIDE, CUTS, SHAPES):
-            if film.matches(spec):
-                return film.open
+        if GLIDE.matches(spec):
+            return GLIDE.open
         if BOLD.matches(spec):
             # The simulation has several subjects; a command that takes one series gets the first.
             return lambda name, stop: BOLD.parse(name).subject(0).head(stop)
         if spec.startswith("builtin:"):
-            raise FrameSourceError(
-                f"{spec!r}: there is no built-in film {spec.removeprefix('builtin:').partition('?')[0]!r}; use "
-                "builtin:glide, builtin:cuts, builtin:shapes or builtin:bold"
-            )
+            name = shown(spec.partition("?")[0])
+            raise FrameSourceError(f"there is no built-in film {name}; use builtin:glide or builtin:bold")
         if spec.startswith("camera:"):
             return open_camera
         return open_url if re.match(r"[a-z][a-z0-9+.-]+://", spec, re.IGNORECASE) else None
@@ -105,9 +89,9 @@ def _reader(spec: object) -> Reader | None:
 
 
 def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | SeriesSource:
-    """Return frames as a `FrameSource`, or a ``(time, features)`` series as a `SeriesSource`.
+    """Open a source: return a `FrameSource` for frames, or a `SeriesSource` for a ``(time, features)`` series.
 
-    A source that cannot be read raises `FrameSourceError`. Damage that is found later is raised while iterating.
+    A source that cannot be read raises `FrameSourceError`. Damage inside a film raises it later, while iterating.
 
     Parameters
     ----------
@@ -118,7 +102,6 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
         - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
-        - ``"builtin:shapes"``, discs, squares and bars whose motion is known; options as in `MovingShapes`;
         - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
         - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
@@ -137,32 +120,30 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
     """
     check_stop(stop)
     spec: object = source
-    reader = None if isinstance(source, os.PathLike) else _reader(source)
-    if reader is None and isinstance(source, str | os.PathLike):
-        spec = Path(source)
-        if not spec.exists():
-            raise MissingSourceError(f"{spec} does not exist; check the path, or try builtin:glide")
-        if never_ends(spec):
-            raise FrameSourceError(
-                f"{spec} is a pipe or a device, not a file, and cannot be read twice; copy its content into a file, or "
-                "give camera:0 or an address"
-            )
-        reader = _reader(spec)
-    if reader is None:
-        raise TypeError(
-            f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array, an iterator or a FrameSource"
-        )
     try:
-        return reader(spec, stop)
-    except PermissionError as error:
-        raise FrameSourceError(f"{spec} may not be read ({error.strerror}); check its permissions") from error
+        reader = None if isinstance(source, os.PathLike) else _reader(source)
+        if reader is None and isinstance(source, str | os.PathLike):
+            spec = Path(source)
+            if not spec.exists():
+                raise MissingSourceError(f"{shown(spec)} does not exist; check the path, or try builtin:glide")
+            reader = _reader(spec)
+        if reader is not None:
+            return reader(spec, stop)
+    except MissingSourceError:
+        raise
+    except OSError as error:  # a folder without permission, a name that is too long
+        why = error.strerror or error
+        raise FrameSourceError(f"{shown(spec)} may not be read ({why}); check its name and permissions") from error
+    raise TypeError(
+        f"source is a {type(source).__name__}; give a path, 'builtin:glide', an array, an iterator or a FrameSource"
+    )
 
 
 def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
-    """Return the frames of a film, folder, file, array, camera or stream, as `open_source` does.
+    """Open frames from a film, folder, file, array, camera or stream. See `open_source` for the kinds of source.
 
-    The result is a `Film`, which can be read again, or a `FrameStream`. Iterating yields grey frames (height, width),
-    float32. A series, or a source that cannot be read, raises `FrameSourceError`.
+    The result is a `Film`, which can be read again, or a `FrameStream`, which cannot. Iterating yields grey frames
+    (height, width), float32. A series, or a source that cannot be read, raises `FrameSourceError`.
 
     >>> film = open_frames("builtin:glide?frames=50&seed=1", stop=3)
     >>> film.n_frames, film.shape
@@ -180,7 +161,7 @@ def open_frames(source: Spec, *, stop: int | None = None) -> FrameSource:
 
 
 def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
-    """Return a ``(time, features)`` series, as `open_source` does; frames raise `FrameSourceError`.
+    """Open a ``(time, features)`` series. See `open_source`. A source of frames raises `FrameSourceError`.
 
     >>> import numpy as np
     >>> open_series(np.zeros((7, 3))).n_features
@@ -197,6 +178,6 @@ def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
 
 
 def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
-    """Return a source that can be read again, of frames or of a series; a stream raises as in `require_film`."""
+    """Open a film or a series, which can be read again. A stream raises `FrameSourceError`, which names `wanted_by`."""
     opened = open_source(source, stop=stop)
     return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

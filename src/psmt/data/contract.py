@@ -1,4 +1,4 @@
-"""The contract of frame sources, the names of built-in ones, and what grey levels mean.
+"""Base classes of frame sources, the names of built-in sources, and the conversion of pixels to grey levels.
 
 A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a
 camera, can be read only once and has no checksum. ``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The
@@ -8,6 +8,7 @@ other commands resume after an interruption, so they need a `Film` or a `psmt.da
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from psmt.errors import FrameSourceError
 from psmt.types import Levels
+from psmt.utils.constraints import check_count
+from psmt.utils.files import reading, shown
 from psmt.utils.validation import check_finite
 
 Frame: TypeAlias = Levels
@@ -64,10 +67,10 @@ class FrameSource(ABC):
 
     @abstractmethod
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        """Yield all frames, ``(height, width)`` or with ``colour`` ``(height, width, 3)``."""
+        """Yield all frames: ``(height, width, 3)`` if ``colour`` is True, otherwise ``(height, width)``."""
 
     def head(self, stop: int | None) -> Self:
-        """Return the first ``stop`` frames of this source; None returns all of it."""
+        """Return a source with only the first ``stop`` frames of this one. None keeps all frames."""
         check_stop(stop)
         return replace(self, stop=smaller(self.stop, stop), n_frames=smaller(self.n_frames, stop))
 
@@ -87,13 +90,13 @@ class FrameSource(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Film(FrameSource):
-    """Frames that can be read again. Each iteration starts at the first frame; a checksum identifies the content."""
+    """Frames that can be read again. Each iteration starts at the first frame. A checksum identifies the content."""
 
     repeatable: ClassVar[bool] = True
 
     @abstractmethod
     def checksum(self) -> str:
-        """Return the sha256 of the whole source as 64 hex digits; it does not depend on ``stop``."""
+        """Return the sha256 of the whole source as 64 hex digits. It does not depend on ``stop``."""
 
     def __bool__(self) -> bool:
         # Not every film knows its length.
@@ -105,7 +108,7 @@ class Film(FrameSource):
             f"the number of frames of {self.name} is known only after reading{declared}; count them as you iterate"
         )
 
-    def __getitem__(self, key: int | slice) -> Any:
+    def __getitem__(self, key: int) -> Frame:
         raise FrameSourceError(
             f"{self.name} can be read only in order; iterate over it, take its first frames by head(stop), or save it "
             "as a folder of images or a .npy file"
@@ -114,22 +117,19 @@ class Film(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedFilm(Film):
-    """A film with random access: it has a length, and can be indexed and sliced.
-
-    ``film[7]`` and ``film[-1]`` are grey frames, float32 ``(height, width)``. ``film[100:200:2]`` is a film again, and
-    is read lazily.
+    """A film with random access: ``film[7]`` and ``film[-1]`` are grey frames, float32 ``(height, width)``.
 
     >>> from psmt.data import open_frames
     >>> film = open_frames("builtin:glide?frames=50")
-    >>> len(film), film[-1].shape, len(film[10::2])
-    (50, (200, 200), 20)
+    >>> len(film), film[-1].shape
+    (50, (200, 200))
     """
 
     n_frames: int
 
     @abstractmethod
     def _frame(self, index: int, *, colour: bool) -> Frame:
-        """Return one frame, ``(height, width)`` or with ``colour`` ``(height, width, 3)``; ``index`` is not below 0."""
+        """Return the frame at an index >= 0: ``(height, width, 3)`` if ``colour``, otherwise ``(height, width)``."""
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         for index in range(self.n_frames):
@@ -138,15 +138,10 @@ class IndexedFilm(Film):
     def __len__(self) -> int:
         return self.n_frames
 
-    def __getitem__(self, key: int | slice) -> Any:
-        """Return one grey frame, or the film of a slice."""
-        if isinstance(key, slice):
-            frames = range(self.n_frames)[key]
-            if not frames:
-                raise IndexError(f"{self.name} has {self.n_frames} frames, none of them in {key}")
-            return FilmSlice(film=self, frames=frames, name=self.name, shape=self.shape, n_frames=len(frames))
+    def __getitem__(self, key: int) -> Frame:
+        """Return one grey frame."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer):
-            raise TypeError(f"{self.name}[{key!r}]: index with an integer or a slice")
+            raise TypeError(f"{self.name}[{key!r}]: index with an integer; for more frames, use head(stop) or a loop")
         if not -self.n_frames <= key < self.n_frames:
             raise IndexError(
                 f"frame {key} is outside {self.name}; use {-self.n_frames} to {self.n_frames - 1}, below 0 from the end"
@@ -154,29 +149,14 @@ class IndexedFilm(Film):
         return self._frame(int(key) % self.n_frames, colour=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FilmSlice(IndexedFilm):
-    """A slice of a film, made by indexing."""
-
-    film: IndexedFilm
-    frames: range
-
-    def checksum(self) -> str:
-        """Return the sha256 of the film's checksum and the indices of the frames."""
-        return hashlib.sha256(f"{self.film.checksum()} {self.frames}".encode()).hexdigest()
-
-    def _frame(self, index: int, *, colour: bool) -> Frame:
-        return self.film._frame(self.frames[index], colour=colour)  # noqa: SLF001  the same class hierarchy
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameStream(FrameSource):
-    """Frames that can be read only once, as from a camera: a second iteration raises `FrameSourceError`.
+    """Frames that can be read only once, such as those of a camera. A second iteration raises `FrameSourceError`.
 
     Attributes
     ----------
     begun : threading.Event
-        Set when the first iteration begins; shared by all heads of a stream.
+        Set when the first iteration begins. All sources that `head` made from a stream share it.
     """
 
     repeatable: ClassVar[bool] = False
@@ -194,7 +174,7 @@ class FrameStream(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltinFilm(Film):
-    """A film of square frames that is computed, not read. Subclasses have a field `size`."""
+    """A film whose frames are computed. They are squares, and subclasses have a field `size` for their side."""
 
     shape: tuple[int, int] = field(init=False)
     fps: float = field(default=25.0, init=False)
@@ -205,7 +185,7 @@ class BuiltinFilm(Film):
         object.__setattr__(self, "shape", (size, size))
 
     def head(self, stop: int | None) -> Self:
-        """Return the film without the frames from ``stop`` on."""
+        """Return a film with only the first ``stop`` frames of this one. None keeps all frames."""
         check_stop(stop)
         return self if stop is None else replace(self, n_frames=min(self.n_frames or stop, stop))
 
@@ -223,21 +203,23 @@ class BuiltinName(Generic[Made]):
         return isinstance(spec, str) and spec.partition("?")[0] == f"builtin:{self.name}"
 
     def parse(self, source: str) -> Made:
-        """Return the source that a name with its options stands for."""
+        """Return the source that a name with options describes, such as ``builtin:glide?frames=50``."""
         given: dict[str, Any] = {}
+        label = shown(source)
         for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
             if key not in self._options:
-                raise FrameSourceError(f"{source!r}: unknown option {key!r}; use {', '.join(self._options)}")
-            is_real = "float" in str(self._options[key].type)
+                raise FrameSourceError(f"{label}: unknown option {shown(key)!r}; use {', '.join(self._options)}")
+            kind = str(self._options[key].type)
+            convert: Any = float if "float" in kind else str if kind == "str" else int
             try:
-                given[self._options[key].name] = float(text) if is_real else int(text)
+                given[self._options[key].name] = convert(text)
             except ValueError:
-                article = "a number" if is_real else "an integer"
-                raise FrameSourceError(f"{source!r}: {key}={text!r} is not {article}") from None
+                article = "a number" if "float" in kind else "an integer"
+                raise FrameSourceError(f"{label}: {key}={shown(text, 40)!r} is not {article}") from None
         try:
             return self._kind(**given)
-        except ValueError as error:
-            raise FrameSourceError(f"{source!r}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise FrameSourceError(f"{label}: {shown(error)}") from None
 
     def open(self, source: str, stop: int | None) -> Any:
         """Return the first ``stop`` frames of a built-in film."""
@@ -245,16 +227,13 @@ class BuiltinName(Generic[Made]):
 
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise unless fields of a source are integers within their bounds, ``(lowest,)`` or ``(lowest, highest)``."""
-    for key, bound in bounds.items():
-        value, (low, high) = getattr(source, key), (*bound, np.inf)[:2]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-            allowed = f"of at least {low}" if high == np.inf else f"from {low} to {high}"
-            raise ValueError(f"{key}={value!r} is out of range; use an integer {allowed}")
+    """Raise an error unless the named fields are integers within their bounds, (lowest,) or (lowest, highest)."""
+    for key, (low, *high) in bounds.items():
+        check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 
 
 def require_film(source: FrameSource, *, wanted_by: str) -> Film:
-    """Return a source that can be read again; a stream raises `FrameSourceError`, which names `wanted_by`."""
+    """Return the source if it is a `Film`. A stream raises `FrameSourceError`, whose message names `wanted_by`."""
     if isinstance(source, Film):
         return source
     raise FrameSourceError(
@@ -270,19 +249,20 @@ def check_stop(stop: int | None) -> None:
 
 
 def smaller(first: int | None, second: int | None) -> int | None:
-    """Return the smaller of two numbers; None means no bound."""
+    """Return the smaller of two upper bounds. None means that there is no bound."""
     known = [int(value) for value in (first, second) if value is not None]
     return min(known, default=None)
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:
-    """Return the sha256 of the files' bytes in order, with ``names`` also of their names."""
+    """Return the sha256 of the bytes of the files, in order. With ``names``, it also covers their names."""
     digest = hashlib.sha256()
     for path in paths:
-        if names:
-            # The length separates the end of one file from the name of the next.
-            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode(errors="surrogateescape"))
-        with path.open("rb") as file:
+        with reading(path) as file:
+            if names:
+                # The length separates the end of one file from the name of the next.
+                size = os.fstat(file.fileno()).st_size
+                digest.update(f"{path.name}\0{size}\0".encode(errors="surrogateescape"))
             while block := file.read(_BLOCK):
                 digest.update(block)
     return digest.hexdigest()
@@ -300,14 +280,12 @@ REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in Rec. 601 luma."""
 
 
-def white_level(dtype: np.dtype[Any]) -> float | None:
-    """Return the value of white in an integer dtype; None if there is no convention."""
-    return {"b1": 1.0, "u1": 255.0, "u2": 65535.0}.get(f"{dtype.kind}{dtype.itemsize}")
+_WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value that stands for white, by the name of a dtype
 
 
 def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
-    """Raise unless this dtype can hold grey levels."""
-    if not (white_level(dtype) or dtype.kind == "f"):
+    """Raise `FrameSourceError` unless this dtype can hold grey levels."""
+    if not (dtype.name in _WHITE or dtype.kind == "f"):
         raise FrameSourceError(
             f"{where} has dtype {dtype}, which has no conventional value for white; "
             "give bool, uint8, uint16, or floating point with white at 1"
@@ -315,12 +293,12 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32. Integers are divided by their white level; floating point stays as it is.
+    """Return pixels as float32 with white at 1. Integers are divided by their white level; floats are not scaled.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)
     """
-    if top := white_level(pixels.dtype):
+    if top := _WHITE.get(pixels.dtype.name):
         return pixels.astype(np.float32) / np.float32(top)
     with np.errstate(over="ignore"):
         values = pixels.astype(np.float32)
@@ -329,12 +307,15 @@ def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
 
 
 def grey(pixels: Frame) -> Frame:
-    """Return ``(height, width)`` Rec. 601 luma of ``(height, width, 3)`` pixels; grey passes through."""
+    """Return the Rec. 601 luma ``(height, width)`` of colour pixels. Grey pixels are returned unchanged."""
     return pixels if pixels.ndim == 2 else pixels @ REC601
 
 
 def channels(pixels: Frame, *, colour: bool) -> Frame:
-    """Return ``(height, width, 3)`` pixels with ``colour``, else `grey`. A grey frame is repeated for each channel."""
+    """Convert pixels of any kind to ``(height, width, 3)`` if ``colour`` is True, otherwise to ``(height, width)``.
+
+    Grey pixels become three equal channels. Colours become their luma.
+    """
     if not colour:
         return grey(pixels)
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels

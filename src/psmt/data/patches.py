@@ -1,8 +1,8 @@
-"""From frames to standardised patches, and back: crop, shrink, cut, standardise."""
+"""Make standardised patches from frames (crop, shrink, cut, standardise), and restore their grey levels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
@@ -13,19 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.data import SeriesSource, Spec, open_frames, open_source
+from psmt.data import Film, SeriesSource, Spec, open_frames, open_source
 from psmt.data.contract import check_stop
 from psmt.errors import FrameSourceError
-from psmt.types import Array
+from psmt.types import Array, Levels
 from psmt.utils.constraints import Declared, allowing, check_count, check_parameters, check_real, count, parameter
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.validation import check_finite, real_array
 
-__all__ = ["PatchCutter", "Patches", "destandardise", "iter_patches", "read_patches", "read_values", "standardise"]
+__all__ = [
+    "PatchCutter",
+    "Patches",
+    "destandardise",
+    "read_patches",
+    "read_surroundings",
+    "read_values",
+    "standardise",
+]
 
 
-_PART = 1 << 12
-"""Patches that are standardised at a time when they are written to disk."""
+_PART = 1 << 12  # number of patches that are standardised at a time while patches are written to disk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +44,7 @@ class PatchCutter:
     Parameters
     ----------
     frame_size : int or None
-        Height and width of the resized square; None keeps its size.
+        Height and width to which the square is resized. None does not resize it.
     patch_size : int
         Height and width of the patch.
     position : (int, int) or None
@@ -77,22 +84,43 @@ class PatchCutter:
         size = self.frame_size or side
         if size == side:
             return square.astype(np.float64)
-        weights = _weights(side, size)
-        reduced: Array = (weights @ square.astype(np.float64)) @ weights.T
-        return reduced
+        weights = resize_weights(side, size)
+        return np.asarray((weights @ square.astype(np.float64)) @ weights.T)
 
     def cut(self, frame: ArrayLike) -> Array:
-        """Return the patch as a vector ``(patch_size**2,)``; only the pixels it needs are resized."""
+        """Return the patch as a vector ``(patch_size**2,)``. Only the pixels that the patch needs are resized."""
         square = _centred_square(frame)
+        return self._region(square, self.corner(self.frame_size or len(square)), (self.patch_size,) * 2).ravel()
+
+    def surroundings(self, frame: ArrayLike, *, whole: bool = False) -> tuple[Array, tuple[int, int]]:
+        """Return a square around the patch, and the row and column of the patch's top-left pixel in this square.
+
+        The square is three times as high and wide as the patch, without parts outside the resized frame. If `whole` is
+        True, it is the whole resized frame. Its pixels are resized like those of the patch.
+
+        >>> around, (row, column) = PatchCutter(frame_size=4, patch_size=2).surroundings(np.arange(64.0).reshape(8, 8))
+        >>> around.shape, around[row : row + 2, column : column + 2].ravel()
+        ((4, 4), array([22.5, 24.5, 38.5, 40.5]))
+        """
+        square = _centred_square(frame)
+        size = self.frame_size or len(square)
+        row, column = self.corner(size)
+        margin = size if whole else self.patch_size
+        top, left = max(row - margin, 0), max(column - margin, 0)
+        height, width = (min(first + self.patch_size + margin, size) for first in (row, column))
+        return self._region(square, (top, left), (height - top, width - left)), (row - top, column - left)
+
+    def _region(self, square: NDArray[Any], corner: tuple[int, int], shape: tuple[int, int]) -> Array:
+        """Return a part of the resized square, with the shape (height, width)."""
         side = len(square)
         size = self.frame_size or side
-        row, column = self.corner(size)
         if size == side:
-            patch = square[row : row + self.patch_size, column : column + self.patch_size]
-            return patch.astype(np.float64).ravel()
-        rows, left = _window(side, size, row, self.patch_size)
-        columns, right = _window(side, size, column, self.patch_size)
-        return (left @ square[rows, columns].astype(np.float64) @ right.T).ravel()
+            rows, columns = (slice(first, first + count) for first, count in zip(corner, shape, strict=True))
+            return square[rows, columns].astype(np.float64)
+        (rows, left), (columns, right) = (
+            _window(side, size, first, count) for first, count in zip(corner, shape, strict=True)
+        )
+        return np.asarray(left @ square[rows, columns].astype(np.float64) @ right.T)
 
     def corner(self, size: int) -> tuple[int, int]:
         """Return row and column of the patch's top-left pixel in a square of ``size`` pixels."""
@@ -114,16 +142,16 @@ class PatchCutter:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Standardised patches with their mean and contrast, so that grey levels can be restored. Made by `standardise`.
+    """Standardised patches, made by `standardise`, with the means and contrasts that restore their grey levels.
 
     Attributes
     ----------
     values : ndarray (n, features)
-        Patches of zero mean and unit variance; zeros for a flat patch.
+        Patches of zero mean and unit variance. A flat patch is all zeros.
     mean : ndarray (n,)
         Mean grey level of each patch.
     contrast : ndarray (n,)
-        Standard deviation of each patch; 0 for a flat patch, which is restored as its mean.
+        Standard deviation of each patch. It is 0 for a flat patch.
     """
 
     values: Array
@@ -134,13 +162,16 @@ class Patches:
         return len(self.values)
 
     def __getitem__(self, key: slice) -> Patches:
-        """Return the patches of a slice, as views."""
+        """Return the patches in a slice, as views of the arrays."""
         if not isinstance(key, slice):
             raise TypeError(f"patches[{key!r}] is not a slice; write patches[a:b], or patches.values[{key!r}]")
         return Patches(values=self.values[key], mean=self.mean[key], contrast=self.contrast[key])
 
     def to_grey(self, standardised: ArrayLike | None = None) -> Array:
-        """Return grey levels ``(n, features)`` of these patches, or of others such as predictions of them."""
+        """Return the grey levels ``(n, features)`` of these patches, or of `standardised` values in their place.
+
+        Predictions of the patches are an example of such values. They get the means and contrasts of these patches.
+        """
         values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
         if values.shape != self.values.shape:
             raise ValueError(
@@ -151,10 +182,10 @@ class Patches:
 
 
 def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
-    """Scale grey patches ``(n, features)``, each to zero mean and unit variance; mean and contrast are kept.
+    """Scale each of the grey patches ``(n, features)`` to zero mean and unit variance.
 
-    A patch whose standard deviation is below ``flat`` holds little but noise. It becomes zeros with contrast 0, and is
-    restored as its mean.
+    The result holds the means and contrasts too, so that `Patches.to_grey` can restore grey levels. A patch whose
+    standard deviation is below ``flat`` holds little but noise. It becomes zeros with contrast 0.
 
     >>> patches = standardise([[1.0, 3.0], [5.0, 5.0]])
     >>> patches.values
@@ -181,25 +212,13 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
 
 
 def destandardise(values: ArrayLike, mean: ArrayLike, contrast: ArrayLike) -> Array:
-    """Return grey levels ``(..., features)`` of standardised values, given mean and contrast ``(...)``.
+    """Return the grey levels ``(..., features)`` of standardised values, given their mean and contrast ``(...)``.
 
     >>> destandardise([-1.0, 1.0], 0.5, 0.25)
     array([0.25, 0.75])
     """
     scale = np.asarray(contrast, dtype=np.float64)[..., None]
-    grey: Array = np.asarray(values, dtype=np.float64) * scale + np.asarray(mean, dtype=np.float64)[..., None]
-    return grey
-
-
-def iter_patches(frames: Iterable[ArrayLike], cutter: PatchCutter) -> Iterator[Array]:
-    """Yield the grey patch ``(patch_size**2,)`` of each frame, not standardised; one frame is in memory at a time.
-
-    >>> frames = np.zeros((3, 8, 8))
-    >>> sum(1 for patch in iter_patches(frames, PatchCutter(frame_size=None, patch_size=4)))
-    3
-    """
-    for index, frame in enumerate(frames):
-        yield _cut_finite(cutter, frame, index)
+    return np.asarray(np.asarray(values, dtype=np.float64) * scale + np.asarray(mean, dtype=np.float64)[..., None])
 
 
 def read_patches(
@@ -213,20 +232,20 @@ def read_patches(
     flat: float = 1e-3,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Patches:
-    """Return the standardised patches ``(n, patch_size**2)`` of the frames ``start`` to ``stop``.
+    """Return the standardised patches ``(n, patch_size**2)`` of the frames from ``start`` to ``stop - 1``.
 
-    Only the patches are kept in memory. A source that cannot be read, or ends too early, raises `FrameSourceError`.
+    Frames are not kept in memory. A source that cannot be read, or ends too early, raises `FrameSourceError`.
 
     Parameters
     ----------
     source : path, str, array, iterator or FrameSource
-        Anything that `psmt.data.open_frames` takes; it is read once.
+        Anything that `psmt.data.open_frames` takes. It is read once.
     frame_size, patch_size, position
-        As for `PatchCutter`.
+        See `PatchCutter`.
     start, stop : int
-        First frame, and the frame after the last; None reads to the end of the film.
+        First frame, and the frame after the last one. ``stop=None`` reads to the end of the film.
     flat : float
-        As for `standardise`.
+        See `standardise`.
     progress : callable, optional
         Called as ``progress(done, total)`` after each frame; ``total`` is None if it is unknown.
 
@@ -240,6 +259,28 @@ def read_patches(
     return standardise(np.array(list(_cut_all(source, cutter, start, stop, progress))), flat=flat)
 
 
+def read_surroundings(
+    film: Film, cutter: PatchCutter, stretches: Sequence[slice], *, whole: bool = False
+) -> list[tuple[Levels, list[int]]]:
+    """Return, for each stretch of a film, the patch's surroundings (n, height, width) and its corner in them.
+
+    Frames that no stretch contains are not kept. See `PatchCutter.surroundings`.
+
+    >>> film, cutter = open_frames("builtin:glide?frames=9"), PatchCutter(patch_size=8)
+    >>> [(around.shape, corner) for around, corner in read_surroundings(film, cutter, [slice(0, 2), slice(5, 9)])]
+    [((2, 24, 24), [8, 8]), ((4, 24, 24), [8, 8])]
+    """
+    found: list[list[Levels]] = [[] for _ in stretches]
+    corner: tuple[int, ...] = ()
+    for index, frame in enumerate(film.head(max((part.stop for part in stretches), default=None))):
+        containing = [own for own, part in zip(found, stretches, strict=True) if part.start <= index < part.stop]
+        if containing:
+            around, corner = cutter.surroundings(frame, whole=whole)
+            for own in containing:
+                own.append(around.astype(np.float32))
+    return [(np.array(own), list(corner)) for own in found]
+
+
 def read_values(
     source: Spec,
     *,
@@ -250,11 +291,11 @@ def read_values(
     progress: Callable[[int, int | None], object] | None = None,
     store: Path | None = None,
 ) -> Array:
-    """Return the input of a model, ``(time, features)``: standardised patches of frames, or a series as it is.
+    """Return the input of a model, ``(time, features)``: standardised patches of frames, or the values of a series.
 
-    The source is anything that `psmt.data.open_source` takes; the other parameters are those of `read_patches`. `store`
-    is a file for patches of more than 32 MiB, which are then a `DiskSeries` (see `psmt.utils.disk_series`). The file is
-    deleted when no array uses it any more.
+    `source` is anything that `psmt.data.open_source` takes. `store` is the path of a file for patches that exceed
+    32 MiB. They are written to this file and returned as a `DiskSeries`, which maps the file instead of holding the
+    patches in memory. The file is deleted when no array uses it any more. `read_patches` explains the other parameters.
 
     >>> read_values("builtin:glide?frames=20", patch_size=8).shape
     (20, 64)
@@ -285,7 +326,7 @@ def _cut_all(
     stop: int | None,
     progress: Callable[[int, int | None], object] | None,
 ) -> Iterator[Array]:
-    """Yield the patch (patch_size**2,) of each frame from ``start`` to ``stop``; see `read_patches`."""
+    """Yield the grey patch (patch_size**2,) of each frame from ``start`` to ``stop - 1``. See `read_patches`."""
     check_count("start", start, minimum=0)
     check_stop(stop)
     if stop is not None and stop <= start:
@@ -298,7 +339,9 @@ def _cut_all(
         seen += 1
         if seen <= start:
             continue
-        yield _cut_finite(cutter, frame, seen - 1)
+        patch = cutter.cut(frame)
+        check_finite(patch, name=f"frame {seen - 1}", error=FrameSourceError)
+        yield patch
         if progress is not None:
             progress(seen - start, total)
     if seen <= start or (stop is not None and seen < stop):
@@ -309,17 +352,11 @@ def _cut_all(
 
 
 def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
-    """Yield all patches (n, features) standardised, some at a time."""
+    """Yield arrays (n, features) of standardised patches: `first`, then `patches`, `_PART` patches at a time."""
     part = first
     while len(part):
         yield standardise(part).values
         part = np.array(list(islice(patches, _PART)))
-
-
-def _cut_finite(cutter: PatchCutter, frame: ArrayLike, index: int) -> Array:
-    patch = cutter.cut(frame)
-    check_finite(patch, name=f"frame {index}", error=FrameSourceError)
-    return patch
 
 
 def _centred_square(frame: ArrayLike) -> NDArray[Any]:
@@ -333,8 +370,8 @@ def _centred_square(frame: ArrayLike) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=32)
-def _weights(side: int, size: int) -> csr_array:
-    """Weights ``(size, side)`` that resize one axis from ``side`` to ``size`` pixels; rows sum to 1."""
+def resize_weights(side: int, size: int) -> csr_array:
+    """Return the matrix ``(size, side)`` that resizes one axis from ``side`` to ``size`` pixels. Its rows sum to 1."""
     edges = np.arange(size + 1) * side / size
     if size > side:
         centre = np.clip((edges[:-1] + edges[1:]) / 2 - 0.5, 0, side - 1)
@@ -352,8 +389,8 @@ def _weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Input pixels that the outputs ``first .. first + count`` depend on, and their weights."""
-    weights = _weights(side, size)[first : first + count].toarray()
+    """Return the input pixels, and their weights, for `count` output pixels that start with output pixel `first`."""
+    weights = resize_weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)
     return window, weights[:, window]

@@ -2,15 +2,12 @@
 
 from psmt.embedding.closed_form import Embedding, embed_window, solve_closed_form
 from psmt.embedding.followed import FollowedEmbedding
-from psmt.embedding.stochastic import StochasticEmbedding
-from psmt.embedding.temporal import TemporalEmbedding, solve_window
+from psmt.embedding.temporal import TemporalEmbedding
 
 __all__ = [
     "Embedding",
     "FollowedEmbedding",
-    "StochasticEmbedding",
     "TemporalEmbedding",
     "embed_window",
     "solve_closed_form",
-    "solve_window",
 ]

@@ -1,4 +1,4 @@
-"""Which atoms move together: cosine similarity between columns of P, and links between similar atoms."""
+"""The graph of atoms that move together. Linked atoms have similar columns in the embedding matrix P, by the cosine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from psmt.engines import Engine
 from psmt.types import Array, Mask
 
 THRESHOLD = 0.7
-"""Cosine similarity of two columns of P above which the paper links two atoms."""
+"""The paper links two atoms if the cosine similarity of their columns of the embedding matrix P exceeds this value."""
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Atoms (n_used,) with a nonzero column in P (n_components, n_atoms), and these columns at unit length."""
+    """Return the atoms (n_used,) with a nonzero column in P (n_components, n_atoms), and these columns at unit norm."""
     norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
     atoms = np.flatnonzero(norms)
     return atoms, embedding[:, atoms] / engine.array(norms[atoms])
 
 
 def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tuple[NDArray[np.intp], Array]:
-    """Atoms (n,) that may have links, and cosines (n, n) between their columns of P (n_components, n_atoms)."""
+    """Return the atoms (n,) that may have links, and the cosines (n, n) between their columns of the embedding P."""
     atoms, unit = used_columns(embedding, engine)
     if may_link is not None:
         kept = np.flatnonzero(may_link[atoms])
@@ -31,6 +31,6 @@ def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tu
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Linked atoms (n_links, 2), sorted, the lower number first: pairs whose cosine (n, n) exceeds the threshold."""
-    # Only one triangle is read: rounding may break the symmetry of the product.
+    """Return the sorted pairs of atoms (n_links, 2) whose cosine exceeds the threshold, with the lower number first."""
+    # Only one triangle is read, because rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

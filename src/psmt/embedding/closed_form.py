@@ -1,10 +1,16 @@
-"""The closed form of step 5: ``min ||P A D||^2`` subject to ``P V P' = I``."""
+"""Step 5 of the paper in closed form: ``min ||P A D||^2`` subject to ``P V P' = I``.
+
+P is the embedding matrix. The columns of A are the codes, D takes second differences in time, and V is the covariance
+of the codes. S is the second moment ``A D D' A'`` of the second differences.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from psmt.embedding.moments import WindowMoments
+from psmt.errors import NumericalWarning
 from psmt.numerics.arrays import add_to_diagonal, array_namespace, eigh, lowest_eigenpairs
 from psmt.numerics.rank import (
     NOISE_ROUGHNESS,
@@ -18,17 +24,20 @@ from psmt.numerics.rank import (
 )
 from psmt.types import Array, Ints
 
+_MORE, _LEAST_TOL, _LARGEST_TOL = 100.0, 1e-14, 1.0
+"""If V cannot be factorised, its regularisation is multiplied by the first value, from the second up to the third."""
+
 ALL_NOISE = 1.0 - 1e-4  # a direction with a larger share of noise in its variance is not shown by the window
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """P of the paper and its eigenvalues, in engine arrays."""
+    """The embedding matrix P of the paper and its eigenvalues, as engine arrays."""
 
     matrix: Array
-    """P (n_components, n_features), straightest direction first; fewer rows if the window shows fewer directions."""
+    """The embedding matrix P (n_components, n_features), straightest direction first. It has at most rank(V) rows."""
     eigenvalues: Array
-    """``||p A D||^2`` of each direction (n_components,), ascending: the generalised eigenvalues of S and V."""
+    """Generalised eigenvalues of S and V (n_components,), ascending. Each is ``||p A D||^2`` for one row p of P."""
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -42,16 +51,25 @@ def embed_window(
     half_stencils: bool = False,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """The closed form of a window's embedding; parameters as in `TemporalEmbedding`."""
-    # At any size: when other work runs too, BLAS threads that wait for each other cost more time than they save.
+    """Return the closed form of a window's embedding. The parameters are those of `TemporalEmbedding`."""
+    # BLAS threads are limited at any size, because beside other work they cost more time than they save.
     with moments.engine.small_work():
-        return solve_closed_form(
-            moments.covariance(centred=centred),
-            moments.second_differences(half_stencils=half_stencils),
-            n_components,
-            n_codes=len(moments),
-            rank_tol=rank_tol,
-        )
+        covariance = moments.covariance(centred=centred)
+        rough = moments.second_differences(half_stencils=half_stencils)
+        tol = rank_tol
+        while True:
+            try:
+                return solve_closed_form(covariance, rough, n_components, n_codes=len(moments), rank_tol=tol)
+            except moments.engine.linalg_errors:
+                if tol >= _LARGEST_TOL:
+                    raise
+                tol = max(_MORE * tol, _LEAST_TOL)
+                warnings.warn(
+                    f"V cannot be factorised with rank_tol={rank_tol:g}, as codes differ too much in size; "
+                    f"a larger one is used, up to {_LARGEST_TOL:g}",
+                    NumericalWarning,
+                    stacklevel=2,
+                )
 
 
 def solve_closed_form(
@@ -62,11 +80,11 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """The `n_components` straightest directions (all for None), or fewer if the window shows fewer.
+    """Return the `n_components` straightest directions (all for None), without those that are only noise.
 
-    ``P = U' V^-1/2`` with the trailing eigenvectors U of ``V^-1/2 S V^-1/2``: the generalised eigenvectors of S and V,
-    regularised as in `psmt.numerics.rank`. The second differences of the noise depend on the number of codes
-    `n_codes`.
+    ``P = U' V^-1/2``, where the columns of U are the trailing eigenvectors of ``V^-1/2 S V^-1/2``. The rows of P are
+    the generalised eigenvectors of S and V, both regularised as in `psmt.numerics.rank`. The regularisation of S
+    depends on the number of codes `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
@@ -75,13 +93,14 @@ def solve_closed_form(
     (atoms,) = xp.nonzero(moving(variances))
     if not len(atoms):
         return Embedding(covariance[:0], variances[:0])
-    part = (atoms[:, None], atoms)
-    noise = noise_covariance(covariance[part], float(noise_variance(variances, rank_tol)))
-    lifted = covariance[part] + noise
-    rough = second_differences[part] + noise_curvature(n_codes) * noise
+    own, rough = covariance, second_differences
+    if len(atoms) < len(variances):
+        own, rough = (matrix[atoms[:, None], atoms] for matrix in (covariance, second_differences))
+    noise = noise_covariance(own, float(noise_variance(variances, rank_tol)))
+    lifted, rough = own + noise, rough + noise_curvature(n_codes) * noise
     wanted = len(atoms) if n_components is None else min(n_components, len(atoms))
     values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, wanted)
-    if len(shown) < wanted < len(atoms):  # some are only noise: rougher directions replace them
+    if len(shown) < wanted < len(atoms):  # some directions are only noise, so the next rougher ones replace them
         values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, len(atoms))
     shown = shown[:wanted]
     matrix = xp.zeros_like(covariance)[: len(shown)]
@@ -90,7 +109,7 @@ def solve_closed_form(
 
 
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Ints]:
-    """The `count` lowest eigenvalues, their vectors, and which of them are more than noise."""
+    """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are more than noise."""
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
     return values, vectors, xp.nonzero(xp.sum(vectors * (noise @ vectors), axis=0) < ALL_NOISE)[0]
@@ -99,7 +118,7 @@ def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
-    """`solve_closed_form`, given V in its own directions."""
+    """Return the result of `solve_closed_form`, given the eigendecomposition of V."""
     white = whitening.matrix
     xp = array_namespace(white)
     count = whitening.rank if n_components is None else min(n_components, whitening.rank)
@@ -112,5 +131,5 @@ def solve_whitened(
 
 
 def noise_curvature(n_codes: int) -> float:
-    """``||A D||^2`` of `n_codes` codes of white noise of variance one."""
+    """Return the expected ``||A D||^2`` if A is a single row of `n_codes` values of white noise with variance one."""
     return NOISE_ROUGHNESS * (n_codes - 2)

@@ -1,25 +1,31 @@
 """Tracking the embedding of a sliding window from slide to slide, instead of solving it afresh.
 
-The directions of the embedding are the generalised eigenvectors ``S x = r V x`` of smallest eigenvalue r. A slide
-changes V and S, noise included (see `psmt.numerics.rank`), by a few outer products of vectors b. For an eigenvector of
-the window after the slide, the equation of the window before it therefore leaves only a combination of the b's::
+V is the covariance of the window's codes, and S the second moment of their second differences. The directions of the
+embedding are the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide changes V and S,
+including their noise (see `psmt.numerics.rank`), by a few outer products of vectors b. So if x is an eigenvector after
+the slide, and V and S are the matrices before it, then::
 
-    (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b)    with its own r.
+    (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b).
 
-The known directions, that is the wanted ones and some guards beside them, supply one part of x. The rest has no pole
-near the wanted r, so a few fixed shifts approximate it for all of them (shift-invert, as in a rational Krylov method).
-A Rayleigh-Ritz step on the known directions and these few others finds the embedding to many digits, however far a
-single direction has turned. The operators at the shifts change by the same outer products (Woodbury's formula). The
-shifts are complex, because an eigenvalue that passes a real shift would make its operator almost singular, and rounding
-would grow tenfold from slide to slide. When the eigenvalues have moved away from a shift, its operator is refactorised,
-one at a time and in parallel with the next slides. The operators only propose directions: the step itself uses the
-present V and S, and its error is measured. If the error is too large, further steps start from the residuals. If these
-do not help, the closed form is solved, and tracking goes on from there.
+The tracked directions contribute one part of x. They are the wanted directions, and some extra ones with the next
+larger eigenvalues, called guards because they keep the wanted directions apart from the rest. The remaining part has no
+pole near the wanted r. So a few fixed shifts in place of r approximate it for all eigenvectors (shift-invert, as in a
+rational Krylov method). A Rayleigh-Ritz step on the tracked directions and these few others gives the embedding to many
+digits, however far a direction has turned.
+
+The operators at the shifts are updated by the same outer products (Woodbury's formula). The shifts are complex, because
+an operator with a real shift would be almost singular when an eigenvalue passes it. Errors of the operators affect only
+the proposed directions, because the Rayleigh-Ritz step uses the present V and S.
+
+Each step says how much the last operator has changed the wanted directions. This gives a bound on the error, which is
+added up from slide to slide. Only when the sum exceeds the tolerance, or when digits were lost, is the error measured
+from residuals. If it is too large, further steps use the residuals, at last with operators that are computed afresh. If
+they do not help, the closed form is solved, and tracking restarts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
@@ -30,67 +36,69 @@ from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import (
     Known,
     Pencil,
+    changed,
     estimate_error,
     lifted_covariance,
-    mixed_residuals,
+    mixed_errors,
     products_on,
     propose,
-    rayleigh_ritz,
-    real_parts,
-    reduce_masked,
+    reduce,
     regularised_change,
-    turn_masked,
+    turn,
     window_noise,
 )
-from psmt.engines.contract import Engine, LowRankChange, ShiftInvert
+from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Sums
-from psmt.numerics.arrays import array_namespace, contiguous, eigh, eigh_generalised
+from psmt.numerics.arrays import array_namespace, contiguous, eigh
 from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 
-NODES = (0.08 + 0.1j, 0.5 + 0.12j, 0.92 + 0.1j)
-"""Shifts of the operators, in the range of the wanted eigenvalues. Each is as good as two real ones, because its image
-has a real and an imaginary part. Fewer leave larger errors, more cost time and memory."""
+EMBEDDING_TOL = 3e-7
+"""Default tolerance of the tracked subspace. Predictions are then within 1e-5 of the patch's contrast of those by the
+closed form from the same codes."""
 
 # When tracking pays, and how exact it must be
-_GUARDS, _FEWEST_GUARDS = 0.25, 24  # directions tracked beside the wanted ones, as a fraction of these, and at least
-_MOST = 0.6  # fraction of all directions beyond which tracking takes as long as the closed form
-_FEWEST = 192  # with fewer atoms the closed form is solved every time: it takes no longer
-_FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom predictions magnify errors, so the tolerance is smaller
+_GUARDS, _MORE_GUARDS = 0.25, 24  # number of guards as a fraction of the wanted directions, and more of them
+_MANY, _MORE_OF_MANY = 1024, 56  # with more atoms than the first value, the second value replaces `_MORE_GUARDS`
+_MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
+_FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
+_STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
+_FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom, predictions magnify errors: `tol` is scaled by this factor
 
 _FEWEST_OF_FEW = 513
-"""As `_FEWEST`, for a window with no more codes than atoms. There some directions of V are only noise, and predictions
-magnify errors a hundredfold that are too small to show in the subspace."""
+"""The fewest atoms in use to track a window of few codes. Step 7 may magnify errors of such a subspace by 1e3: with 1.2
+codes per atom, one prediction of the built-in film was off by 1e-4. Up to 512 atoms the closed form costs as much."""
 
-# The resolvent
-_REFINEMENTS = 2  # of its change by a slide; with only one, errors could grow from slide to slide
-_STALE = 1e-8  # error of a refined change from which the resolvent is computed afresh; also after n_features / 2 slides
+# Operators
+_REFINEMENTS = 2  # refinements of the resolvent's change by a slide; with one, errors could grow from slide to slide
+_STALE = 1e-8  # at this error of a change, or after n_features / 2 slides, the resolvent is computed afresh
+NODES = (0.25 + 0.15j, 0.85 + 0.15j)
+"""Shifts of the operators, as fractions of the largest wanted eigenvalue. A complex shift is as good as two real ones,
+because its image has a real and an imaginary part. One shift leaves errors of 1e-4 per slide, two of 1e-7. A third one
+costs more than guards that have the same effect: 12 more of them reduce the error to a tenth."""
 
-# Further steps and operators
-_CORRECTIONS = 4  # further steps before the closed form is solved; only the first of them uses known products
-_MIXTURES, _MIXTURES_AFRESH = 3, 8  # probes for each operator in a further step, and if all directions may be wrong
-_INACCURATE = 0.1  # relative residual from which an operator is refactorised because of rounding
-_MOVED = 0.5  # relative change of the range of wanted eigenvalues from which an operator is refactorised
-
-_DOUBTFUL = 1e-3
-"""If a direction has less than this fraction of its variance of its own, beside the others of a step, rounding shows in
-the known products: V and S on the directions are then computed."""
+# Steps
+_EXACT = 32  # slides after which the projections of V and S are computed afresh
+_CORRECTIONS = 3  # further steps before the closed form is solved
+_MIXTURES = 24  # random mixtures of residuals in a further step
+_PROBES = 8  # random mixtures that the error is estimated from; with 2, one estimate in 100 is a tenth of the error
 
 
 @dataclass(eq=False)
 class FollowedEmbedding:
-    """P of a sliding window, updated after each slide.
+    """The embedding matrix P of a sliding window, updated after each slide.
 
     Parameters
     ----------
     n_components : int or None
-        f, the number of directions. If these are most of all directions (or None, all of them), or V is not regularised
-        (``rank_tol=0``), tracking gains nothing, and the closed form is solved every time.
+        The number of directions, f in the paper. None means all directions. The closed form is solved every time,
+        without tracking, in three cases: f is most of all directions, f is None, or V is not regularised
+        (``rank_tol=0``).
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     tol : float
-        Largest error of the subspace, as estimated in `error_`, before the closed form is solved; a tenth of it for a
-        window of few codes.
+        Largest error of the subspace, as estimated in `error_`. If it is exceeded, the closed form is solved. With
+        fewer than two codes per atom, a tenth of `tol` is used, or the closed form if there are at most 512 atoms.
 
     Attributes
     ----------
@@ -117,7 +125,7 @@ class FollowedEmbedding:
     centred: bool = True
     half_stencils: bool = False
     rank_tol: float = RANK_TOL
-    tol: float = 2e-7
+    tol: float = EMBEDDING_TOL
 
     def __post_init__(self) -> None:
         self.error_ = 0.0
@@ -127,40 +135,63 @@ class FollowedEmbedding:
         self._engine: Engine | None = None
 
     def update(self, moments: WindowMoments) -> Embedding:
-        """The embedding of the present window."""
+        """Return the embedding of the present window."""
         change = moments.last_change(self._changes, centred=self.centred, half_stencils=self.half_stencils)
         stays = moments.changes == self._changes
         self._changes = moments.changes
         # A track that fails midway cannot be used again.
         track, self._track = self._track, None
+        if not moments.engine.captures and self._n_followed(moments, _STAYS) == 0:
+            track = None
         if track is None or not (stays or change is not None):
+            return self._start(moments)
+        if not stays and self.centred and not moments.engine.captures and moments.cancels():
             return self._start(moments)
         if change is not None and not stays:
             view = self._view(moments)
-            tol = self.tol * (_TIGHTER if len(moments) < _FEW_CODES * moments.n_features else 1.0)
-            if not track.update(view, change, tol) and not track.restart(self._solve(moments, track.followed), view):
-                return self._start(moments)
+            tol = self.tol * (_TIGHTER if self._has_few_codes(moments) else 1.0)
+            if not track.update(view, change, tol):
+                try:
+                    restarted = track.restart(self._solve(moments, track.followed), view)
+                except moments.engine.linalg_errors:
+                    restarted = False
+                if not restarted:
+                    return self._start(moments)
         self._track, self.error_ = track, track.error
         return track.embedding
 
     @property
     def is_following(self) -> bool:
-        """Whether an embedding is being tracked: then every slide must be passed to `update`, which is fast."""
+        """Return whether an embedding is being tracked. If True, every slide must be passed to `update`."""
         return self._track is not None
 
     def _start(self, moments: WindowMoments) -> Embedding:
-        """Solve the closed form, and track it from here on if that pays."""
-        wanted, n_features = self.n_components, moments.n_features
-        followed = 0  # directions to track, guards included, if that takes less time than the closed form
-        fewest = _FEWEST if len(moments) > n_features else _FEWEST_OF_FEW
-        if wanted is not None and self.rank_tol and n_features >= fewest:
-            with_guards = wanted + max(int(_GUARDS * wanted), _FEWEST_GUARDS)
-            followed = with_guards if with_guards <= _MOST * n_features else 0
+        """Solve the closed form. Track it from here on if tracking is faster than solving again."""
+        wanted, followed = self.n_components, self._n_followed(moments)
         found = self._solve(moments, followed or wanted)
-        if wanted is None or not 0 < followed == len(found):
-            return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
-        self._track = Track(found, wanted, self._view(moments), moments.engine)
-        return self._track.embedding
+        if wanted is not None and 0 < followed == len(found) and not (self.centred and moments.cancels()):
+            with suppress(*moments.engine.linalg_errors):  # otherwise it is solved afresh at the next slide
+                self._track = Track(found, wanted, self._view(moments), moments.engine)
+                return self._track.embedding
+        return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
+
+    def _n_followed(self, moments: WindowMoments, fraction: float = 1.0) -> int:
+        """Return the number of directions to track, including guards, or 0 if the closed form is faster.
+
+        The closed form takes a time that grows with the cube of the number of atoms in use. Tracking takes a time that
+        depends mostly on the number of directions. `fraction` lowers the number of atoms from which tracking pays.
+        """
+        wanted, n_used = self.n_components, int(moments.window.n_used)
+        if wanted is None or not self.rank_tol or not self.tol:
+            return 0
+        more = _MORE_GUARDS if moments.n_features <= _MANY else _MORE_OF_MANY
+        followed = wanted + int(_GUARDS * wanted) + more
+        fewest = _FEWEST_OF_FEW if self._has_few_codes(moments) else _FEWEST + followed
+        return followed if n_used >= fraction * fewest and fraction * followed <= _MOST * n_used else 0
+
+    @staticmethod
+    def _has_few_codes(moments: WindowMoments) -> bool:
+        return bool(len(moments) < _FEW_CODES * moments.n_features)
 
     def _solve(self, moments: WindowMoments, n_components: int | None) -> Embedding:
         self.n_solved_ += 1
@@ -179,7 +210,7 @@ class FollowedEmbedding:
 
 
 class View(NamedTuple):
-    """The data of a window that a track uses."""
+    """The data of a window that `Track` uses."""
 
     sums: Sums
     constant: Mask  # atoms (n_features,) that do not vary
@@ -188,192 +219,144 @@ class View(NamedTuple):
 
 
 class Track:
-    """The wanted directions and their guards, from slide to slide, starting from the closed form."""
+    """The wanted directions and the extra ones (guards), tracked from slide to slide, starting from the closed form."""
 
     def __init__(self, found: Embedding, wanted: int, view: View, engine: Engine) -> None:
         self.wanted = wanted
         self._engine = engine
         self._random = np.random.default_rng(0)
         self._probes: dict[tuple[int, ...], Array] = {}
-        nodes = np.array(NODES)
-        self._nodes: Array = engine.array(nodes.real) + 1j * engine.array(nodes.imag)
-        self._suspicious = False  # whether the error was too large after the last slide's proposals
         self._begin(found)
         self._make_resolvent(view)
-        shifts = self._good_shifts()
-        self._inverses: ShiftInvert = engine.shift_invert(self._pencil(view).shifted(shifts), shifts)
-        # Captured work belongs to the operators, so it is released with them.
+        pencil, self._shifts = self._pencil(view), self._good_shifts()
+        self._inverses = tuple(engine.inverse(pencil.shifted(shift)) for shift in self._shifts)
+        # Captured functions refer to the operators, so they are kept here and released together with them.
         self._regularise, self._propose = engine.capture(regularised_change), engine.capture(propose)
-        self._estimate = engine.capture(estimate_error)
-        self._products_on = engine.capture(products_on)
-        self._reduce, self._turn = engine.capture(reduce_masked), engine.capture(turn_masked)
+        self._changed, self._products_on = engine.capture(changed), engine.capture(products_on)
+        self._reduce, self._turn = engine.capture(reduce), engine.capture(turn)
+        self._errors, self._estimate = engine.capture(mixed_errors), engine.capture(estimate_error)
 
     def _begin(self, found: Embedding) -> None:
         self.directions = contiguous(found.matrix.T)  # (n_features, n)
         self.eigenvalues = found.eigenvalues
         self.error = 0.0
-        self._matrix: Array | None = None
-        none = array_namespace(self.directions).zeros_like(self.directions[: self.followed])
-        self._exact = none, none
-        self._doubtful = False  # whether V and S on the directions may differ from the unit matrix and eigenvalues
+        self._doubtful = False  # whether the products with V and S that the last step implies have lost digits
+        self._matrix = fix_signs(found.matrix[: self.wanted])
 
     def _make_resolvent(self, view: View) -> None:
         self.noise = float(view.noise)
-        self._slides = 0
+        self._slides = 0  # since the operators were computed afresh
         lifted = lifted_covariance(view.sums, self.noise, centred=view.centred)
-        self._resolvent: ShiftInvert = self._engine.shift_invert(lifted, self._engine.array([-1.0]))
+        self._resolvent = self._engine.inverse(lifted)
 
     def _pencil(self, view: View) -> Pencil:
         return Pencil(*view, self.noise, self._resolvent)
 
     @property
     def followed(self) -> int:
-        """Number of tracked directions, guards included."""
+        """Return the number of tracked directions, including the extra ones (guards)."""
         return len(self.eigenvalues)
 
     @property
     def embedding(self) -> Embedding:
-        """The wanted directions."""
+        """Return the embedding made of the wanted directions."""
         xp = array_namespace(self.directions)
-        if self._matrix is None:
-            self._matrix = fix_signs(contiguous(self.directions[:, : self.wanted].T))
         return Embedding(self._matrix, xp.clip(self.eigenvalues[: self.wanted], min=0.0))
 
     def update(self, view: View, change: LowRankChange, tol: float) -> bool:
-        """Track a slide, to an error of at most `tol`; return False if that is not possible."""
-        lost = self._engine.linalg_errors
+        """Track a slide. Return whether the error is at most `tol`."""
         with self._engine.small_work():
             try:
                 change = self._full_change(view, change)
                 pencil = self._pencil(view)
-                along = self.directions.T @ change.vectors.T
-                (proposed,) = self._propose(along, change, self.directions, self.eigenvalues, self._inverses)
-                known = self._known(pencil, lambda exact: exact.changed(along, change))
+                present = self.directions, self.eigenvalues
+                proposals = self._propose(change, pencil, *present, *self._inverses, shifts=self._shifts)
                 try:
-                    self._rayleigh_ritz(pencil, proposed, known)
-                except lost:
-                    self._rayleigh_ritz_afresh(pencil, proposed)
-                self._measure_error(pencil)
-                suspicious, self._suspicious = self._suspicious, self.error > tol
-                if suspicious and not self._suspicious:  # at a slide with time left for it
-                    self._refactorise_worst(pencil, later=True)
+                    doubtful = self._doubtful or self._slides % _EXACT == 0
+                    products = None if doubtful else self._changed(self.directions, change)
+                    self.error += self._rayleigh_ritz(pencil, proposals, products)
+                except self._engine.linalg_errors:  # digits were lost
+                    self._rayleigh_ritz(pencil, proposals)
+                    self.error = np.inf
+                self._doubtful = self.error == np.inf
+                if self.error > tol:
+                    self.error = self._measured_error(pencil)
                 for attempt in range(_CORRECTIONS):
-                    if self.error <= tol or self.error == np.inf:
+                    if self.error <= tol:
                         break
-                    self._correct(pencil, afresh=attempt > 0)
-                    self._measure_error(pencil)
-            except lost:
+                    if attempt:
+                        self._refactorise(pencil)
+                    self._correct(pencil)
+                    self.error = self._measured_error(pencil)
+            except self._engine.linalg_errors:
                 return False
         return self.error <= tol
 
     def restart(self, found: Embedding, view: View) -> bool:
-        """Go on from the closed form with the present operators; return False if there are too few directions."""
+        """Restart from the closed form with the present operators. Return False if it has too few directions."""
         if len(found) < self.followed:
             return False
         self._begin(found)
-        if self.noise != float(view.noise):
-            self._make_resolvent(view)
+        self._make_resolvent(view)
         with self._engine.small_work():
-            self._refactorise_worst(self._pencil(view))
+            self._refactorise(self._pencil(view))
         return True
 
     def _full_change(self, view: View, change: LowRankChange) -> LowRankChange:
-        """The change of V and S with their noise; the resolvent takes up the change."""
+        """Return the change of V and S including their noise, and apply the slide to the resolvent ``(V + n)^-1``."""
         *full, accuracy = self._regularise(change, self._pencil(view), refinements=_REFINEMENTS)
         self._slides += 1
         if 2 * self._slides >= len(self.directions) or float(accuracy) > _STALE:
-            self._slides = 0
-            lifted = lifted_covariance(view.sums, self.noise, centred=view.centred)
-            self._resolvent.refactorise(self._resolvent.shifts < 0, self._resolvent.shifts, lifted)
+            self._resolvent.refactorise(lifted_covariance(view.sums, self.noise, centred=view.centred))
         return LowRankChange(*full)
 
-    def _good_shifts(self) -> Array:
-        """Best shifts (n_shifts,) for the present eigenvalues."""
-        first, last = self.eigenvalues[0], self.eigenvalues[self.wanted]
-        shifts: Array = first + (last - first) * self._nodes
-        return shifts
+    def _good_shifts(self) -> tuple[complex, ...]:
+        """Return the best shifts for the present eigenvalues."""
+        last = float(self.eigenvalues[self.wanted])
+        return tuple(last * node for node in NODES)
 
     def _probe_vectors(self, *shape: int) -> Array:
-        """Random numbers of a shape; always the same if work is captured, because moving new ones would wait."""
+        """Return random numbers of the given shape, drawn only once if the engine captures work, to save transfers."""
         if not self._engine.captures or shape not in self._probes:
             self._probes[shape] = self._engine.array(self._random.standard_normal(shape))
         return self._probes[shape]
 
-    def _correct(self, pencil: Pencil, *, afresh: bool) -> None:
-        """Take one more Rayleigh-Ritz step, in directions given by the residuals."""
-        if afresh:
-            self._refactorise_worst(pencil)
-            self._rayleigh_ritz_afresh(pencil, self._corrections(pencil, _MIXTURES_AFRESH))
-            return
-        known = self._known(pencil, lambda exact: exact)
-        self._rayleigh_ritz(pencil, self._corrections(pencil, _MIXTURES), known)
+    def _correct(self, pencil: Pencil) -> None:
+        """Take one more Rayleigh-Ritz step, in directions given by the residuals, with all products computed afresh."""
+        mixing = self._probe_vectors(self.wanted, min(self.wanted, _MIXTURES))
+        (errors,) = self._errors(pencil, self.directions, self.eigenvalues, mixing, self._inverses[-1])
+        self._rayleigh_ritz(pencil, (errors, *pencil.times(errors)))
 
-    def _known(self, pencil: Pencil, since: Callable[[Known], Known]) -> Known:
-        """V and S on the directions: the result of the last step and the changes `since`, or computed if doubtful."""
-        if not self._engine.captures and not self._doubtful:
-            return since(Known(self.directions, self.eigenvalues, *self._exact))
-        self._doubtful = False
-        return Known(self.directions, self.eigenvalues, *self._products_on(pencil, self.directions, self.eigenvalues))
+    def _refactorise(self, pencil: Pencil) -> None:
+        """Compute the operators afresh, at new shifts."""
+        self._shifts = self._good_shifts()
+        for inverse, shift in zip(self._inverses, self._shifts, strict=True):
+            inverse.refactorise(pencil.shifted(shift))
 
-    def _corrections(self, pencil: Pencil, mixtures: int) -> Array:
-        """Directions (n_features, n) in which the wanted ones still have errors: images of residuals."""
-        shifts = self._inverses.shifts
-        xp, n_shifts = array_namespace(shifts), len(shifts)
-        distance = xp.abs(self.eigenvalues[: self.wanted, None] - shifts)
-        nearest = xp.argmin(distance, axis=1)[:, None] == xp.arange(n_shifts, device=shifts.device)
-        mixing = xp.where(nearest[..., None], self._probe_vectors(self.wanted, n_shifts, mixtures), 0.0)
-        residuals = mixed_residuals(pencil, self.directions, self.eigenvalues, xp.reshape(mixing, (self.wanted, -1)))
-        mixed = xp.permute_dims(xp.reshape(residuals, (-1, n_shifts, mixtures)), (1, 0, 2))
-        images = xp.permute_dims(real_parts(self._inverses.times_each(mixed)), (1, 0, 2))
-        return xp.reshape(images, (len(self.directions), -1))
+    def _rayleigh_ritz(
+        self, pencil: Pencil, proposals: tuple[Array, ...], products: tuple[Array, Array] | None = None
+    ) -> float:
+        """Replace the directions by the best ones in the span of the known and the proposed directions.
 
-    def _refactorise_worst(self, pencil: Pencil, *, later: bool = False) -> None:
-        """Refactorise the worst operator at a new shift, if it has much rounding or its shift is far off.
-
-        With `later` the engine may do so in the background.
+        `products` are V and S projected on the known directions, as in `Known`. If they are not given, they are
+        computed. Return an estimate of the error that is left, if the proposals are those of the operators.
         """
-        shifts, fresh = self._inverses.shifts, self._good_shifts()
-        xp = array_namespace(shifts)
-        probe = self._engine.array(np.random.default_rng(0).standard_normal((len(self.directions), 1)))
-        images = self._inverses.times_each(probe[None])[..., 0]
-        left = pencil.residuals(real_parts(images).T, real_parts(shifts[:, None] * images).T)
-        left[:, : len(shifts)] -= probe
-        sizes = xp.linalg.vector_norm(xp.reshape(left, (len(left), 2, -1)), axis=(0, 1))
-        rounding = sizes / (_INACCURATE * xp.linalg.vector_norm(probe))
-        moved = xp.abs(shifts - fresh) / (_MOVED * (self.eigenvalues[self.wanted] - self.eigenvalues[0]))
-        badness = xp.where(rounding > moved, rounding, moved)
-        worst = xp.argmax(xp.where(badness >= 0, badness, xp.inf), axis=0)
-        if not bool(badness[worst] <= 1.0):
-            which = xp.arange(len(shifts), device=shifts.device) == worst
-            self._inverses.refactorise(which, fresh, pencil.shifted(fresh[which]), later=later)
-
-    def _rayleigh_ritz(self, pencil: Pencil, proposed: Array, known: Known) -> None:
-        """Find the best directions in the span of the known and the proposed ones."""
-        if not self._engine.captures:
-            self.eigenvalues, self.directions, own = rayleigh_ritz(pencil, proposed, known)
-            self._matrix, self._doubtful = None, own < _DOUBTFUL
-            return
-        inner, white, proposed = self._reduce(pencil, proposed, known)
-        values, vectors = eigh(inner)
-        self.eigenvalues, self.directions, self._matrix = self._turn(
-            values, vectors, white, proposed, self.directions, pencil.constant, wanted=self.wanted
+        if products is None:
+            products = self._products_on(pencil, self.directions, self.eigenvalues)
+        known = Known(self.directions, self.eigenvalues, *products)
+        try:
+            inner, white, *parts = self._reduce(pencil, known, *proposals)
+            values, vectors = eigh(inner)
+        except self._engine.linalg_errors:
+            inner, white, *parts = reduce(pencil, known, *proposals, dependent=True)
+            values, vectors = eigh(inner)
+        block = proposals[0].shape[1] // len(self._inverses)
+        self.eigenvalues, self.directions, self._matrix, left = self._turn(
+            values, vectors, white, *parts, wanted=self.wanted, block=block
         )
+        return float(left)
 
-    def _rayleigh_ritz_afresh(self, pencil: Pencil, proposed: Array) -> None:
-        """The same, more slowly: all products are computed, and dependent directions do no harm.
-
-        This removes the rounding that has accumulated in the known directions, step after step.
-        """
-        images, rough = pencil.times(self.directions)
-        values, turn = eigh_generalised(self.directions.T @ rough, self.directions.T @ images)
-        directions, images = self.directions @ turn, images @ turn
-        # Subtract the known part: otherwise little but rounding would be left of the proposed directions.
-        proposed = proposed - directions @ (images.T @ proposed)
-        known = Known(directions, values, *self._exact)
-        self.eigenvalues, self.directions, own = rayleigh_ritz(pencil, proposed, known)
-        self._matrix, self._doubtful = None, own < _DOUBTFUL
-
-    def _measure_error(self, pencil: Pencil) -> None:
-        mixing = self._probe_vectors(self.wanted, 2)
-        (error,) = self._estimate(self.directions, self.eigenvalues, mixing, pencil, self._inverses)
-        self.error = float(error)
+    def _measured_error(self, pencil: Pencil) -> float:
+        mixing = self._probe_vectors(self.wanted, _PROBES)
+        (error,) = self._estimate(pencil, self.directions, self.eigenvalues, mixing, self._inverses[-1])
+        return float(error)

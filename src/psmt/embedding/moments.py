@@ -1,13 +1,13 @@
 """The sliding window of codes and its moments (step 4 of the paper).
 
-The embedding needs two matrices of the latest H codes: their covariance V and the moment of their second differences
-S. Both are sums over time, so a window that slides by one code changes them by a few outer products of sparse vectors.
-An engine updates the sums; this module turns them into V and S.
+The embedding needs two matrices of the latest H codes: their covariance V and the second moment S of their second
+differences. Both are sums over time, so a slide by one code changes them by a few outer products of sparse vectors. An
+engine updates the sums, and this module computes V and S from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -17,17 +17,22 @@ from scipy.sparse import issparse
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
-from psmt.numerics.arrays import array_namespace, robust_peak, subtract_outer
+from psmt.numerics.arrays import array_namespace, positive_or_one, robust_peak
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
 from psmt.types import Array, Mask
 
 ROUNDING = 1e-6  # largest relative difference between updated sums and those computed afresh
 _SUMS = ("products", "curvature", "total", "peak")  # arrays of a window that are saved beside its codes
+_CANCELS = 1e5  # ratio of a mean square to the usual variance from which V is computed about the mean, not from sums
 CONSTANT = 1e-12  # an atom whose variance is below this fraction of its mean square is constant, but for rounding
+CODING_NOISE = 1e-16  # the same where V is computed about the mean: codes of equal frames differ by some 1e-9
 
 
 def covariance_of(sums: Sums, *, centred: bool) -> Array:
-    """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
+    """Return V (n_features, n_features), the covariance of the codes.
+
+    If `centred` is False, V is their second moment about zero.
+    """
     xp, n = array_namespace(sums.total), sums.n
     if not centred:
         return sums.products / n
@@ -40,7 +45,7 @@ def covariance_of(sums: Sums, *, centred: bool) -> Array:
 
 
 def second_moment_of_differences(sums: Sums) -> Array:
-    """S (n_features, n_features): ``A D D' A'`` of the paper."""
+    """Return the second moment S (n_features, n_features) of the second differences, ``A D D' A'`` in the paper."""
     moment = sums.curvature
     for end in sums.ends:
         moment = moment + end[:, None] * end
@@ -48,25 +53,15 @@ def second_moment_of_differences(sums: Sums) -> Array:
 
 
 def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Array:
-    """Diagonal (n_features,) of V, given that of the products and the sum of n codes."""
+    """Return the diagonal (n_features,) of the covariance V, given the sums of the squares and of the n codes."""
     if not centred:
         return squares / n
     variances = (squares - total * (total / n)) / (n - 1)
     return array_namespace(squares).where(variances <= CONSTANT * squares / n, 0.0, variances)
 
 
-def covariance_times(sums: Sums, vectors: Array, *, centred: bool) -> Array:
-    """V times the columns of `vectors` (n_features, k), without forming V."""
-    n, images = sums.n, sums.products_times(vectors)
-    if not centred:
-        return images / n
-    images = subtract_outer(images, sums.total, (sums.total @ vectors) / n)
-    images /= n - 1
-    return images
-
-
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Weights of V and of S in the `LowRankChange` of a slide of a window of n codes."""
+    """Return the weights of V and of S in the `LowRankChange` that describes the slide of a window of n codes."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
@@ -74,10 +69,10 @@ def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array
 
 
 class WindowMoments:
-    """Codes of a window that grows at its young end (`update`), shrinks at its old end (`revert`), or does both.
+    """Codes of a sliding window, and their moments V and S.
 
-    The `engine` stores the codes and their sums as `window`; None is the engine of the CPU. `changes` is the number of
-    changes so far.
+    `update` adds a code, `revert` removes the oldest code, and `slide` does both. The `engine` stores the codes and
+    their sums in `window`; None selects the CPU. `changes` is the number of changes so far.
 
     Examples
     --------
@@ -97,9 +92,9 @@ class WindowMoments:
 
     @classmethod
     def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
-        """Moments of a whole window of codes (time, n_features), which may be sparse.
+        """Return the moments of a whole window of codes (time, n_features), which may be sparse.
 
-        `begins` (time,) marks the first code of a series: second differences do not reach across the seam before it.
+        `begins` (time,) marks the first code of each series. No second difference is taken across the seam before it.
         """
         moments = cls(0, engine)
         own = moments.engine
@@ -122,7 +117,7 @@ class WindowMoments:
     # Changes
 
     def update(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest, or `begins` another series."""
+        """Add a code (n_features,) as the youngest. If `begins` is True, it is the first of another series."""
         self._slide = None
         self.changes += 1
         self.window.append(code, begins=begins)
@@ -136,22 +131,36 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest, or `begins` another series, and remove the oldest."""
+        """Add a code (n_features,) as the youngest and remove the oldest. If `begins`, the code starts a new series."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 
+    def keep(self) -> Callable[[], WindowMoments]:
+        """Return a function that gives the moments of the present window, summed afresh, even after later changes."""
+        codes, begins, changes = self.window.keep(), self.begins, self.changes
+
+        def kept() -> WindowMoments:
+            moments = WindowMoments.of(codes(), self.engine, begins=begins)
+            moments.changes = changes
+            return moments
+
+        return kept
+
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> LowRankChange | None:
-        """Change by the last slide, or None if anything else happened after the first `since` changes."""
+        """Return how the last slide changed the covariance V and the second moment S of the second differences.
+
+        Return None if anything else has changed them since the attribute `changes` was equal to `since`.
+        """
         if self._slide is None or self.changes != since + 1:
             return None
         key = len(self), centred, half_stencils
-        if key not in self._weights:  # they go to the device once, not at every slide
+        if key not in self._weights:  # kept, so that they go to the device only once
             covariance, curvature = change_weights(len(self), centred=centred, half_stencils=half_stencils)
             self._weights = {key: (self.engine.array(covariance), self.engine.array(curvature))}
         vectors, oldest, youngest = self._slide
         xp, n = array_namespace(vectors), len(self)
         arrived, gone, *bends, total = vectors
-        if centred:  # about the mean of all other codes in the window at that time
+        if centred:  # subtract the mean of all other codes that were in the window then
             arrived, gone = arrived - total / n, gone - (total + arrived) / (n + 1)
         if half_stencils:
             first, second, third = oldest
@@ -164,47 +173,75 @@ class WindowMoments:
 
     @property
     def codes(self) -> Array:
-        """The window (time, n_features), oldest first."""
+        """Return the codes of the window (time, n_features), oldest first."""
         return self.window.codes
 
     @property
     def begins(self) -> Mask:
-        """Whether each code (time,) is the first of its series, oldest first."""
+        """Return a mask (time,) of the codes that are the first of their series, oldest code first."""
         return np.array(self.window.begins, dtype=bool)
 
     def latest(self, count: int) -> Array:
-        """The youngest codes (count, n_features), oldest first."""
+        """Return the youngest codes (count, n_features), oldest first."""
         return self.window.latest(count)
 
     @property
     def peak_activity(self) -> Array:
-        """Largest sum () of a code in the window, with outliers clipped (see `robust_peak`); zero if it is empty."""
+        """Return the largest sum () of a code, with outliers clipped (see `robust_peak`). Without codes it is zero."""
         return robust_peak(self.window.activities)
 
     @property
     def total(self) -> Array:
-        """Sum of the codes (n_features,)."""
+        """Return the sum of the codes (n_features,)."""
         return self.window.total
 
     def covariance(self, *, centred: bool = True) -> Array:
-        """V (n_features, n_features): `np.cov` of the window, or the second moment about zero."""
-        return covariance_of(self.window.sums(half_stencils=False), centred=centred)
+        """Return V (n_features, n_features), the covariance of the codes or their second moment about zero."""
+        if not centred or not self.cancels():
+            return covariance_of(self.window.sums(half_stencils=False), centred=centred)
+        xp, codes = array_namespace(self.window.total), self.codes
+        codes = codes - self.total / len(codes)
+        codes = codes - xp.sum(codes, axis=0) / len(codes)  # the first mean is rounded
+        covariance: Array = codes.T @ codes / (len(codes) - 1)
+        constant = xp.linalg.diagonal(covariance) <= CODING_NOISE * xp.linalg.diagonal(self.window.products) / len(
+            codes
+        )
+        covariance[constant] = 0.0
+        covariance[:, constant] = 0.0
+        return covariance
+
+    def cancels(self) -> bool:
+        """Return whether codes are so far from zero that V, as a difference of sums, would lose too many digits."""
+        sums = self.window.sums(half_stencils=False)
+        xp, n = array_namespace(sums.total), max(sums.n, 2)
+        squares = xp.linalg.diagonal(sums.products)
+        variances = variances_of(squares, sums.total, n, centred=True)
+        usual = xp.sum(variances**2) / positive_or_one(xp.sum(variances))
+        return bool(xp.any(squares > n * _CANCELS * usual))
 
     def second_differences(self, *, half_stencils: bool = False) -> Array:
-        """S (n_features, n_features): ``A D D' A'`` of the paper, with or without half stencils at both ends."""
+        """Return S (n_features, n_features), the second moment of the second differences of the window's codes.
+
+        The paper writes it as ``A D D' A'``. Its D also has a half stencil ``end - beside / 2`` at each end of the
+        window. These two terms are added only with `half_stencils`.
+        """
         return second_moment_of_differences(self.window.sums(half_stencils=half_stencils))
 
     # State
 
     def get_state(self) -> State:
-        """Return all codes and sums as NumPy arrays, rounding included, so that a copy continues exactly alike."""
+        """Return all codes and sums as NumPy arrays.
+
+        Sums could be computed from the codes, but with other rounding errors. A copy that gets these sums computes
+        exactly what the original computes.
+        """
         window, numpy = self.window, self.engine.numpy
         arrays = {name: numpy(getattr(window, name)) for name in ("codes", *_SUMS)}
         return {**arrays, "reverted": np.array(window.reverted), "begins": self.begins.astype(np.int8)}
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
-        """Declaration of the state of a window of `n_codes` codes."""
+        """Return the schema of the saved state of a window with `n_codes` codes."""
         matrix = Field((n_features, n_features), low=-LARGEST_SQUARE, high=LARGEST_SQUARE)
         return {
             "codes": Field((n_codes, n_features), low=0.0),
@@ -217,15 +254,15 @@ class WindowMoments:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Continue from a state that `get_state` returned: its codes, and its sums with their rounding."""
+        """Restore a state that `get_state` returned, with its codes and its sums as they were rounded."""
         self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
         made = self.get_state()
         for name in ("products", "curvature", "total"):
             size = np.abs(made["products" if name == "curvature" else name]).max(initial=0.0)
             if state[name].shape != made[name].shape or np.abs(state[name] - made[name]).max() > ROUNDING * size:
-                raise ValueError(f"moments.{name} is not that of the codes")
+                raise ValueError(f"moments.{name} differs from the sum over the codes")
         if np.any(state["peak"] < (1.0 - ROUNDING) * made["peak"]):
-            raise ValueError("moments.peak is below what the codes have")
+            raise ValueError("moments.peak is smaller than the present sums of the codes")
         window, array = self.window, self.engine.array
         for name in _SUMS:
             getattr(window, name)[...] = array(state[name])

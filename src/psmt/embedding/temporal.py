@@ -1,49 +1,24 @@
-"""`TemporalEmbedding`, the estimator of layer 2, and `solve_window`, step 5 for one window."""
+"""`TemporalEmbedding`, the estimator of layer 2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from psmt.embedding.closed_form import Embedding, embed_window
+from psmt.embedding.closed_form import embed_window
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, RATE, TOL, StochasticEmbedding, check_solver, draw_seed
 from psmt.engines import engine_for
 from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.utils.constraints import (
-    Declared,
-    allowing,
-    check_parameters,
-    choice,
-    count,
-    parameter,
-    real,
-    renamed,
-    truth,
-    warn_renamed,
-)
+from psmt.utils.constraints import Declared, allowing, check_parameters, count, parameter, real, truth
 from psmt.utils.validation import check_samples, check_size
-
-
-def solve_window(
-    moments: WindowMoments, n_components: int | None, *, solver: str = "closed", seed: int = 0, **how: Any
-) -> Embedding:
-    """The embedding of a window by 'closed', or by 'sgd' from a random start.
-
-    `how` are `centred`, `half_stencils` and `rank_tol`, as in `TemporalEmbedding`.
-    """
-    if solver == "closed":
-        return embed_window(moments, n_components, **how)
-    check_solver(solver, device=moments.engine.device)
-    return StochasticEmbedding(n_components, seed=seed, **how).update(moments)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,50 +31,32 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Parameters
     ----------
     n_components : int or None, default None
-        f of the paper, at most the rank of V; None keeps all directions.
+        The number of directions, f in the paper. It is at most the rank of V. None keeps all directions.
     centred : bool, default True
         If True, V is the covariance, as in the paper. If False, V is the second moment of the original sparse manifold
         transform, which is far less stable when the scene does not move.
     half_stencils : bool, default False
-        If True, D is H x H with half stencils at both ends, as in the paper. If False, D has interior differences only.
+        If True, D has a half stencil ``end - beside / 2`` at each end of the window, as in the paper. If False, D has
+        only the second differences between three codes.
     lam : float, default 0.0
         Sparsity (L1) penalty of the codes in `inverse_transform`.
     rank_tol : float, default 5e-9
-        Regularisation of V and S: variance of an added noise, relative to the atoms' variance, in directions that the
-        window does not show. In other directions the noise is far smaller (see `psmt.numerics.rank`). With 0, V is not
-        regularised and is inverted inside its range.
-    solver : {'closed', 'sgd'}, default 'closed'
-        'sgd' takes mini-batch steps, and `partial_fit` goes on from the last of them. At convergence they give the
-        closed form, up to `tol`: see `psmt.embedding.stochastic`.
-    max_epochs, batch_size : int
-        Of 'sgd': most passes over the codes, and second differences in a batch.
-    rate : float
-        Of 'sgd': one pass damps directions as rough as the roughest that is kept by ``exp(-rate)``; any rate is stable.
-    tol : float or None
-        Of 'sgd': stop at this relative excess of the roughness over the minimum, as estimated from the gradient. If it
-        is not reached, a `ConvergenceWarning` says so. With None, stop early after `max_epochs` plain passes, whose
-        rows are not turned into eigenvectors.
-    sparsity : float
-        Of 'sgd': amount by which each pass shrinks every weight of P, in standard deviations of its atom, so that rows
-        use fewer atoms. This is the sparsity penalty of the sparse manifold transform.
-    random_state : int, RandomState or None
+        Strength of the regularisation, which acts as if noise were added to the codes. It is the variance of the noise
+        in directions that do not occur in the window, relative to the variance of the atoms. In other directions the
+        noise is far smaller (see `psmt.numerics.rank`). With 0, V is not regularised and is inverted on its range.
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
-    ends : bool
-        Deprecated name of `half_stencils`.
 
     Attributes
     ----------
     embedding_ : ``(n_components_, n_features)`` array
-        P, straightest direction first. An atom that does not vary has a zero column.
+        The embedding matrix P, straightest direction first. The column of an atom that does not vary is zero.
     eigenvalues_ : ``(n_components_,)`` array
         ``||p A D||^2`` of each direction, ascending.
     rank_ : int
         Rank of V.
     moments_ : WindowMoments
         Moments of the codes.
-    descent_ : StochasticEmbedding or None
-        State of 'sgd', with its `n_epochs_` and `error_`.
 
     Examples
     --------
@@ -122,22 +79,14 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     half_stencils: bool = parameter(False, truth)
     lam: float = parameter(0.0, real())
     rank_tol: float = parameter(RANK_TOL, real())
-    solver: str = parameter("closed", choice("closed", "sgd"))
-    max_epochs: int = parameter(MAX_EPOCHS, count())
-    batch_size: int = parameter(BATCH_SIZE, count())
-    rate: float = parameter(RATE, real(open_bound=True))
-    tol: float | None = parameter(TOL, allowing(None, real()))
-    sparsity: float = parameter(0.0, real())
-    random_state: int | np.random.RandomState | None = None
     device: str = "cpu"
-    ends: bool | Literal["deprecated"] = "deprecated"
 
     _parameter_constraints = Declared()
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn P from three or more codes (time, n_features), in the order of time; `y` is ignored.
+        """Learn the embedding from three or more codes (time, n_features), in the order of time. `y` is ignored.
 
-        If `n_components` is more than the rank of the codes, ValueError is raised.
+        A ValueError is raised if `n_components` exceeds the rank of the codes.
         """
         self._check_parameters()
         codes: Array = check_samples(self, X)
@@ -147,11 +96,10 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             )
         engine = engine_for(self.device)
         self.moments_ = WindowMoments.of(engine.array(codes), engine)
-        self.descent_ = self._start_descent() if self.solver == "sgd" else None
         return self._solve()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Continue learning from the codes (time, n_features) that follow those seen so far; `y` is ignored.
+        """Continue learning from the codes (time, n_features) that follow those seen so far. `y` is ignored.
 
         >>> import numpy as np
         >>> codes = np.random.default_rng(0).random((100, 4))
@@ -168,16 +116,15 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._solve()
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points ``(n_samples, n_components_)`` of the codes (n_samples, n_features)."""
+        """Return the points ``(n_samples, n_components_)`` of codes (n_samples, n_features)."""
         check_is_fitted(self)
         codes: Array = check_samples(self, X, reset=False)
         return codes @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Non-negative codes (n_samples, n_features) recovered from points: step 7 of the paper.
+        """Recover non-negative codes (n_samples, n_features) from points ``(n_samples, n_components_)`` (step 7).
 
-        Each of the points ``(n_samples, n_components_)`` is recovered by itself, with the penalty `lam` and without a
-        bound on activity.
+        Each point is recovered independently, with the penalty `lam` and without a bound on activity.
         """
         check_is_fitted(self)
         given: Array = check_array(points, dtype=np.float64)
@@ -190,27 +137,16 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def n_components_(self) -> int:
-        """Number of directions in P."""
+        """Return the number of directions of the embedding."""
         return len(self.embedding_)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    @property
-    def roughness_(self) -> Array:
-        """Deprecated name of `eigenvalues_`."""
-        warn_renamed("roughness_", "eigenvalues_")
-        return self.eigenvalues_
-
-    @property
-    def _half_stencils(self) -> bool:
-        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
-
     def _check_parameters(self) -> None:
         engine_for(self.device)
         check_parameters(self, self._parameter_constraints)
-        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
 
     def _solve(self) -> Self:
         engine = engine_for(self.device)
@@ -220,16 +156,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 f"n_components={self.n_components} is more than the rank {self.rank_} of the window's codes; "
                 f"use n_components <= {self.rank_}, a longer or livelier window, or a smaller rank_tol"
             )
-        if self.descent_ is not None:
-            found = self.descent_.update(self.moments_)
-        else:
-            how = {"centred": self.centred, "half_stencils": self._half_stencils}
-            found = embed_window(self.moments_, self.n_components, rank_tol=self.rank_tol, **how)
+        how = {"centred": self.centred, "half_stencils": self.half_stencils}
+        found = embed_window(self.moments_, self.n_components, rank_tol=self.rank_tol, **how)
         self.embedding_, self.eigenvalues_ = engine.numpy(found.matrix), engine.numpy(found.eigenvalues)
         return self
-
-    def _start_descent(self) -> StochasticEmbedding:
-        shared = ("centred", "rank_tol", "max_epochs", "batch_size", "rate", "tol", "sparsity")
-        own = {name: getattr(self, name) for name in shared}
-        seed = draw_seed(self.random_state)
-        return StochasticEmbedding(self.n_components, half_stencils=self._half_stencils, seed=seed, **own)

@@ -1,8 +1,8 @@
-"""Engines: the operations that take most of the time, once for each kind of hardware.
+"""Engines: the operations that take most of the time, implemented for each kind of hardware.
 
-`psmt.engines.contract` says what an engine must provide. Kernels take and return engine arrays, which stay on the
-device, so a model moves one frame in and one frame out. The rest of the package works on these arrays through their
-array namespace and does not know the engine.
+`psmt.engines.contract` declares what an engine must provide. Kernels take and return engine arrays, which stay on the
+device, so a model moves only one frame in and one frame out. Code outside this package works on engine arrays through
+their array namespace and does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ __all__ = ["Engine", "engine_for", "engine_name"]
 
 
 def engine_name(device: str, dtype: str = "float64") -> str:
-    """Device and dtype in one name, such as 'cuda/float32', for functions that take only a device."""
+    """Return device and dtype as one string, such as 'cuda/float32', for functions whose only argument is a device."""
     return device if dtype == "float64" else f"{device}/{dtype}"
 
 
 @lru_cache
 def engine_for(device: str, dtype: str = "float64") -> Engine:
-    """The engine of a device: 'cpu' (NumPy and compiled kernels), or 'cuda', 'cuda:1', .. (torch on a GPU).
+    """Return the engine of a device: 'cpu' (NumPy and compiled kernels), or 'cuda', 'cuda:1', .. (torch on a GPU).
 
-    'torch:cpu' is the torch engine without a GPU: slow, but useful for tests. With the dtype 'float32', for torch
-    devices only, codes are solved and recovered in single precision; moments and embeddings stay in double precision.
-    The device may also be an `engine_name`.
+    'torch:cpu' is the torch engine without a GPU, which is slow but useful for tests. With dtype 'float32', which only
+    torch devices accept, codes are solved and recovered in single precision. Moments and embeddings stay in double
+    precision. The device may also be a name from `engine_name`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The engine contract: array conversions and the kernels that take most of the time.
 
-The algorithms are written once, above the engines. An engine's arrays stay on its device, so a model moves one frame in
-and one frame out. The rest of the package takes the array namespace from its input and does not know the engine.
+Algorithms are written once, in the packages that use an engine. An engine's arrays stay on its device, so a model moves
+only one frame in and one frame out. Code outside `psmt.engines` gets the array namespace from its input arrays.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from psmt.types import AnyArray, Array, Mask
 E = TypeVar("E", bound="Engine")
 Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
 
-_PLANES = 200  # most multipliers that are tried for a bound; the duality gap ends the search long before
+_PLANES = 200  # largest number of multipliers tried for a bound; the duality gap ends the search long before
 
 
 class LassoResult(NamedTuple):
-    """Coefficients, and the duality gaps that bound their error."""
+    """Solutions of non-negative lassos and their duality gaps, which bound the error of the objective."""
 
     coef: Array
     gap: Array | float
 
 
 class Bound(NamedTuple):
-    """Upper bound on a weighted sum of the coefficients."""
+    """Upper bound on a weighted sum of the coefficients of a lasso."""
 
     worth: Array  # weights (n_columns,) of the coefficients, >= 0
     limit: Array  # largest weighted sum (n,) of each problem
@@ -44,16 +44,17 @@ class Bound(NamedTuple):
 def bounded_optimum(
     free: Array, solve: Callable[[Array], Array], cost: Callable[[Array], Array], bound: Bound, tolerance: Array
 ) -> Array:
-    """Coefficients (.., n) of least cost under a bound on their weighted sum, by cutting planes.
+    """Return the coefficients (.., n) of least cost whose weighted sum is at most a bound, by cutting planes.
 
-    The Lagrange multiplier of the bound is a penalty on the weighted sum. As it rises the sum falls, in places by
-    jumps, so the solution is sought between coefficients with too large a sum (infeasible) and a smaller one
-    (feasible). Each solution gives a plane below the optimum as a function of the multiplier. The planes intersect at
-    the next multiplier. The search stops at a gap of `tolerance` (..) to the dual bound.
+    The Lagrange multiplier of the bound acts as a penalty on the weighted sum. The sum falls as the multiplier rises,
+    in places by jumps. So the search keeps two solutions, one whose sum exceeds the limit (infeasible) and one whose
+    sum does not (feasible), and combines them. Each solution gives a linear lower bound on the optimum as a function of
+    the multiplier. The next multiplier is where two of these lines intersect. The search stops when the cost is within
+    `tolerance` (..) of the dual bound.
 
-    `free` (.., n) are the optima without the bound. Those that satisfy it are returned as they are. `solve` maps
-    multipliers (..) to optima (.., n) with these penalties on the weighted sum. `cost` maps coefficients (.., n) to
-    their cost (..), without any multiplier. The `bound` has one limit for each problem.
+    `free` (.., n) are the optima without the bound. An optimum that satisfies the bound is returned unchanged. `solve`
+    maps multipliers (..) to the optima (.., n) that they give. `cost` maps coefficients (.., n) to their cost (..),
+    without a multiplier. The `bound` has one limit for each problem.
     """
     xp, (worth, limit) = array_namespace(free), bound
     found = infeasible = free
@@ -77,10 +78,11 @@ def bounded_optimum(
 
 
 class LowRankChange(NamedTuple):
-    """Change of V and S by a sum of ``weight v v'`` over vectors v.
+    """Change of the covariance V of a window's codes, and of the second moment S of the codes' second differences.
 
-    For a slide of the window, the first vector is the code that arrived and the second is the code that left, both less
-    a mean if V is centred. V changes only by these two.
+    The change is a sum of ``weight v v'`` over vectors v. When the window slides, the first vector is the code that
+    arrived and the second is the code that left. If V is centred, a mean is subtracted from both. The weights of V are
+    zero for all other vectors.
     """
 
     vectors: Array  # (n, n_features)
@@ -89,19 +91,22 @@ class LowRankChange(NamedTuple):
 
 
 class Resident(ABC):
-    """Argument of captured work that is made of arrays: some are copied in at each call, some stay where they are."""
+    """Object that holds several arrays and is an argument of a function given to `Engine.capture`.
+
+    When the captured function is called, some of the arrays are copied. The others, called resident, are used in place.
+    """
 
     @abstractmethod
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
-        """Arrays to copy, arrays that stay and may be changed in place, and constants."""
+        """Return the arrays to copy, the resident arrays, which may be changed in place, and the constants."""
 
     @abstractmethod
     def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
-        """The same argument with other arrays of the same shapes."""
+        """Return a copy of this object that holds the given arrays, which have the same shapes."""
 
 
 class ResidentArrays(tuple[AnyArray, ...], Resident):
-    """Argument of captured work whose arrays all stay where they are."""
+    """Tuple of arrays that captured work uses in place, without copying them."""
 
     def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:  # noqa: D102
         return (), tuple(self), ()
@@ -110,44 +115,27 @@ class ResidentArrays(tuple[AnyArray, ...], Resident):
         return type(self)(resident)
 
 
-class ShiftInvert(Protocol):
-    """Shift-invert operators ``(S - shift V)^-1`` of a window, updated by low-rank changes."""
+class InverseOperator(Protocol):
+    """Inverse (n_features, n_features) of a symmetric matrix, real or complex, which changes by outer products."""
 
-    shifts: Array  # (n_shifts,)
-
-    def update(self, change: LowRankChange) -> Array:
-        """Images (n_shifts, n, n_features) of the vectors of a change under the operators before it.
-
-        The operators become those after the change (Woodbury's formula).
-        """
-
-    def images(self, vectors: Array) -> Array:
-        """Images (n_shifts, n, n_features) of vectors (n, n_features) under the operators."""
+    def times(self, vectors: Array) -> Array:
+        """Return the operator times the real columns of `vectors` (n_features, n)."""
 
     def subtract(self, left: Array, right: Array) -> None:
-        """Subtract ``left' right`` from the operators, each (n_shifts, n, n_features)."""
+        """Subtract the symmetric product ``left right'`` of matrices (n_features, n) from the operator."""
 
-    def times(self, which: int, vectors: Array) -> Array:
-        """One operator times the columns of `vectors` (n_features, n)."""
-
-    def times_each(self, vectors: Array) -> Array:
-        """Each operator times its own columns (n_shifts, n_features, n), or all times one set (1, ..)."""
-
-    def refactorise(self, which: Mask, shifts: Array, shifted: Array, /, *, later: bool = False) -> None:
-        """Set the operators of a mask (n_shifts,) to the inverses of `shifted`, at new shifts.
-
-        With `later`, an engine may go on using the old operators and replace them after a few changes.
-        """
+    def refactorise(self, matrix: Array) -> None:
+        """Replace the operator by the inverse of another matrix (n_features, n_features)."""
 
     def dense(self) -> Array:
-        """The operators as matrices (n_shifts, n_features, n_features); read-only."""
+        """Return the operator as a matrix (n_features, n_features), which must not be written to."""
 
 
 class Engine(Protocol):
-    """Kernels for one kind of hardware. There is one hashable engine for each device and precision."""
+    """Kernels for one kind of hardware. There is one hashable engine object for each device and precision."""
 
     device: str  # the name that `engine_for` takes
-    captures: bool  # `capture` records work; then no step may read a result on the host, and masked variants are used
+    captures: bool  # whether `capture` records work; if so, no step may read a result on the host
     linalg_errors: tuple[type[Exception], ...]  # raised for a matrix that is not positive definite or not finite
 
     def __hash__(self) -> int: ...
@@ -159,19 +147,19 @@ class Engine(Protocol):
     # Arrays
 
     def array(self, values: ArrayLike) -> Array:
-        """Engine array of float64 with these values."""
+        """Return an engine array of float64 with the given values."""
 
     def numpy(self, values: Array) -> NDArray[np.float64]:
-        """NumPy array with the values of an engine array."""
+        """Return a NumPy array with the values of an engine array."""
 
     def dense(self, values: csr_array) -> Array:
-        """Engine array of float64 with the values of a sparse one; only non-zero values go to the device."""
+        """Return an engine array of float64 with the values of a sparse one. Only non-zero values are transferred."""
 
     def sparse(self, values: Array) -> csr_array:
-        """Sparse array (n, n_columns) on the host with the values of an engine array; only non-zero values move."""
+        """Return a sparse host array with the values of an engine array. Only non-zero values are transferred."""
 
     def solver_array(self, values: Array) -> Array:
-        """The values in the precision in which lassos are solved."""
+        """Return the values in the precision in which lassos are solved."""
 
     # Non-negative lassos: min 1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j over a >= 0, to a duality gap of
     # tol ||x||^2 / 2. Columns d_j, one per row, have unit norm or are zero. Coefficients are float64.
@@ -186,45 +174,48 @@ class Engine(Protocol):
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,) if given."""
+        """Return lasso coefficients (n, n_columns) of targets (n, n_features).
+
+        If `norms` (n_columns,) are given, the coefficients are divided by them.
+        """
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
     ) -> Array:
-        """Coefficients (n_columns,) of one target, starting from the support of an earlier solution."""
+        """Return the lasso coefficients (n_columns,) of one target. The non-zero entries of `start` are tried first."""
 
     def solve_bounded(
         self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
     ) -> Array:
-        """Coefficients (n, n_columns) of targets (n, n_features) under a bound on their weighted sum.
+        """Return the lasso coefficients (n, n_columns) of targets (n, n_features), with a bound on their weighted sums.
 
-        All columns of a problem have one penalty. It is the same for all problems (1,), or each has its own (n,).
-        The supports of `start` (n, n_columns) are tried first.
+        All columns of a problem have the same penalty. `penalty` is (1,) for one value, or (n,) for one value per
+        problem. The non-zero entries of `start` (n, n_columns) are tried first.
         """
 
     # Dictionary learning
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
-        """Scale the statistics by `kept` and add ``sum a a'`` and ``sum a x'`` of a batch to them, in place."""
+        """Scale the statistics by `kept`, then add ``a a'`` and ``a x'`` for all codes a and samples x, in place."""
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
-        """One sweep of exact block-coordinate descent, in place, over the unit-norm atoms that are used."""
+        """Improve the unit-norm atoms in the mask `used` by one sweep of block-coordinate descent, in place."""
 
     # Low-rank updates
 
     def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
-        """Window of codes (n, n_features) with their sums; `begins` (n,) marks the first code of each series."""
+        """Return a window of codes (n, n_features) with their sums. `begins` (n,) marks first codes of series."""
 
-    def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
-        """Inverses of the matrices `shifted` (n_shifts, n_features, n_features)."""
+    def inverse(self, matrix: Array) -> InverseOperator:
+        """Return the inverse of a symmetric matrix (n_features, n_features), real or complex."""
 
     # How work is carried out
 
     def capture(self, work: Work) -> Work:
-        """The work as one launch if the engine can record it, otherwise the work itself."""
+        """Return a function that runs `work` in one launch. Return `work` itself if the engine cannot record it."""
 
     def small_work(self) -> AbstractContextManager[object]:
-        """Context for work on small matrices, with as few threads as is fastest."""
+        """Return a context in which work on small matrices uses the number of threads that is fastest."""
 
 
 def check_engine(engine: E) -> E:

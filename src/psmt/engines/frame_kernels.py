@@ -1,7 +1,8 @@
 """Kernels for whole frames that every engine has: tiles and their spectra, least squares by cell, weighted sums.
 
-All arrays are engine arrays of float32 (or complex64): grey levels have few digits, and a sum over a cell has only a
-few dozen terms. The common weights of all cells must be exact and are solved in float64.
+Arrays are engine arrays of float32 or complex64, which is precise enough: grey levels have few digits, and a sum over a
+cell has a few dozen terms. Only the weights that all cells share are solved for in float64. A cell is a square of
+pixels that share weights. Candidates are maps (height, width) whose weighted sum predicts the change of a frame.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from psmt.types import AnyArray, Array, Ints, Levels
 Complex = NDArray[np.complex64]
 Layers = tuple[tuple[Levels, Levels], ...]
 Shape = tuple[int, int]
-CellSums = tuple[Levels, Levels]  # of candidates with each other, and with the change
+CellSums = tuple[Levels, Levels]  # inner products of the candidates with each other, and with the change
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def hann(size: int) -> Array:
-    """Hann window (size,), sampled between its zeros so that every pixel has a positive weight."""
+    """Return the Hann window (size,), sampled between its zeros so that every pixel has a positive weight."""
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)
 
 
 def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
-    """Weights (n,) of all groups together, the mean energy (n,) of candidates, and a floor for energies.
+    """Return least-squares weights (n,) common to all cells, the mean energies (n,) of the candidates, and a floor.
 
-    Candidates that never changed anything have no energy. The floor sets their weights to zero.
+    The floor is the smallest energy that is used as a divisor. It sets the weight of a candidate without energy to
+    zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -43,8 +45,8 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
 class Tiles:
     """Positions of overlapping square tiles in a frame that is continued by its mirror image.
 
-    Every pixel lies in the same number of tiles, also in frames smaller than a tile. Tiles with the same numbers are
-    equal, so engines can use them as keys of a cache.
+    Every pixel lies in the same number of tiles, also if the frame is smaller than a tile. Tiles with equal fields
+    compare equal, so engines can use them as keys of a cache.
     """
 
     shape: Shape  # (height, width) of the frames
@@ -59,30 +61,30 @@ class Tiles:
 
     @property
     def lead(self) -> int:
-        """Number of mirrored rows, and of mirrored columns, before the frame."""
+        """Return the number of mirrored rows before the frame, which equals the number of mirrored columns."""
         return self.size - self.stride
 
     @cached_property
     def mirrored(self) -> tuple[Ints, Ints]:
-        """For each row and each column of the continued frame, its index in the frame."""
+        """Return the index in the frame for each row, and for each column, of the frame with its mirrored borders."""
         ends = ((self.lead, self.lead + -(length + self.lead) % self.stride) for length in self.shape)
         down, right = (np.pad(np.arange(n), end, mode="symmetric") for n, end in zip(self.shape, ends, strict=True))
         return down, right
 
     @cached_property
     def layout(self) -> Shape:
-        """Numbers of rows and columns of tiles."""
+        """Return the numbers of rows and columns of tiles."""
         down, right = ((len(indices) - self.size) // self.stride + 1 for indices in self.mirrored)
         return down, right
 
     @cached_property
     def window(self) -> Levels:
-        """Hann window (size, size)."""
+        """Return the Hann window (size, size)."""
         return np.outer(hann(self.size), hann(self.size)).astype(np.float32)
 
     @cached_property
     def weight(self) -> Levels:
-        """Sum (height, width) of the squared windows over each pixel: the divisor of overlap-add."""
+        """Return the sum (height, width) of the squared windows at each pixel, by which overlap-add divides."""
         sums = []
         for n_tiles, length in zip(self.layout, self.shape, strict=True):
             total = np.zeros((n_tiles - 1) * self.stride + self.size)
@@ -98,24 +100,27 @@ class FrameKernels(Protocol):
     # Arrays and how work is carried out
 
     def levels(self, values: ArrayLike) -> AnyArray:
-        """Engine array of float32 with these values, or of complex64 if they are complex."""
+        """Return an engine array of float32 with the given values, or of complex64 if they are complex."""
 
     def numpy(self, values: AnyArray) -> AnyArray:
-        """NumPy array with the values of an engine array."""
+        """Return a NumPy array with the values of an engine array."""
 
     def capture(self, work: Work) -> Work:
-        """Work on engine arrays, and tuples of them, that never reads a result: on a GPU it becomes one launch."""
+        """On a GPU, return a function that runs the work as one launch. On a CPU, return `work` unchanged.
+
+        The work takes engine arrays or tuples of them, and must not read a result on the host.
+        """
 
     def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """Results of several independent functions, run in parallel on a CPU; put the longest first.
+        """Return the results of several independent functions, which a CPU runs in parallel and a GPU in order.
 
-        None may change what another one reads, so that the order does not matter. A GPU runs them one after the other.
+        No function may change what another one reads. Put the function that takes longest first.
         """
 
     # Short-space Fourier transform
 
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
-        """Fourier coefficients (rows, columns, size, size // 2 + 1) of the tiles of a frame under the window.
+        """Return the Fourier coefficients (rows, columns, size, size // 2 + 1) of the windowed tiles of a frame.
 
         The weighted mean of each tile is subtracted first.
         """
@@ -123,77 +128,87 @@ class FrameKernels(Protocol):
     def next_spectra(
         self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]
     ) -> tuple[Complex, tuple[Complex, ...]]:
-        """`spectra` of a frame, and cross-spectra ``kept * cross + now * conj(before)``; no array is changed."""
+        """Return the spectra ``now`` of a frame, and ``kept * cross + now * conj(before)`` for each cross-spectrum."""
 
     def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-        """Changes (n, height, width) of a frame if its coefficients turn by the phases of n cross-spectra.
+        """Return n changes (n, height, width) of a frame, one for each cross-spectrum.
 
-        Coefficients without a phase stay as they are.
+        Change i is the frame with coefficients `now` rotated by the phases of cross-spectrum i, minus the frame itself.
+        A coefficient whose cross-spectrum is zero keeps its phase.
         """
 
     # Motion
 
     def flow(self, before: Levels, now: Levels) -> Levels:
-        """Displacement (2, height, width) from each pixel to its origin in the frame before: pyramidal Lucas-Kanade."""
+        """Return the displacement (2, height, width) from each pixel of `now` to its origin in `before`.
+
+        The method is pyramidal Lucas-Kanade.
+        """
 
     def moved(self, frame: Levels, flow: Levels) -> Levels:
-        """The frame (height, width) read at (y, x) + flow[:, y, x] by Catmull-Rom interpolation; edges are repeated."""
+        """Return the frame (height, width) read at (y, x) + flow[:, y, x] by Catmull-Rom interpolation.
+
+        Positions outside the frame take the value of the nearest edge.
+        """
 
     # Detail
 
     def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
-        """Fill the bands (n_widths + 1, n, height, width), fine first, of changes (n, height, width).
+        """Split changes (n, height, width) into bands and write these to `parts` (n_widths + 1, n, height, width).
 
-        The bands are differences of Gaussians, each of what the one before has left, and add up to the changes. Frames
-        are continued by their mirror image.
+        Bands are differences of Gaussians, from fine to coarse, and add up to the changes. Frames are continued by
+        their mirror image.
         """
 
     def neighbours(self, frame: Levels, offsets: tuple[Shape, ...], base: Levels, found: Levels) -> None:
-        """Fill the levels (n, height, width) of the pixels at n offsets (down, right) of each, less `base`.
+        """Write the levels at n offsets (down, right) from each pixel, minus `base`, to `found` (n, height, width).
 
-        Edges are repeated.
+        Positions outside the frame take the value of the nearest edge.
         """
 
     # Cells: squares of `cell` pixels
 
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
-        """Inner products by cell of candidates (n, height, width), with each other and with the change (height, width).
+        """Return inner products of candidates (n, height, width) by cell.
 
-        (rows, columns, n, n) and (rows, columns, n).
+        Their products with each other are (rows, columns, n, n). Those with the change (height, width) are (rows,
+        columns, n).
         """
 
     def add_moments(
-        self, gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: Shape
+        self, known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
     ) -> None:
-        """Scale moments by `kept` and add `weight` times those of cells (height, width), in place.
+        """Write `kept` times the known moments plus `weight` times those of cells of size (height, width) to `out`.
 
-        There may be more cells than the frame fills.
+        `maps` are the candidates. The moments may have more cells than the frame fills. `out` may be `known` itself.
         """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:
-        """Sum of squares (rows, columns) of a change (height, width) by cell."""
+        """Return the sum of squares (rows, columns) of a change (height, width) in each cell."""
 
     def cell_weights(
         self, gram: Levels, match: Levels, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
     ) -> Levels:
-        """Ridge-regression weights (rows, columns, n) of cells, from moments pooled with those of the cells around.
+        """Return ridge-regression weights (rows, columns, n) of cells, from moments pooled with neighbouring cells.
 
-        Pooling uses the binomial kernel (1, 2, 1) / 4 along both axes. The penalty is `ridge` times the energy of each
-        candidate, in the cell and on average, and pulls to the common weights of all cells. These are pulled to zero by
-        `prior` times the energy. Prior moments `known`, (n, n) and (n,) on the host, are added to the common ones.
-        Only a contiguous range of `rows` of cells is solved for.
+        Pooling uses the binomial kernel (1, 2, 1) / 4 along both axes. The ridge penalty pulls the weights of a cell
+        towards the common weights of all cells. The penalty of a candidate is `ridge` times the sum of its energy in
+        the cell and its mean energy. The common weights are pulled towards zero by `prior` times the energy. If `known`
+        moments (n, n) and (n,) are given, on the host, they are added to the common moments. Only the contiguous range
+        `rows` of cells is solved for.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
-        """Sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
+        """Return the sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
 
-        Weights belong to the centres of cells and are interpolated bilinearly between them.
+        Weights belong to the centres of cells and are interpolated bilinearly in between.
         """
 
     # Networks
 
     def perceptron(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
-        """Output (height, width) of a network at every pixel, from inputs (n, height, width) in several arrays.
+        """Return the output (height, width) of a network that is applied to every pixel.
 
-        Layers are weights (inputs, outputs) and biases (outputs,). All layers but the last are rectified.
+        The inputs (n, height, width) may come in several arrays. A layer has weights (inputs, outputs) and biases
+        (outputs,). All layers but the last are rectified.
         """

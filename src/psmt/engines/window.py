@@ -1,52 +1,54 @@
-"""Codes of a sliding window and their sums, updated by low-rank changes: the part that all engines share.
+"""The codes of a sliding window and their sums, which change by a few outer products per slide, for all engines.
 
-Adding a product and later subtracting it leaves rounding errors behind. After as many codes have left as the window
-holds, the sums are computed afresh, which costs as much as those slides did. They are also computed afresh when a
-lively stretch has left the window, because its rounding errors would drown the calm stretch that follows.
+Adding a product and later subtracting it leaves rounding errors. The sums are computed afresh after as many slides as
+the window has codes, which doubles the cost of a slide at most. They are also computed afresh when codes much larger
+than the rest have left the window, because their rounding errors would exceed the remaining sums.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from psmt.numerics.arrays import array_namespace, few_times
+from psmt.numerics.arrays import array_namespace, few_times, subtract_outer
 from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2
-"""Sums below this fraction of their peak are computed afresh: what is left of the peak is rounding."""
+"""Sums that fall below this fraction of their peak are computed afresh, because rounding errors dominate them."""
 
 
 def second_difference(before: Array, middle: Array, after: Array) -> Array:
-    """``a_t - (a_(t-1) + a_(t+1)) / 2``."""
+    """Return ``a_t - (a_(t-1) + a_(t+1)) / 2``."""
     return middle - 0.5 * (before + after)
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """The part of a second difference that the paper's D has at an end of the window."""
+    """Return ``end - beside / 2``, the paper's second difference at an end of the window (one neighbour is missing)."""
     return end - 0.5 * beside
 
 
 class Slide(NamedTuple):
-    """A slide of a window of three codes or more.
+    """What changed when a window of at least three codes slid by one code.
 
-    The vectors are the code that arrived, the code that left, the second difference that arrived, the one that left,
-    and the sum of the codes before. A second difference across a seam is zero: it was never in the sums.
+    The vectors are the code that arrived, the code that left, the second difference that arrived, the second difference
+    that left, and the sum of the codes before the slide. A second difference across a seam is zero, because the sums
+    never contained it.
     """
 
     vectors: Array  # (5, n_features)
     oldest: Array  # the three oldest codes (3, n_features) before the slide
-    youngest: Array  # the three youngest codes (3, n_features) after it
+    youngest: Array  # the three youngest codes (3, n_features) after the slide
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the codes of a window, for products with V and S."""
+    """Sums over the codes of a window, for products with V (covariance) and S (second moment of second differences)."""
 
     products: Array  # sum of a_t a_t' (n_features, n_features)
     curvature: Array  # sum of d_t d_t' over the interior second differences
@@ -54,24 +56,30 @@ class Sums:
     ends: Array  # half stencils (2, n_features) at the ends of the window, or none (0, n_features)
     n: int  # number of codes
 
-    def products_times(self, vectors: Array) -> Array:
-        """`products` times the columns of `vectors` (n_features, k), as a new array."""
-        return few_times(self.products, vectors)
+    def covariance_times(self, vectors: Array, *, centred: bool) -> Array:
+        """Return V times the columns of `vectors` (n_features, k). V is the covariance, or the second moment."""
+        return self._averaged(few_times(self.products, vectors), vectors, centred=centred)
 
-    def second_differences_times(self, vectors: Array) -> Array:
-        """S, half stencils included, times the columns of `vectors` (n_features, k), as a new array."""
-        images = few_times(self.curvature, vectors)
+    def times(self, vectors: Array, *, centred: bool) -> tuple[Array, Array]:
+        """Return V and S times the columns of `vectors` (n_features, k). S includes the half stencils."""
+        rough = few_times(self.curvature, vectors)
         for end in self.ends:
-            images += end[:, None] * (end @ vectors)
+            rough += end[:, None] * (end @ vectors)
+        return self.covariance_times(vectors, centred=centred), rough
+
+    def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
+        """Turn sums of products times vectors into V times vectors, in place."""
+        if centred:
+            images = subtract_outer(images, self.total, (self.total @ vectors) / self.n)
+        images /= self.n - 1 if centred else self.n
         return images
 
 
 class CodeWindow(ABC):
-    """Codes of a window that grows at its young end and shrinks at its old end, with their sums.
+    """Codes of a window, with their sums. Codes are added at the young end and removed at the old end.
 
-    A window may hold several series, one after the other. A code that `begins` a series has a seam before it, and no
-    second difference reaches across a seam. A subclass stores the codes, and adds and subtracts one code's part of the
-    sums.
+    A window may hold several series, one after the other. There is a seam before the first code of each series, and no
+    second difference is taken across a seam. A subclass stores the codes and updates the sums by one code at a time.
     """
 
     n_features: int
@@ -80,7 +88,7 @@ class CodeWindow(ABC):
     curvature: Array
     uses: Ints  # number of codes (n_features,) that use each atom; rows of an unused atom are exactly zero
     peak: Array  # largest traces (2,) of `products` and `curvature` since they were computed afresh
-    reverted = 0  # codes that have left since then
+    reverted = 0  # number of codes that have left since the sums were computed afresh
     begins: deque[bool]  # whether each code is the first of its series, oldest code first
 
     @abstractmethod
@@ -89,38 +97,48 @@ class CodeWindow(ABC):
     @property
     @abstractmethod
     def codes(self) -> Array:
-        """All codes (n, n_features), oldest first."""
+        """Return all codes (n, n_features), oldest first."""
 
     @abstractmethod
     def latest(self, count: int) -> Array:
-        """The youngest codes (count, n_features), oldest first."""
+        """Return the youngest codes (count, n_features), oldest first."""
 
     @abstractmethod
     def oldest(self, count: int) -> Array:
-        """Copy of the oldest codes (up to count, n_features)."""
+        """Return a copy of the oldest codes (count, n_features), or of all codes if there are fewer."""
 
     @property
     @abstractmethod
     def activities(self) -> Array:
-        """Sum (n,) of each code, oldest first."""
+        """Return the sum of each code (n,), oldest first."""
+
+    def keep(self) -> Callable[[], Any]:
+        """Return a function that gives the present codes (n, n_features), dense or sparse, after later changes too."""
+        codes = 1.0 * self.codes
+        return lambda: codes
+
+    @property
+    def n_used(self) -> int:
+        """Return the number of atoms that the codes of the window use."""
+        return int((self.uses > 0).sum())
 
     @property
     def seams(self) -> bool:
-        """Whether the window holds parts of more than one series."""
+        """Return whether the window holds parts of more than one series."""
         return any(islice(self.begins, 1, None))
 
     def bends_kept(self) -> Mask:
-        """Which interior second differences (n - 2,) lie within one series."""
+        """Return a mask (n - 2,) of the interior second differences that lie within one series."""
         begins = np.array(self.begins, dtype=bool)
         kept: Mask = ~(begins[1:-1] | begins[2:])
         return kept
 
     def bends_at(self, first: int) -> bool:
-        """Whether the three codes starting at index `first` lie within one series; negative counts from the end."""
+        """Return whether the three codes from index `first` on, which may be negative, lie within one series."""
         return not (self.begins[first + 1] or self.begins[first + 2])
 
     def append(self, code: Array, *, begins: bool = False) -> None:
-        """Add the code (n_features,) that follows the youngest, or `begins` another series."""
+        """Add a code (n_features,) as the youngest. If `begins` is True, it is the first of another series."""
         self.begins.append(begins)
         self._enter(code)
         xp = array_namespace(self.peak)
@@ -134,7 +152,7 @@ class CodeWindow(ABC):
             self.refresh()
 
     def slide(self, code: Array, *, begins: bool = False) -> Slide | None:
-        """Add a code and remove the oldest; return what changed, or None for a window of fewer than three codes."""
+        """Add a code and remove the oldest one. Return the change, or None if there are fewer than three codes."""
         oldest, total = self.oldest(3), 1.0 * self.total
         left = len(self) >= 3 and self.bends_at(0)
         self.append(code, begins=begins)
@@ -152,10 +170,9 @@ class CodeWindow(ABC):
         self.peak[...] = self._traces()
 
     def ends(self) -> Array:
-        """Half stencils (2, n_features) at the oldest and the youngest code.
+        """Return the half stencils (2, n_features), which are ``end - beside / 2`` at the oldest and the youngest code.
 
-        The paper's D is that of one series. Several would have half stencils at every seam, as if each series began and
-        ended at zero.
+        The window must hold only one series, because the paper has half stencils only at the ends of the window.
         """
         if self.seams:
             raise ValueError("half_stencils=True is for one series, and the window holds several; use False")
@@ -164,7 +181,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def sums(self, *, half_stencils: bool) -> Sums:
-        """The present sums, for products with V and S."""
+        """Return the present sums, for products with the matrices V and S."""
 
     def _traces(self) -> Array:
         xp = array_namespace(self.products)
@@ -172,11 +189,11 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def _enter(self, code: Array) -> None:
-        """Store a code as the youngest, and add it and the second difference that it completes to the sums."""
+        """Store a code as the youngest. Add the code, and the second difference that it completes, to the sums."""
 
     @abstractmethod
     def _leave(self) -> None:
-        """Drop the oldest code, count it as `reverted`, and subtract it and its second difference from the sums."""
+        """Remove the oldest code, subtract it and its second difference from the sums, and increase `reverted`."""
 
     @abstractmethod
     def _recompute(self) -> None:
@@ -184,9 +201,9 @@ class CodeWindow(ABC):
 
 
 def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
-    """The vectors (5, n_features) of a `Slide`, from three codes at each end and the sum before.
+    """Return the vectors (5, n_features) of a `Slide`, given three codes at each end and the sum before the slide.
 
-    `arrives` and `leaves` are False for a second difference across a seam.
+    `arrives` (`leaves`) is False if the second difference that arrives (leaves) reaches across a seam.
     """
     gone, second, third = oldest
     before, last, arrived = youngest

@@ -1,6 +1,13 @@
-"""Progressive scoring of any `psmt.types.Predictor` on series and whole frames, metrics, and bootstrap intervals."""
+"""Score any `psmt.types.Predictor` step by step on series and whole frames. Metrics and confidence intervals."""
 
-from psmt.evaluation.intervals import Interval, difference_interval, mean_interval
+from psmt.evaluation.intervals import (
+    FEWEST_VALUES,
+    Interval,
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+    swap_interval,
+)
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim, trimmed
 from psmt.evaluation.progressive import (
     METHODS,
@@ -15,6 +22,7 @@ from psmt.evaluation.progressive import (
 )
 
 __all__ = [
+    "FEWEST_VALUES",
     "METHODS",
     "FrameRow",
     "FrameScore",
@@ -30,9 +38,11 @@ __all__ = [
     "mean_interval",
     "mse",
     "psnr",
+    "ratio_interval",
     "score_frames",
     "score_stream",
     "ssim",
+    "swap_interval",
     "teacher_forced",
     "trimmed",
 ]

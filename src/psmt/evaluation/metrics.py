@@ -1,4 +1,4 @@
-"""Errors of predictions: MSE of patches and frames, PSNR and SSIM of grey levels with white at 1."""
+"""Errors of predictions: MSE of patches and frames, and PSNR and SSIM of grey levels from 0 (black) to 1 (white)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psmt.types import Array
 from psmt.utils.validation import real_array
 
 FLOOR = 1e-12
-"""Lower bound of errors in a logarithm; copying a repeated patch has no error."""
+"""Lower bound of errors before a logarithm is taken. The error of copying a repeated patch is zero."""
 
 FLAWLESS = 1e-10
 """Lower bound of the MSE in the PSNR, which is thus at most 100 dB."""
@@ -31,20 +31,19 @@ class FrameScore(NamedTuple):
 
     mse: float
     psnr: float
-    """In decibels; higher is better."""
+    """Peak signal-to-noise ratio in decibels. Higher is better."""
     ssim: float
-    """At most 1, for a prediction without error."""
+    """Structural similarity. It is 1 for a prediction without error."""
 
 
 def mse(predicted: ArrayLike, truth: ArrayLike, *, axes: int = 1) -> Array:
-    """Mean squared errors (n,) of predictions (n, ..) over the last `axes` axes: 1 for patches, 2 for whole frames."""
+    """Return mean squared errors over the last `axes` axes of predictions: 1 for patches, 2 for whole frames."""
     gap = np.subtract(*_as_floats(predicted, truth))
-    errors: Array = np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64)
-    return errors
+    return np.asarray(np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64))
 
 
 def log_mse(errors: ArrayLike) -> Array:
-    """Natural logarithm of errors, which are raised to at least `FLOOR`.
+    """Return the natural logarithm of errors. Errors below `FLOOR` are replaced by `FLOOR`.
 
     >>> [round(float(value), 2) for value in log_mse([1.0, 0.1, 0.0])]
     [0.0, -2.3, -27.63]
@@ -53,7 +52,7 @@ def log_mse(errors: ArrayLike) -> Array:
 
 
 def trimmed(errors: Array) -> Array:
-    """The errors in ascending order, without a quarter at each end, as in Table 1.
+    """Return the errors in ascending order, without the smallest and the largest quarter, as in Table 1.
 
     >>> trimmed(np.array([[8.0, 1.0], [2.0, 900.0]]))
     array([2., 8.])
@@ -64,7 +63,7 @@ def trimmed(errors: Array) -> Array:
 
 
 def error_ratio(error: float, reference: float) -> float:
-    """`error` divided by that of a reference, such as copying; NaN if that is zero.
+    """Return `error` divided by the error of a reference, such as copying. The ratio to a zero error is NaN.
 
     >>> error_ratio(1.0, 4.0), error_ratio(0.0, 0.0)
     (0.25, nan)
@@ -73,7 +72,7 @@ def error_ratio(error: float, reference: float) -> float:
 
 
 def score_frames(predicted: ArrayLike, truth: ArrayLike) -> list[FrameScore]:
-    """Scores of predictions (n, height, width) of one frame (height, width).
+    """Return the scores of n predictions (n, height, width) of one true frame (height, width).
 
     >>> truth = np.tile([0.0, 1.0], (12, 6))
     >>> [round(score.psnr, 1) for score in score_frames([truth, truth + 0.1], truth)]
@@ -84,7 +83,7 @@ def score_frames(predicted: ArrayLike, truth: ArrayLike) -> list[FrameScore]:
 
 
 def psnr(errors: ArrayLike) -> Array:
-    """Peak signal-to-noise ratio in decibels of mean squared errors (n,), at most 100.
+    """Return the peak signal-to-noise ratio (at most 100 dB) of mean squared errors (n,).
 
     >>> psnr([1e-2, 0.0])
     array([ 20., 100.])
@@ -93,9 +92,9 @@ def psnr(errors: ArrayLike) -> Array:
 
 
 def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
-    """Structural similarity (n,) of predictions (n, height, width) of one frame (height, width).
+    """Return the structural similarity (n,) of predictions (n, height, width) to one true frame (height, width).
 
-    With the Gaussian weights of the original paper, and without pixels whose neighbourhood extends beyond the frame.
+    The weights are Gaussian, as in the original paper. Pixels whose window extends beyond the frame are left out.
     """
     stack, frame = _as_floats(predicted, truth)
     if frame.ndim != 2 or stack.ndim != 3:
@@ -112,12 +111,11 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     luminance = (2 * mean * other + _LUMINANCE) / (mean**2 + other**2 + _LUMINANCE)
     structure = (2 * covariance + _CONTRAST) / (variance + other_variance + _CONTRAST)
     inside = slice(_RADIUS, -_RADIUS)
-    similarity: Array = np.mean((luminance * structure)[:, inside, inside], axis=(1, 2), dtype=np.float64)
-    return similarity
+    return np.asarray(np.mean((luminance * structure)[:, inside, inside], axis=(1, 2), dtype=np.float64))
 
 
 def _as_floats(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
-    """Both as float32 or float64 arrays of compatible shapes."""
+    """Return both arguments as float32 or float64 arrays. Raise if their shapes are not compatible."""
     given = real_array(predicted, name="predicted"), real_array(truth, name="truth")
     shapes = [array.shape for array in given]
     try:
@@ -128,5 +126,5 @@ def _as_floats(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
 
 
 def _blur(frames: NDArray[Any]) -> NDArray[Any]:
-    """Gaussian-weighted means around each pixel of frames (.., height, width)."""
+    """Return the Gaussian-weighted mean around each pixel of frames (.., height, width)."""
     return np.asarray(gaussian_filter(frames, _SIGMA, radius=_RADIUS, axes=(-2, -1)))

@@ -1,4 +1,4 @@
-"""Null models of a film, its frames in random order and noise with its spatial spectrum; and tests against a null."""
+"""Null models of a film (shuffled frames, and noise with the film's spatial spectrum), and tests against them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from psmt.types import Array
 from psmt.utils.disk_series import DiskSeries, blocks, mean_of, release_pages
 from psmt.utils.files import temporary_name
 
-_FRAMES = 1 << 12
-"""Frames of a film on disk that are held in memory at a time."""
+_FRAMES = 1 << 12  # number of frames of a film on disk that are held in memory at a time
 
 _number = count()
 
 
 def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
-    """The frames (time, n_features) in random order: none predicts the next."""
+    """Return the frames (time, n_features) in random order, so that no frame predicts the next."""
     if not isinstance(film, DiskSeries):
         return rng.permutation(film, axis=0)
     order = rng.permutation(len(film))
@@ -34,28 +33,26 @@ def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
 
 
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:
-    """Noise (time, n_features) with the film's spatial spectrum and values, in which no frame predicts the next.
+    """Draw noise (time, n_features) with the spatial spectrum and the values of the film. No frame predicts the next.
 
-    The noise is Gaussian with the film's covariance between features, so with its spectrum in space. Then each feature
-    takes the film's own values in the order of the noise, so that it has the same distribution.
+    First, Gaussian noise is drawn with the film's covariance between features, so with its spatial spectrum. Then, in
+    each feature, the noise is replaced by the film's values of the same rank, so that the distributions are equal.
     """
     if isinstance(film, DiskSeries):
         return _noise_on_disk(film, rng)
     drawn = rng.standard_normal(film.shape) @ _colours(np.cov(film, rowvar=False).reshape(film.shape[1], -1))
     ranks = drawn.argsort(axis=0).argsort(axis=0)
-    noise: Array = np.take_along_axis(np.sort(film, axis=0), ranks, axis=0)
-    return noise
+    return np.asarray(np.take_along_axis(np.sort(film, axis=0), ranks, axis=0))
 
 
 def _colours(covariance: Array) -> Array:
-    """Matrix that gives white noise this covariance."""
+    """Return a matrix A with which white noise gets the given covariance: ``white @ A``."""
     variances, directions = np.linalg.eigh(covariance)
-    colours: Array = (directions * np.sqrt(np.maximum(variances, 0.0))).T
-    return colours
+    return np.asarray((directions * np.sqrt(np.maximum(variances, 0.0))).T)
 
 
 def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
-    """The same draws, by way of files that hold one feature after another, so that each can be sorted alone."""
+    """Do what `draw_noise` does for a film on disk. Temporary files in column order allow sorting by feature."""
     mean, covariance = mean_of(film), np.zeros((film.shape[1], film.shape[1]))
     for block in blocks(film):
         covariance += (block - mean).T @ (block - mean) / (len(film) - 1)
@@ -72,14 +69,14 @@ def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
 
 
 def _parts(values: Array) -> Iterator[Array]:
-    """Yield the rows (n, n_features) of a mapped file, with no more than one part in memory."""
+    """Yield the rows of a mapped file in parts (n, n_features), with at most one part in memory."""
     for first in range(0, len(values), _FRAMES):
         yield values[first : first + _FRAMES]
         release_pages(values)
 
 
 def _by_feature(file: BinaryIO, film: DiskSeries, parts: Iterable[Array]) -> Array:
-    """The rows of all parts in a file, in column order."""
+    """Write the rows of all parts into a file in column order, and return the mapped array."""
     os.posix_fallocate(file.fileno(), 0, film.nbytes)  # a full disk raises here; while mapped it would end the process
     columns: Array = np.memmap(file, np.float64, "r+", shape=film.shape, order="F")
     for target, part in zip(_parts(columns), parts, strict=True):
@@ -96,10 +93,10 @@ def _beside(film: DiskSeries) -> Path:
 
 
 NULLS: dict[str, Callable[[Array, np.random.Generator], Array]] = {"shuffled": shuffle_frames, "noise": draw_noise}
-"""Null models by name, each made from a film (time, n_features)."""
+"""Functions that draw a null model from a film (time, n_features), by name."""
 
 NULL_NAMES = {"shuffled": "its frames shuffled", "noise": "noise of its spectrum"}
-"""Null models as a sentence names them."""
+"""Names of the null models in sentences of reports."""
 
 LEVEL = 0.05
 """Significance level: the largest p-value that speaks against chance."""
@@ -110,28 +107,28 @@ class NullTest:
     """A statistic and draws of its null distribution."""
 
     value: float
-    """NaN if the statistic is not defined."""
+    """The statistic, or NaN if it is not defined."""
     null: Array
-    """(n_draws,)"""
+    """Draws (n_draws,) of the statistic under the null hypothesis."""
 
     @property
     def null_mean(self) -> float:
-        """Mean of the draws; NaN without any."""
+        """Mean of the draws, or NaN if there are none."""
         return float(self.null.mean()) if len(self.null) else np.nan
 
     @property
     def p_value(self) -> float:
-        """(1 + number of draws that are at least as large) / (1 + n_draws)."""
+        """One-sided p-value: (1 + number of draws that are at least as large as the statistic) / (1 + n_draws)."""
         at_least = int(np.count_nonzero(self.null >= self.value))
         return (1 + at_least) / (1 + len(self.null)) if np.isfinite(self.value) else np.nan
 
     @cached_property
     def excess(self) -> Interval:
-        """The statistic less the mean draw, with a 90% interval from the draws.
+        """The statistic minus the mean of the draws under the null hypothesis, with a 90% interval.
 
-        The bounds are the statistic less the draws that leave 1 in 20 above and below. Under the null hypothesis the
-        statistic is exchangeable with the draws, so that 0 lies below the interval in 1 of 20 cases and above it in 1
-        of 20, for any distribution. With 19 draws the bounds come from the largest and the smallest one.
+        The bounds are the statistic minus the 95% quantile and minus the 5% quantile of the draws. Under the null
+        hypothesis the statistic is exchangeable with the draws. So 0 lies below the interval in 1 of 20 cases and above
+        it in 1 of 20, for any distribution. With 19 draws, the quantiles are the largest and the smallest draw.
         """
         outside = int(LEVEL * (len(self.null) + 1))
         if not np.isfinite(self.value):
@@ -142,7 +139,7 @@ class NullTest:
         return Interval(float(less.mean()), float(less[-outside]), float(less[outside - 1]))
 
     def summary(self) -> dict[str, Any]:
-        """Values for JSON."""
+        """Return the values that are written to JSON."""
         return {
             "value": self.value,
             "null": self.null_mean,

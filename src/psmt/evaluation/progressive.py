@@ -1,4 +1,4 @@
-"""Progressive evaluation, the paper's loop: predict, then receive the truth, then learn from it.
+"""Progressive evaluation, as in the paper: a method predicts a frame, receives the true frame, and learns from it.
 
 `teacher_forced` and `free_running` score predictions of a series, `score_stream` those of a stream of whole frames.
 """
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.data.contract import grey
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation.metrics import error_ratio, mse, score_frames
 from psmt.types import Array, Levels, Predictor
@@ -26,14 +27,24 @@ METHODS = {
     "psmt_gain": "PSMT, learned gain",
     "baseline1": "Baseline 1",
     "baseline2": "Baseline 2",
+    "code_line": "line through codes",
+    "code_gain": "codes, learned gain",
     "copy": "copy last patch",
     "copy_code": "copy last code",
     "mean": "mean patch",
     "mean_code": "mean code",
     "linear": "linear in pixels",
+    "pixel_gain": "pixels, learned gain",
     "ridge": "ridge regression",
+    "pca_var": "PCA and VAR",
+    "sfa": "slow features",
+    "motion": "motion in the patch",
+    "whole_frame": "whole-frame predictor",
 }
-"""Labels of the methods that predict patches, by their name in files."""
+"""Labels of the methods that predict patches, by their name in files.
+
+`motion` needs pictures, and `whole_frame` needs a film that can be read again. Otherwise results omit them.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,15 +56,20 @@ class Score:
     predicted: Array
     """(n_steps, n_features)"""
     vs_code: Array
-    """MSE (n_steps,) against the reconstruction of the frame from its code, the best that layer 1 can do."""
+    """MSE (n_steps,) against the frame as reconstructed from its sparse code, which is the best that layer 1 can do."""
     vs_frame: Array
-    """MSE (n_steps,) against the frame itself."""
+    """Mean squared error (n_steps,) against the frame itself."""
 
 
 def teacher_forced(
-    method: Predictor, delayed: Array, estimates: Array, *, progress: Callable[[int, int], None] | None = None
+    method: Predictor,
+    delayed: Array,
+    estimates: Array,
+    *,
+    received: NDArray[Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Score:
-    """Score one-step predictions with delayed inputs, which the paper calls predicting K frames.
+    """Score one-step predictions after true frames. The paper calls this predicting K frames with delayed inputs.
 
     The fitted `method` receives delayed[0] and predicts delayed[1], receives delayed[1] and predicts delayed[2], ..
 
@@ -64,23 +80,30 @@ def teacher_forced(
     delayed : (n_steps + 1, n_features) array
         The frames that follow those that the method was fitted to.
     estimates : (n_steps + 1, n_features) array
-        Reconstructions of these frames by layer 1, ``Phi a``.
+        Reconstructions of these frames by layer 1: the codes times the dictionary.
+    received : (n_steps + 1, ..) array, optional
+        What the method receives in the place of these frames, such as their surroundings.
     progress : callable or None
         Called with (done, total) after each step.
     """
     steps = _n_steps(delayed)
+    given = delayed if received is None else received
     predicted = []
     for step in range(steps):
-        predicted.append(method.update(delayed[step]).predict())
+        predicted.append(method.update(given[step]).predict())
         if progress is not None:
             progress(step + 1, steps)
     return _score(np.array(predicted), delayed, estimates)
 
 
-def free_running(method: Predictor, delayed: Array, estimates: Array) -> Score:
-    """Score a rollout: the method receives delayed[0] only and predicts all later frames from its own predictions."""
+def free_running(method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None) -> Score:
+    """Score a rollout. The method receives only the first frame, and predicts all later frames from its predictions.
+
+    The parameters are the same as in `teacher_forced`.
+    """
     steps = _n_steps(delayed)
-    return _score(method.update(delayed[0]).predict(steps), delayed, estimates)
+    given = delayed if received is None else received
+    return _score(method.update(given[0]).predict(steps), delayed, estimates)
 
 
 def _n_steps(delayed: Array) -> int:
@@ -105,15 +128,19 @@ class FrameRow(NamedTuple):
     copy_mse: float
     """Error of copying the last frame."""
     ratio: float
-    """mse / copy_mse: below 1 is better than copying; NaN if nothing moves."""
+    """``mse / copy_mse``. A value below 1 is better than copying. It is NaN if nothing moves."""
     surprise: float
-    """The method's surprise at the frame; NaN if it reports none."""
+    """The method's surprise at the frame, or NaN if the method reports none."""
     cut: int
-    """1 if the method takes the frame for the first of another scene."""
+    """1 if the method takes the frame for the first frame of another scene, else 0."""
+    colour_mse: float = np.nan
+    """Mean squared error over red, green and blue, or NaN if the method predicts no colour."""
+    colour_copy_mse: float = np.nan
+    """The same error of copying the last frame."""
 
 
 class RolloutRow(NamedTuple):
-    """One frame of a rollout, `step` frames after the last that the method received: a row of rollout.csv."""
+    """A row of rollout.csv: one predicted frame, `step` frames after the last frame that the method received."""
 
     start: int
     method: str
@@ -143,18 +170,18 @@ class Step:
 
     index: int
     frame: Levels
-    """(height, width)"""
+    """(height, width), or in colour (height, width, 3)"""
     last: Levels
-    """(height, width): the frame before."""
+    """The frame before this frame."""
     predicted: dict[str, NDArray[Any]]
-    """(height, width) by method."""
+    """Predictions by method. Some methods predict only the luma (height, width) of colour frames."""
     rows: dict[str, FrameRow]
     rollouts: list[RolloutRow]
-    """Scores of this frame in the rollouts under way."""
+    """Scores of this frame in all rollouts that include it."""
     seconds: dict[str, float]
-    """Time of each method to predict this frame and to learn from the one before."""
+    """Seconds that each method took to predict this frame and to learn from the frame before."""
     under_way: Sequence[Rollout] = ()
-    """The rollouts that are scored. With the methods, they are the whole state of `score_stream`."""
+    """The unfinished rollouts. Together with the methods, they are the whole state of `score_stream`."""
 
 
 class _Answer(NamedTuple):
@@ -163,7 +190,7 @@ class _Answer(NamedTuple):
     surprise: float
     cut: int
     predicted: NDArray[Any]
-    """(height, width): prediction of the next frame."""
+    """Prediction of the next frame."""
     seconds: float
 
 
@@ -179,16 +206,18 @@ def score_stream(
     first: int | None = None,
     under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
-    """Yield a `Step` for each frame but the first, which is only received.
+    """Yield a `Step` for each frame except the first. The methods only receive the first frame.
 
-    To resume after a step, give its `index` and its rollouts as `first` and `under_way`.
+    Scores are those of the luma. Of colour frames, the error of the three channels is computed too.
+
+    To resume after a step, pass the step's `index` as `first` and its rollouts as `under_way`.
 
     Parameters
     ----------
     methods : mapping of str to Predictor
         Fitted to the frames before `start`.
-    frames : iterable of (height, width) arrays
-        The frames from `start` on; one is held in memory at a time.
+    frames : iterable of (height, width) or (height, width, 3) arrays
+        The frames from `start` on. Only one is held in memory at a time.
     start : int
         Index of the first of them in the film.
     rollout : int
@@ -217,7 +246,14 @@ def score_stream(
             if last is not None:
                 predicted = {name: answer.predicted for name, answer in expected.items()}
                 rows = {
-                    name: FrameRow(index, name, *scores, answers[name].surprise, answers[name].cut)
+                    name: FrameRow(
+                        index,
+                        name,
+                        *scores,
+                        answers[name].surprise,
+                        answers[name].cut,
+                        *_colour_errors(predicted[name], frame, last),
+                    )
                     for name, scores in _scores(predicted, frame, last).items()
                 }
                 rolled = []
@@ -247,10 +283,17 @@ def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], flo
 def _scores(
     predicted: Mapping[str, NDArray[Any]], frame: Levels, copied: Levels
 ) -> dict[str, tuple[float, float, float, float, float]]:
-    """MSE, PSNR, SSIM, error of copying another frame, and the ratio of the errors, by method."""
-    copy_mse = float(mse(copied, frame, axes=2))
-    scores = score_frames(np.stack(list(predicted.values())), frame)
+    """Return the MSE, PSNR and SSIM, the error of copying another frame, and the ratio of the errors, by method."""
+    copy_mse = float(mse(grey(copied), grey(frame), axes=2))
+    scores = score_frames(np.stack([grey(own) for own in predicted.values()]), grey(frame))
     return {
         name: (*score, copy_mse, error_ratio(score.mse, copy_mse))
         for name, score in zip(predicted, scores, strict=True)
     }
+
+
+def _colour_errors(predicted: NDArray[Any], frame: Levels, copied: Levels) -> tuple[float, float]:
+    """Return the errors of a prediction and of copying over red, green and blue. They are NaN if there is no colour."""
+    if predicted.ndim < 3:
+        return np.nan, np.nan
+    return float(mse(predicted, frame, axes=3)), float(mse(copied, frame, axes=3))

@@ -1,8 +1,8 @@
-"""Experiments on films and series: one folder each, and one line here.
+"""Experiments on films and series. Each has a folder in this package and an entry in `EXPERIMENTS`.
 
 A folder holds ``settings.py`` (`COMMAND`: its name, help, parameters and options, without heavy imports) and
 ``report.py`` (`EXPERIMENT`: how it runs, its files and its part in reports), see `psmt.experiments.contract`.
-The order is that of the report; an experiment comes after those whose results it needs.
+`EXPERIMENTS` has the order of the report. An experiment comes after the experiments whose results it needs.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ EXPERIMENTS = (
     "predict_video",
     "brain",
 )
-"""The registration: folders of this package."""
+"""Names of the folders of all experiments in this package."""
 
 
 def command_of(name: str) -> Command:
-    """Name, help, parameters and options of an experiment: a folder of this package, or the path of another package."""
+    """Return the command of an experiment, which is a folder of this package or the import path of another package."""
     command: Command = import_module(f"{_package(name)}.settings").COMMAND
     return command
 
 
 def experiment_of(name: str) -> Experiment[Any, Any]:
-    """The experiment itself, with everything that it imports."""
+    """Return an experiment. This imports everything that the experiment needs."""
     experiment: Experiment[Any, Any] = import_module(f"{_package(name)}.report").EXPERIMENT
     return experiment
 
 
 def chapters() -> tuple[str, ...]:
-    """The experiments of the paper: those that `psmt reproduce` runs."""
+    """Return the experiments of the paper, which `psmt reproduce` runs."""
     return tuple(name for name in EXPERIMENTS if command_of(name).chapter)
 
 

@@ -1,4 +1,4 @@
-"""What an experiment is: the parts that the command line, `psmt reproduce` and the report use."""
+"""What an experiment consists of: the parts that the command line, `psmt reproduce` and the report use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from psmt.experiments.options.sources import FilmOptions, PatchOptions
 
 if TYPE_CHECKING:
     from psmt.pipeline.run import Run
-    from psmt.report import Claim, Fact, Page, Section, Table
+    from psmt.report import Answer, Claim, Fact, Page, Section, Table
 
 S = TypeVar("S")
 R = TypeVar("R")
 
 Shown: TypeAlias = "Table | Claim | str"
-"""What can be printed at the end."""
+"""Anything that a command can print at its end."""
 
 SEE, USE, PAPER = "See it", "Use it", "The paper"
 """Groups of commands in ``psmt --help``."""
@@ -27,7 +27,7 @@ SEE, USE, PAPER = "See it", "Use it", "The paper"
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """The command of an experiment. Free of heavy imports."""
+    """The command of an experiment. Its module must not have heavy imports."""
 
     name: str
     help: str
@@ -35,11 +35,7 @@ class Command:
     options: type[FilmOptions] = PatchOptions
     group: str = PAPER
     chapter: bool = False
-    """Whether `psmt reproduce` runs it."""
-    motion: bool = False
-    """Whether speed and noise of the film are measured, to say what to expect of a prediction."""
-    no_departures: str = ""
-    """Why it has no flags for departures from the paper, such as --literal, if it has none."""
+    """Whether `psmt reproduce` runs this experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,48 +45,54 @@ class Experiment(Generic[S, R]):
     Parameters
     ----------
     run : callable
-        ``run(material, settings, run, earlier)`` returns the result. The material is what `FilmOptions.read` returns:
-        values (time, n_features) for most. `earlier` holds the results that this one needs, by experiment.
+        ``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for
+        most experiments values (time, n_features). `earlier` maps names of experiments to results that this one needs.
     shown : callable
-        What the command prints of a result.
+        ``shown(result)`` returns what the command prints.
     files : mapping
-        Functions that make a file from the result, by the name of the file. They return bytes, or yield the parts of
-        a file that grows with the film: these are made while they are written.
+        Maps the name of each file to a function of the result that returns its content as bytes. If a file grows with
+        the film, the function yields parts, which are written one after the other. None means that there is no file.
     meanwhile : callable
-        Context of a result and the folder, entered while the files are written: for outputs that are committed together
-        with them.
+        ``meanwhile(result, folder)`` returns a context that is open while the files are written. It writes further
+        outputs that must appear together with the files.
     needs : callable
-        Names of the experiments whose results the settings ask for.
+        ``needs(settings)`` returns the names of the experiments whose results are needed.
     claims : callable
-        Claims of a result, or of None for a film that is too short; and of the note on settings that are not as asked.
+        ``claims(result, note)`` returns the claims of the report with their verdicts. `result` is None if the film is
+        too short. `note` says how the settings were changed to fit the film.
     sections : callable
-        Sections of the report, from a result and the files by name.
+        ``sections(result, files)`` returns the sections of the report. `files` maps names to contents.
     facts : callable, optional
-        Facts about a result in the report; None lists the settings.
+        ``facts(result)`` returns the list of facts in the report. None lists the settings.
     summary : callable, optional
         Plain numbers of a result for summary.json and --json.
+    answer : callable
+        The `Answer` that the report and the screen begin with, from a result and the files by name; None if the
+        experiment has none.
     overview : callable
-        What `psmt reproduce` prints of a result before the claims.
+        ``overview(result)`` returns what `psmt reproduce` prints before the claims.
     page : callable, optional
-        A report of its own, from the result and the files by name. What is said of every film is added: a still, the
-        checksum, versions.
+        ``page(result, files)`` returns a whole report in place of the usual one. The film's checksum and versions are
+        added to it.
     complete : bool
-        Whether `page` and `summary` are used as they are: nothing about a film is added.
+        If True, nothing about the film is added to `page` and `summary`.
     """
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
     shown: Callable[[R], Sequence[Shown]]
-    files: Mapping[str, Callable[[R], bytes | Iterable[bytes]]] = field(default_factory=dict)
+    files: Mapping[str, Callable[[R], bytes | Iterable[bytes] | None]] = field(default_factory=dict)
     meanwhile: Callable[[R, Path], AbstractContextManager[object]] = lambda *_: nullcontext()
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     claims: Callable[[R | None, str], Sequence[Claim]] = lambda *_: ()
     sections: Callable[[R, Mapping[str, Any]], Sequence[Section]] = lambda *_: ()
     facts: Callable[[R], Sequence[Fact]] | None = None
     summary: Callable[[R], Any] = lambda _: None
+    answer: Callable[[R, Mapping[str, Any]], Answer | None] = lambda *_: None
     overview: Callable[[R], Sequence[Shown]] = lambda _: ()
     page: Callable[[R, Mapping[str, Any]], Page] | None = None
     complete: bool = False
 
     def written(self, result: R) -> dict[str, Any]:
-        """Content of all files, by name: bytes, or an iterator over parts."""
-        return {name: make(result) for name, make in self.files.items()}
+        """Return the content of all files by name, as bytes or as an iterator over parts."""
+        made = {name: make(result) for name, make in self.files.items()}
+        return {name: content for name, content in made.items() if content is not None}

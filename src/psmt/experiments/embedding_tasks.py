@@ -1,4 +1,4 @@
-"""Frames through the embedding of a window and back, as one task of the sweep and of the reconstruction."""
+"""A task of the sweep and reconstruction experiments: reconstruct frames of a window through the window's embedding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.coding.dictionary import BATCH
-from psmt.embedding import solve_window
+from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.evaluation import mse
@@ -29,12 +29,11 @@ def window_task(
     n_components: int | None,
     lam: float | Sequence[float],
     departures: Departures = OURS,
-    solver: str = "closed",
     device: str = "cpu",
 ) -> Task:
-    """Task whose ``mse`` (.., window) is that of the patches (window, n_features) with these packed codes."""
+    """Return a task that computes the ``mse`` (.., window) of patches (window, n_features) with the packed `codes`."""
     inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
-    inputs |= departures.embedding | departures.recovery | {"solver": solver} | on_device(device)
+    inputs |= departures.embedding | departures.recovery | on_device(device)
     return Task(name, reconstruct_window, inputs)
 
 
@@ -48,15 +47,15 @@ def reconstruct_window(
     device: str = "cpu",
     **given: Any,
 ) -> Result:
-    """``mse`` (.., window) of the patches (window, n_features) through the window's embedding and back.
+    """Return the ``mse`` (.., window) of patches (window, n_features) after embedding and recovery of their codes.
 
-    Their packed codes come with them, see `psmt.experiments.coding_tasks`. Each of several `lam` gives a row. Other
-    parameters are those of `PSMT`.
+    `values`, `columns` and `offsets` are the packed codes, see `psmt.experiments.coding_tasks`. If there are several
+    `lam`, each gives a row. Other parameters are those of `PSMT`.
     """
     codes = unpack_codes(values, columns, offsets, len(dictionary))
     frames_of = round_trip(codes, dictionary, device=device, **given)
     errors = []
-    # Codes are dense, and frames in memory, one batch at a time: a window may be a whole film.
+    # Codes are made dense, and frames are read, one batch at a time, because a window may be a whole film.
     for first in range(0, len(patches), BATCH):
         part = engine_for(device).dense(codes[first : first + BATCH])
         errors.append(mse(frames_of(part, part), np.asarray(patches[first : first + BATCH])))
@@ -74,18 +73,17 @@ def round_trip(
     rank_tol: float = OURS.rank_tol,
     activity_bound: float | None = OURS.activity_bound,
     merge_parallel: bool = OURS.merge_parallel,
-    solver: str = "closed",
     device: str = "cpu",
 ) -> Callable[[Array, Array], Array]:
-    """Embed the codes of a window (window, n_atoms), which may be sparse; return a function that uses the embedding.
+    """Return a function that reconstructs frames from codes through the embedding of a window.
 
-    The function takes codes (time, n_atoms), and the codes that each is recovered from, to frames (.., time,
-    n_features).
+    The window's codes (window, n_atoms) may be sparse. The function takes codes and current codes (time, n_atoms) as
+    `Recovery.many` does, and returns frames (.., time, n_features).
     """
     engine = engine_for(device)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)
     options: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
-    matrix = solve_window(moments, n_components, solver=solver, **options).matrix
+    matrix = embed_window(moments, n_components, **options).matrix
     activity = activity_limit(activity_bound, moments.peak_activity)
     recoveries = [
         Recovery(matrix, penalty, merge_parallel=merge_parallel, activity=activity, engine=engine)
@@ -94,7 +92,8 @@ def round_trip(
 
     def frames_of(codes: Array, currents: Array) -> Array:
         points = codes @ matrix.T
-        # One λ after another: all together would hold the codes of the window once for each.
+        # Penalties are used one after the other, because together they would hold the codes of the window several
+        # times.
         frames = [engine.numpy(recover.many(points, currents) @ atoms) for recover in recoveries]
         return np.reshape(frames, (*np.shape(lam), *frames[0].shape))
 

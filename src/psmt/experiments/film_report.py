@@ -1,4 +1,4 @@
-"""The report on one film: its page and its summary, for one experiment or all of the paper."""
+"""The report on one film: its page and its summary, for one experiment or for all experiments of the paper."""
 
 from __future__ import annotations
 
@@ -7,31 +7,19 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from io import BytesIO
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 import psmt
-from psmt.data import FrameSource
-from psmt.data.patches import PatchCutter
-from psmt.data.speed_and_noise import Regime
 from psmt.experiments import command_of, experiment_of
-from psmt.experiments.expectation import expectation, place_figure, shipped_map
-from psmt.figures import png
-from psmt.figures.style import SETTLED
-from psmt.report import Claim, Fact, Page, Picture, Section
-from psmt.report.numbers import listed, seconds
+from psmt.report import Answer, Claim, Fact, Page, Section
+from psmt.report.numbers import listed
+from psmt.report.wording import in_rows
 
 if TYPE_CHECKING:
     from psmt.experiments.options.declaration import Settings
-
-INDEX = 100
-"""Which frame is shown, or the last of a shorter film: the first ones are often black."""
-
-_SIDE = 480
-_MARK, _EDGE = (230, 159, 0), (0, 0, 0)
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 """Packages whose versions a result may depend on."""
@@ -43,56 +31,30 @@ class FilmRecord:
 
     name: str
     checksum: str | None
-    """sha256, 64 hex digits; None for a camera or a stream, which cannot be read again."""
+    """The sha256 checksum as 64 hex digits. It is None for a camera or a stream, which cannot be read again."""
     n_frames: int | None
-    """None if it is known only at the end."""
+    """Number of frames, or None if it is known only at the end."""
     patch_size: int | None = None
-    """None for a series and for whole frames."""
+    """Side of the patch in pixels, or None for a series and for whole frames."""
     frame_size: int | None = None
     position: tuple[int, int] | None = None
     features: tuple[str, ...] | None = None
-    """Names of a series' features, or numbers if it has none; None for a film."""
-    regime: Regime | None = None
-    """Speed and noise, if they can be measured."""
+    """Names of a series' features, or numbers if they have no names. It is None for a film."""
 
     @property
     def kind(self) -> str:
-        """Film or series."""
+        """Return 'film' or 'series'."""
         return "film" if self.features is None else "series"
 
     @property
     def picture_shape(self) -> tuple[int, int] | None:
-        """Height and width of the picture whose pixels are the features; None if they are not pixels."""
+        """Height and width of the picture whose pixels are the features. It is None if the features are not pixels."""
         return None if self.patch_size is None else (self.patch_size, self.patch_size)
 
     @property
     def unit(self) -> str:
-        """Unit whose mean squared errors are reported."""
+        """Name of the thing whose mean squared errors are reported."""
         return "standardised patches" if self.features is None else "standardised features"
-
-
-def marked_frame(source: FrameSource, cutter: PatchCutter, film: FilmRecord) -> Picture:
-    """A frame of a film that can be read again, with a square around the patch that this cutter cuts."""
-    *_, (index, frame) = enumerate(source.head(INDEX + 1))
-    reduced, side = cutter.reduce(frame), cutter.patch_size
-    caption = f"Frame {index} of {film.name}. The report is about the patch in the square, {side} × {side} pixels"
-    if film.regime is not None:
-        caption += f": it moves by {film.regime.speed:.2g} pixels per frame, with noise of {film.regime.noise:.1%}"
-    levels = np.asarray(np.clip(255 * reduced, 0, 255).round(), dtype=np.uint8)
-    factor = max(1, round(_SIDE / len(levels)))
-    size = (factor * len(levels), factor * len(levels))
-    picture = Image.fromarray(levels).resize(size, Image.Resampling.BICUBIC).convert("RGB")
-    draw = ImageDraw.Draw(picture)
-    top, left = (factor * start for start in cutter.corner(len(reduced)))
-    bottom, right = top + factor * side - 1, left + factor * side - 1
-    # A dark line around the bright one is visible on any background.
-    for colour, grow, width in ((_EDGE, 5, 5), (_MARK, 4, 3)):
-        draw.rectangle((left - grow, top - grow, right + grow, bottom + grow), outline=colour, width=width)
-    file = BytesIO()
-    # Maximum coverage keeps the colour of the square, which is rare.
-    reduced_colours = picture.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=SETTLED, dither=Image.Dither.NONE)
-    reduced_colours.save(file, format="png", optimize=True)
-    return Picture(file.getvalue(), alt=f"A frame of {film.name} with a square around the patch", caption=caption + ".")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,43 +64,66 @@ class FilmResults:
     command: str
     film: FilmRecord
     asked: Mapping[str, Settings]
-    """By experiment."""
+    """The settings that the user asked for, by experiment."""
     used: Mapping[str, Settings | None]
-    """As they fit into the film, with those of experiments whose results are needed; None if no size fits."""
+    """Settings that fit the film, by experiment, also for needed experiments. They are None if no size fits."""
     notes: Mapping[str, str]
-    """Why settings are not as asked, by experiment; nothing for one that is."""
+    """Why settings differ from those asked for, by experiment. Experiments with unchanged settings are left out."""
     results: Mapping[str, Any]
-    """By experiment, of those that fit."""
+    """The result of each experiment that fits the film, by name."""
+    source: str = "FILM"
+    """The film as it was named on the command line."""
     paper: bool = False
     """Whether these are all experiments of the paper."""
 
     @property
     def experiment(self) -> str:
-        """The experiment that was asked for; of several, the last."""
+        """The experiment that was asked for, or the last of several."""
         return list(self.asked)[-1]
 
     def claims(self) -> list[Claim]:
-        """The claims of all experiments, in order."""
+        """Return the claims of all experiments, in the order of the report."""
         return [
             claim
             for name in self.used
             for claim in experiment_of(name).claims(self.results.get(name), self.notes.get(name, ""))
         ]
 
+    def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
+        """Return what was found, how many of the paper's claims were confirmed, and the command to run next."""
+        found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
+        own = next((one for one in found if one is not None), Answer())
+        paper = [claim for claim in claims if claim.paper]
+        measured, beyond = (
+            sum(getattr(claim, name).verdict == "yes" for claim in paper) for name in ("as_measured", "beyond_controls")
+        )
+        counts = ""
+        if len(paper) == 1:
+            both = paper[0].as_measured.verdict, paper[0].beyond_controls.verdict
+            counts = "Does the paper's claim come out? As measured: {}; beyond controls: {}.".format(*both)
+        elif paper:
+            come = "comes" if measured == 1 else "come"
+            counts = (
+                f"Of the paper's {len(paper)} claims, {measured} {come} out as measured and {beyond} beyond controls."
+            )
+        command = f"psmt {own.command.format(source=quote(self.source))}" if own.command else ""
+        return own._replace(text=" ".join(filter(None, [own.text, counts])), command=command)
 
-def make_page(done: FilmResults, files: Mapping[str, Any], still: Picture | None = None) -> Page:
-    """The report: the page of the experiment, or one made of its claims and sections, with a frame of the film."""
+
+def make_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
+    """Make the page of the report.
+
+    An experiment may define its own page, which is used unless the whole paper is reproduced. Otherwise the
+    page consists of the claims and sections of all experiments. Facts of the film are added, unless the experiment's
+    report is already complete.
+    """
     film, own_report = done.film, experiment_of(done.experiment)
     custom = None if done.paper else own_report.page
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
     if own_report.complete:
         return page
-    return replace(
-        page,
-        still=still or page.still,
-        sections=[*expected_section(film), *page.sections],
-        facts=[*film_facts(film), *page.facts, *_notes_and_versions(done)],
-    )
+    page = replace(page, facts=[*film_facts(film), *page.facts, *_notes_and_versions(done)])
+    return in_rows(page) if film.kind == "series" else page
 
 
 def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
@@ -148,9 +133,9 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     if done.paper:
         title = f"PSMT on the {film.kind} “{film.name}”"
         lead = (
-            f"The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on {length}: the paper's claims, "
-            f"what this {film.kind} says about each, and the figures. Errors are {errors} Every prediction is compared "
-            "with copying and the mean."
+            f"The Predictive Sparse Manifold Transform (Xie, Li and Calhoun, 2023) on {length}. Errors are {errors} "
+            "“As measured” is the paper's own comparison; “beyond controls” also asks for more than on shuffled "
+            "frames and on noise of the same spectrum."
         )
     else:
         title = f"psmt {done.command} on “{film.name}”"
@@ -167,7 +152,9 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
-    return Page(title=title, lead=lead, claims=done.claims(), sections=sections, facts=facts)
+    claims = done.claims()
+    answer = done.answer(claims, files)
+    return Page(title=title, answer=answer, lead=lead, claims=claims, sections=sections, facts=facts)
 
 
 def _notes_and_versions(done: FilmResults) -> list[Fact]:
@@ -176,15 +163,10 @@ def _notes_and_versions(done: FilmResults) -> list[Fact]:
     return [*facts, Fact("Versions", told)]
 
 
-def durations_fact(durations: Mapping[str, float]) -> Fact:
-    """Seconds that each stage took."""
-    parts = ", ".join(f"{stage} {seconds(value)}" for stage, value in durations.items())
-    return Fact("Durations", f"{seconds(sum(durations.values()))} in all: {parts}")
-
-
-def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
-    """summary.json: the claims with their figures, and all numbers. No durations: they differ from run to run."""
-    stated = {"claims": {claim.key: claim.summary() for claim in claims}}
+def make_summary(done: FilmResults, page: Page) -> bytes:
+    """Return summary.json: the answer, the claims, and all numbers."""
+    stated: dict[str, Any] = {"answer": page.answer.text, "next": page.answer.command or None}
+    stated |= {"claims": {claim.key: claim.summary() for claim in page.claims}}
     if experiment_of(done.experiment).complete:
         return to_json(experiment_of(done.experiment).summary(done.results[done.experiment]) | stated)
     used = {_short(name): None if own is None else asdict(own) for name, own in done.used.items()}
@@ -205,12 +187,12 @@ def make_summary(done: FilmResults, claims: Sequence[Claim]) -> bytes:
 
 
 def _short(name: str) -> str:
-    """Name of an experiment without its package."""
+    """Return the name of an experiment without the name of its package."""
     return name.rpartition(".")[2]
 
 
 def film_facts(film: FilmRecord) -> list[Fact]:
-    """The film, its checksum, and the part that was used."""
+    """Return facts on the film: its name, its checksum, and the part that was used."""
     length = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     facts = [Fact(film.kind.capitalize(), f"{film.name}{length}")]
     if film.checksum is not None:
@@ -232,40 +214,18 @@ def film_facts(film: FilmRecord) -> list[Fact]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that a result may depend on."""
+    """Return the versions of Python and of the packages that a result may depend on."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-def expected_section(film: FilmRecord) -> Sequence[Section]:
-    """Where the film lies on the map of regimes; empty if speed and noise were not measured."""
-    if film.regime is None:
-        return []
-    return [
-        Section(
-            title="What to expect of this film",
-            text=[
-                expectation(film.regime),
-                "Speed and noise were measured on this film's patches. The map comes from films of known speed and "
-                "noise (python -m studies.regimes), with small dictionaries: expect its directions, not its values.",
-            ],
-            pictures=[
-                Picture(
-                    png(place_figure(shipped_map(), film.regime)),
-                    alt="Maps of speed and noise: where PSMT's straight line beats copying, and this film's place",
-                )
-            ],
-        )
-    ]
-
-
 def to_json(content: Any) -> bytes:
-    """Plain values and NumPy arrays as a JSON file in UTF-8."""
+    """Return plain values and NumPy arrays as a JSON file in UTF-8."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """The value for JSON, which has neither NaN nor NumPy."""
+    """Convert a value to types that JSON has. JSON has neither NaN nor NumPy arrays."""
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Stretches of a film to predict, found by reconstruction errors: the segment of least error, and the phases in it."""
+"""Choice of the parts of a film to predict, by reconstruction error: first a segment, then phases inside it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import numpy as np
 
 from psmt.errors import NotEnoughFramesError
 from psmt.types import Array
-from psmt.utils.disk_series import blocks, spread_of
 
 Search = Literal["segment", "film"]
 """Where phases are searched: inside the segment of least error, as in the paper, or in the whole film."""
-
-ALIKE = 1.25
-"""Two stretches move alike if neither moves more than this many times as much as the other."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +21,11 @@ class FilmPhase:
 
     name: str
     start: int
-    """First frame that the methods receive after learning; all earlier frames are the past."""
+    """First frame that the methods receive after learning. They learn from all earlier frames."""
 
 
 class Stretch(NamedTuple):
-    """Frames from `start` to `stop`, which is not included, and their mean MSE."""
+    """Frames from `start` up to, but not including, `stop`, and their mean MSE."""
 
     start: int
     stop: int
@@ -37,10 +33,10 @@ class Stretch(NamedTuple):
 
 
 def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
-    """The segment of `window` frames with the least mean of the errors (time,). Segments start every quarter window.
+    """Return the segment of `window` frames with the least mean of the errors (time,).
 
-    Only segments that extend to the frame `reaching` count, or the last one if none does. In the paper it is 8448 to
-    9984.
+    Segments start every quarter of a window. Only segments that end at the frame `reaching` or later are compared. If
+    there are none, the last segment is returned. The paper's segment is 8448 to 9984.
     """
     length = min(window, len(errors))
     latest = len(errors) - length
@@ -59,29 +55,52 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
 
 
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """The segment of least error among those with room for two phases after the first window of the film."""
+    """Return the segment of least error that has room for two phases after the first window of the film."""
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
-def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "segment") -> list[FilmPhase]:
-    """The stretches with the lowest error ('calm') and the highest error ('lively'), without a frame in common.
+def least_window(windows: Sequence[Stretch], *, window: int, horizon: int) -> Stretch | None:
+    """Return the window of least mean error in the sweep that has room for two phases after the first window."""
+    both = 2 * (horizon + 1)
+    fit = [own for own in windows if own.stop - own.start >= both and own.stop >= window + both]
+    return min(fit, key=lambda own: own.mse, default=None)
 
-    `errors` (time,) are reconstruction errors. Each stretch has a whole window before it, a frame to receive and
-    `horizon` frames to predict. Both are searched inside `phase_segment`, as in the paper, or in the whole film. If
-    there is room for one stretch only, it is called 'only'.
+
+def error_memory(errors: Array) -> int:
+    """Return after how many frames the autocorrelation of the reconstruction errors (time,) falls below 1/e.
+
+    >>> error_memory(np.sin(np.arange(400) / 8))
+    10
+    """
+    centred = errors - np.mean(errors)
+    variance, n = float(np.mean(centred**2)), len(errors)
+    lags = range(1, n // 2) if variance > 0 else ()
+    falls = (lag for lag in lags if float(centred[lag:] @ centred[:-lag]) / (n - lag) < variance / np.e)
+    return next(falls, max(n // 2, 1))
+
+
+def find_phases(
+    errors: Array, *, window: int, horizon: int, search: Search = "segment", segment: Stretch | None = None
+) -> list[FilmPhase]:
+    """Find two stretches of a film without a common frame, 'calm' and 'lively', whose mean errors differ most.
+
+    'calm' has the lower error. `errors` (time,) are reconstruction errors. Each stretch has a whole window before it,
+    and consists of a frame to receive and `horizon` frames to predict. With ``search="segment"``, as in the paper,
+    stretches lie inside `segment`. If it is None, `phase_segment` finds one. With ``search="film"``, stretches may lie
+    anywhere in the film. If there is room for one stretch only, it is called 'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)
     length = horizon + 1
     first, stop = window, len(errors)
     if search == "segment":
-        segment = phase_segment(errors, window=window, horizon=horizon)
+        segment = segment or phase_segment(errors, window=window, horizon=horizon)
         first, stop = max(first, segment.start), segment.stop
     sums = np.concatenate([[0.0], np.cumsum(errors[first:stop])])
     means = (sums[length:] - sums[:-length]) / length
     if len(means) <= length:
         return [FilmPhase("only", first + int(np.argmin(means)))]
-    # Of all pairs without overlap, the one whose errors differ most. The calm phase may come first or second.
+    # Choose the pair without overlap whose errors differ most. The calm phase may come first or second.
     earlier, later = means[:-length], means[length:]
     calm_first = later - np.minimum.accumulate(earlier)
     calm_last = np.maximum.accumulate(earlier) - later
@@ -92,40 +111,3 @@ def find_phases(errors: Array, *, window: int, horizon: int, search: Search = "s
         second = int(np.argmax(calm_last))
         calm, lively = second + length, int(np.argmax(earlier[: second + 1]))
     return [FilmPhase("calm", first + calm), FilmPhase("lively", first + lively)]
-
-
-def frame_motion(frames: Array) -> Array:
-    """Motion (time,) of a film (time, n_features): mean absolute change of each frame, relative to the contrast.
-
-    The contrast is the standard deviation of all values. The first frame, and a film without contrast, have motion 0.
-
-    >>> frame_motion(np.array([[0.0, 2.0], [0.0, 2.0], [2.0, 0.0]])).tolist()
-    [0.0, 0.0, 2.0]
-    """
-    spread, parts, last = spread_of(frames), [], np.asarray(frames[:1])
-    for block in blocks(frames):
-        parts.append(np.abs(np.diff(block, axis=0, prepend=last)).mean(axis=1))
-        last = block[-1:]
-    changes = np.concatenate(parts)
-    motion: Array = changes / spread if spread > 0 else np.zeros(len(frames))
-    return motion
-
-
-def phase_motion(motion: Array, phase: FilmPhase, *, horizon: int) -> float:
-    """Mean motion of the predicted frames of a phase, given the motion of each frame of the film (time,)."""
-    return float(np.mean(motion[phase.start + 1 : phase.start + horizon + 1]))
-
-
-def describe_motion(motion: Array, phases: Sequence[FilmPhase], *, horizon: int) -> str:
-    """Sentences on the motion in each phase and in the film: the calm phase may move more than the lively one."""
-    moved = {phase.name: phase_motion(motion, phase, horizon=horizon) for phase in phases}
-    each = ", ".join(f"{value:.3g} in “{name}”" for name, value in moved.items())
-    text = (
-        f"From frame to frame a pixel changes by {each} (mean absolute change, relative to the contrast); the median "
-        f"over the film is {np.median(motion[1:]):.3g}."
-    )
-    calm, lively = (moved.get(name, np.nan) for name in ("calm", "lively"))
-    if lively > ALIKE * calm or not np.isfinite([calm, lively]).all():
-        return text
-    found = "The calm phase moves more than the lively one" if calm > ALIKE * lively else "Both phases move alike"
-    return f"{text} {found}: calm and lively refer to the error, not to motion."

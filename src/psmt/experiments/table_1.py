@@ -1,4 +1,4 @@
-"""Table 1 of the paper, and the comparison of two of its entries."""
+"""Table 1 of the paper, and the comparison of two entries of the table."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ PAPER = {
     (2048, 2.5): (0.309, 0.238),
     (2048, 3.0): (0.190, 0.228),
 }
-"""Table 1 of the paper, on its own film: trimmed mean and standard deviation by M and H / M."""
+"""Table 1 of the paper: trimmed mean and standard deviation, by number of atoms and window length / number of atoms."""
 
 PAPER_SIZE = min(mean for mean, _ in PAPER.values()), max(mean for mean, _ in PAPER.values())
 """Smallest and largest mean in Table 1 of the paper."""
 
 MARGIN = 0.01
-"""Trimmed means whose ratio is closer to 1 than this are a tie."""
+"""Two trimmed means count as equal if their ratio differs from 1 by less than this."""
 
 NOTHING = 0.95
-"""Errors above this share of the error of an empty picture are not compared: nothing is reconstructed."""
+"""Errors above this share of the error of an empty picture are not compared, because nothing is reconstructed."""
 
 BLOCKS = 6
-"""Smallest number of blocks in a film. A block is as long as a window, since all its frames may lie in one window. In a
-film of few windows blocks are shorter: on the highway film, the differences of frames more than a quarter of a window
-apart correlate by less than 0.5."""
+"""Smallest number of blocks in a film. Frames of one window depend on each other, so a block is as long as a window. In
+a film of few windows blocks are shorter, which is acceptable: on the highway film, the differences of frames more than
+a quarter of a window apart correlate by less than 0.5.
+"""
 
 
 def compare(
@@ -46,11 +47,11 @@ def compare(
     *,
     n_frames: int,
 ) -> Interval:
-    """Logarithm of the ratio of two trimmed means of errors (n_places, length), last to first, and its interval.
+    """Return the logarithm of the ratio of two trimmed means of errors (n_places, length), last / first, with interval.
 
-    Both are errors on the same film, so the bootstrap resamples blocks of frames, the same for both. The influence
-    function of a trimmed mean is that of a mean of errors clipped at the quartiles. To first order, the logarithm of
-    the ratio is therefore a mean over frames, and this mean is resampled.
+    Both errors are of the same film, so they are paired by frame. The influence function of a trimmed mean is that of a
+    mean of errors clipped at the quartiles. To first order, the logarithm of the ratio is therefore a mean over frames,
+    and the interval is that of this mean.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]
@@ -66,7 +67,7 @@ def compare(
 
 
 def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) -> Array:
-    """Influence of each frame (n_frames,) on the logarithm of the trimmed mean; NaN for frames without errors."""
+    """Return the influence of each frame (n_frames,) on the logarithm of the trimmed mean, or NaN without errors."""
     kept = trimmed(errors)
     cut_off = np.clip(errors, kept[0], kept[-1])
     scores = (cut_off - cut_off.mean()) / ((1 - 2 * TRIMMED) * _mean(kept))
@@ -80,5 +81,5 @@ def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) 
 
 
 def _mean(errors: Array) -> float:
-    """Mean above zero, also if all errors are 0."""
+    """Return the mean of the errors, or a tiny positive number if all errors are 0."""
     return max(float(errors.mean()), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""The graph of one window: P from codes, and links between atoms with similar columns of P."""
+"""The graph of one window. It links atoms that have similar columns of the window's embedding matrix P."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from psmt.embedding import solve_closed_form, solve_window
+from psmt.embedding import embed_window, solve_closed_form
 from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
 from psmt.embedding.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.engines import Engine, engine_for
@@ -18,21 +18,27 @@ from psmt.numerics.rank import RANK_TOL
 from psmt.types import AnyArray, Array, Ints, Mask, Result
 
 MIN_USES = 10
-"""Frames of a window in which an atom must be active to have links: a cosine from fewer is not reliable."""
-
-N_NEAREST = 8
-"""Number of most similar atoms that a window keeps for each atom."""
+"""Number of frames of a window in which an atom must be active to have links, because fewer are not reliable."""
 
 
 def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | None = None, **how: Any) -> Any:
-    """P (n_components, n_atoms) of codes (time, n_atoms), as an array of the engine.
+    """Return the embedding matrix P (n_components, n_atoms) of codes (time, n_atoms), as an engine array.
 
-    With a `run`, the codes are successive runs of that many frames from different times. Second differences across
-    the border of two runs are left out, because a jump is not motion. Then only the closed form is available, without
-    half stencils. `how` are options of `solve_window`.
+    If `run` is given, the codes consist of runs of that many frames from different times. Second differences across the
+    border of two runs are left out, because a jump is not motion. In this case only the closed form without half
+    stencils is available. `how` are options of `embed_window`.
     """
     if run is None:
-        return solve_window(WindowMoments.of(codes, engine), n_components, **how).matrix
+        return embed_window(WindowMoments.of(codes, engine), n_components, **how).matrix
+    return _embed_runs(codes, n_components, engine, run=run, **how)[0]
+
+
+def _embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int, **how: Any) -> tuple[Any, Any]:
+    """Return the embedding matrix P (n_components, n_atoms) and the covariance matrix V (n_atoms, n_atoms) of the
+    codes.
+
+    The codes consist of runs of `run` frames, see `embed`.
+    """
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
     differences = codes[inner] - 0.5 * (codes[inner - 1] + codes[inner + 1])
@@ -45,7 +51,8 @@ def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | Non
     )
     covariance, second = covariance_of(sums, centred=how.get("centred", True)), second_moment_of_differences(sums)
     rank_tol = how.get("rank_tol", RANK_TOL)
-    return solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol).matrix
+    solved = solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol)
+    return solved.matrix, covariance
 
 
 def window_graph(
@@ -60,7 +67,7 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Graph of one window from its packed codes, see `similarity_graph` and `embed`. One task."""
+    """Return the graph of one window from its packed codes (see `similarity_graph` and `embed`). This is one task."""
     codes = unpack_codes(values, columns, offsets, n_atoms)
     embedding = embed(codes, n_components, engine_for(device), **how)
     return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
@@ -72,7 +79,6 @@ def link_sets(
     columns: AnyArray,
     offsets: AnyArray,
     frames: Ints,
-    run: int,
     n_atoms: int,
     n_components: int,
     threshold: float = THRESHOLD,
@@ -80,25 +86,73 @@ def link_sets(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Links of sets of frames (n_sets, n_frames) of the packed codes, each set made of runs of `run` frames. One task.
+    """Return the links of sets of frames (n_sets, n_frames) of the packed codes. This is one task.
 
-    Returns ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,), the
-    links of each; and ``used`` (n_sets, n_atoms), whether the atom may have links in the set.
+    Each set consists of runs of `run` frames. The result has ``edges`` (n_edges, 2), the linked atoms of all sets, one
+    set after the other; ``counts`` (n_sets,), the number of links in each set; and ``used`` (n_sets, n_atoms), a mask
+    of the atoms that may have links.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
     edges, used = [], np.zeros((len(frames), n_atoms), dtype=bool)
     for own, chosen in zip(used, frames, strict=True):
         part = csr_array(codes[chosen])
-        embedding = embed(part, n_components, engine, run=run, **how)
+        embedding = embed(part, n_components, engine, run=len(chosen), **how)
         atoms, similarity = similar_columns(embedding, often_used(part, min_uses), engine)
         own[atoms] = True
         edges.append(links(atoms, similarity, threshold))
     return {"edges": np.concatenate(edges), "counts": np.array([len(part) for part in edges]), "used": used}
 
 
+def compare_times(
+    *,
+    values: Array,
+    columns: AnyArray,
+    offsets: AnyArray,
+    blocks: Ints,
+    splits: Ints,
+    n_atoms: int,
+    n_components: int,
+    min_uses: int = MIN_USES,
+    device: str = "cpu",
+    **how: Any,
+) -> Result:
+    """Return the agreement of the similarities of atoms before and after some times. This is one task.
+
+    `blocks` (n_blocks, n_frames) are rows of the packed codes. `splits` (n_splits,) are the numbers of blocks before
+    each time. The similarity of two atoms is the cosine of their columns of P V (the embedding matrix times the
+    covariance of the codes), which are their covariances with the directions of the embedding. It groups atoms as
+    columns of P do, but varies much less with noise, because P contains the inverse of V. It is 0 if an atom is used in
+    fewer than `min_uses` frames.
+
+    Returns ``agreement`` (n_splits,): the correlation of the similarities before and after each time, over the pairs
+    of atoms that are used before or after it.
+    """
+    engine = engine_for(device)
+    codes = unpack_codes(values, columns, offsets, n_atoms)
+
+    def similarities(chosen: Ints) -> tuple[Array, Mask]:
+        part = csr_array(codes[chosen.ravel()])
+        embedding, covariance = _embed_runs(part, n_components, engine, run=chosen.shape[1], **how)
+        atoms, similarity = similar_columns(embedding @ covariance, often_used(part, min_uses), engine)
+        every, used = np.zeros((n_atoms, n_atoms)), np.zeros(n_atoms, dtype=bool)
+        every[np.ix_(atoms, atoms)] = similarity
+        used[atoms] = True
+        return every, used
+
+    agreement = []
+    for split in splits:
+        (before, early), (after, late) = similarities(blocks[:split]), similarities(blocks[split:])
+        atoms = np.flatnonzero(early | late)
+        pairs = atoms[np.array(np.triu_indices(len(atoms), 1))]
+        own = [found[pairs[0], pairs[1]] for found in (before, after)]
+        # Similarities that are equal for all pairs agree with nothing.
+        agreement.append(np.corrcoef(own)[0, 1] if all(len(one) and np.ptp(one) > 0 for one in own) else 0.0)
+    return {"agreement": np.array(agreement)}
+
+
 def often_used(codes: csr_array, min_uses: int) -> Mask:
-    """Whether each atom is active in at least `min_uses` of the codes (time, n_atoms)."""
+    """Return a mask of the atoms that are active in at least `min_uses` of the codes (time, n_atoms)."""
     enough: Mask = np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses
     return enough
 
@@ -106,12 +160,11 @@ def often_used(codes: csr_array, min_uses: int) -> Mask:
 def similarity_graph(
     embedding: Any, may_link: Mask | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
 ) -> Result:
-    """Graph of the columns of P (n_components, n_atoms), of all atoms or of those that `may_link` (n_atoms,).
+    """Return the graph of the columns of the embedding matrix (n_components, n_atoms). `may_link` masks the atoms.
 
-    Returns ``used`` (n_atoms,), whether the atom may have links and has a column in P; ``edges`` (n_edges, 2), linked
-    atoms, sorted, the lower number first; ``component`` (n_atoms,), label of the connected component;
-    ``component_size`` and ``neighbours`` (n_atoms,); ``nearest`` (n_atoms, 8), most similar atoms, padded with -1, and
-    ``nearest_similarity``.
+    The result has ``used`` (n_atoms,), a mask of the atoms that may have links and have a column in P; ``edges``
+    (n_edges, 2), the linked atoms, sorted, lower number first; ``component`` (n_atoms,), the label of the connected
+    component; and ``component_size`` and ``neighbours`` (n_atoms,).
     """
     engine = engine_for(device)
     n_atoms = embedding.shape[1]
@@ -119,24 +172,10 @@ def similarity_graph(
     edges = links(atoms, similarity, threshold)
     linked = coo_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(n_atoms, n_atoms))
     _, component = connected_components(linked, directed=False)
-    k = min(N_NEAREST, n_atoms - 1)
-    nearest = np.full((n_atoms, k), -1, dtype=np.int32)
-    nearest_similarity = np.zeros((n_atoms, k))
-    if found := min(k, len(atoms) - 1) if len(atoms) else 0:
-        # Most similar others first; ties are ordered by number.
-        apart = similarity.copy()
-        np.fill_diagonal(apart, -np.inf)
-        row, column = np.nonzero(apart >= np.partition(apart, -found, axis=1)[:, -found, None])
-        order = np.lexsort((-apart[row, column], row))
-        others = column[order][np.searchsorted(row, np.arange(len(apart)))[:, None] + np.arange(found)]
-        nearest[atoms, :found] = atoms[others]
-        nearest_similarity[atoms, :found] = np.take_along_axis(similarity, others, axis=1)
     return {
         "used": np.isin(np.arange(n_atoms), atoms),
         "edges": edges,
         "component": component.astype(np.int32),
         "component_size": np.bincount(component, minlength=1)[component].astype(np.int32),
         "neighbours": np.bincount(edges.ravel(), minlength=n_atoms).astype(np.int32),
-        "nearest": nearest,
-        "nearest_similarity": nearest_similarity,
     }

@@ -1,10 +1,10 @@
-"""Step 6: the next point of the embedding.
+"""Step 6 of the paper: rules that predict the next point b of the embedding.
 
-Most rules continue each direction of the embedding by a multiple of its last step, ``b + g * (b - b_before)``:
-`Linear`, the paper's straight line, has ``g = 1``, `Hold` has ``g = 0``, and `Gain` learns one ``g`` per direction: the
-lag-one autocorrelation of its steps, shrunk by standard errors. `Phase` takes directions in pairs, as planes in which
-the scene rotates: motion makes pictures rotate, not move in straight lines. `Dynamics` learns a transition matrix of
-points and frames from the window.
+`Linear`, `Hold` and `Gain` continue each direction of the embedding by a multiple g of its last step, which is the last
+point minus the one before. `Linear`, the paper's straight line, has ``g = 1`` and `Hold` has ``g = 0``. `Gain` learns
+one g per direction: the lag-one autocorrelation of its steps, shrunk towards zero. `Phase` rotates the point in planes
+of the embedding, because moving pictures trace rotations rather than straight lines. `Dynamics` learns a transition
+matrix of points and frames from the window.
 
 Every module in this folder is imported, so that a new rule is one file with a subclass of `Extrapolation`.
 """

@@ -10,15 +10,15 @@ from psmt.persistence.schema import AttributeState, Field
 from psmt.types import Array, Mask
 
 EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {}
-"""All extrapolations by name. A subclass of `Extrapolation` with a name adds itself."""
+"""All extrapolations by name. A subclass of `Extrapolation` that has a name is added automatically."""
 
 
 Window: TypeAlias = Callable[[], tuple[Array, Array]]
-"""Computes the codes (time, n_atoms) and the embedding of the window."""
+"""Function that returns the codes (time, n_atoms) and the embedding of the window."""
 
 
 class Fold(NamedTuple):
-    """A held-out part of the window, [start, stop), and the points (time, n) of an embedding learned before it."""
+    """A held-out part [start, stop) of the window, and points (time, n) in an embedding learned from earlier frames."""
 
     start: int
     stop: int
@@ -28,28 +28,28 @@ class Fold(NamedTuple):
 class Extrapolation(AttributeState, ABC):
     """A rule that continues trajectories in the embedding.
 
-    A subclass needs a `name` and `advance`. There are two ways to learn, and a rule may use either:
+    A subclass needs a `name` and `advance`. A rule can learn in two ways:
 
-    - from three successive points at a time (`adaptive`, `observe`), which the embedding had not seen before;
+    - from three successive points at a time that the embedding was not fitted to (`adaptive`, `observe`);
     - from a window of frames and codes (`learn_window`, `receive`). Such a rule may also predict whole frames, and
-      choose its own parameters from the past (`n_folds`, `choose`).
+      choose its parameters on held-out parts of the past (`n_folds`, `choose`).
 
-    What was learned is saved with the model: name it in `state_arrays`, and declare it in `schema`.
+    Learned values are saved with the model: name them in `state_arrays`, and declare them in `schema`.
     """
 
     name: ClassVar[str]
     predicts_change: ClassVar[bool] = False
-    """The predicted code is the last code plus the recovered change, so that what the embedding does not show stays."""
+    """If True, the predicted code is the last code plus the recovered change, which keeps what the embedding omits."""
     adaptive: ClassVar[bool] = False
-    """`observe` is called with what came."""
+    """If True, `observe` is called after each received frame."""
     keeps_residual: ClassVar[bool] = False
-    """The part of the last frame that its code does not explain is added to the predicted frame."""
+    """If True, the part of the last frame that its code does not explain is added to the predicted frame."""
     n_folds: ClassVar[int] = 0
-    """Number of held-out parts of the past that `choose` needs; 0: there is nothing to choose."""
+    """Number of held-out parts of the past that `choose` needs. It is 0 if there is nothing to choose."""
     n_points: int = 0
     """Number of leading directions of the embedding that a rule with folds uses."""
     embedding: Array | None = None
-    """The embedding (n_points, n_atoms) that predicted points belong to; None for that of the present window."""
+    """The embedding (n_points, n_atoms) to which predicted points belong. None means that of the present window."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -58,7 +58,7 @@ class Extrapolation(AttributeState, ABC):
 
     @abstractmethod
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,) after the last two."""
+        """Return the next point (n_components,) after the last two."""
 
     def observe(self, points: Array, pictures: Array) -> None:
         """Learn from three successive points (3, n_components) and their decoded frames (3, n_features)."""
@@ -70,30 +70,33 @@ class Extrapolation(AttributeState, ABC):
         return self
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Set the rule's own parameters to those of least error on folds of the past frames (time, n_features).
+        """Choose the rule's parameters that have the least error on folds of the past frames (time, n_features).
 
-        `begins` (time,) marks the first frame of each series; `sizes` are the candidates for `n_points`.
+        `begins` (time,) marks the first frame of each series. `sizes` are the values of `n_points` to choose from.
         """
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn from the window that `fit` ends with: frames (time, n_features) and codes (time, n_atoms)."""
+        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the last window of `fit`."""
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Go on with another series of frames (n, n_features); the codes (time, n_atoms) are those of the window."""
+        """Continue with another series of frames (n, n_features). The window has the codes (time, n_atoms)."""
+
+    def rewind(self, n: int, codes: Array, embedding: Array) -> None:
+        """Forget the last `n` frames. The window then has the given codes (time, n_atoms) and embedding."""
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
-        """Receive the next frame (n_features,), which may begin a new scene.
+        """Receive the next frame (n_features,). It is the first of a new scene if `begins` is True.
 
-        `code` computes its code (n_atoms,). Without a window, what was learned must not change.
+        `code` computes the frame's code (n_atoms,). If `window` is None, learned values must not change.
         """
 
     def predict_points(self, horizon: int) -> Array | None:
-        """The next points (horizon, n_points) in `embedding`; None where `advance` is called step by step instead."""
+        """Return the next points (horizon, n_points) in `embedding`. None means that `advance` is used instead."""
 
     def predict_frames(self, horizon: int) -> Array | None:
-        """The next frames (horizon, n_features); None where they are decoded from predicted codes."""
+        """Return the next frames (horizon, n_features). None means that they are decoded from predicted codes."""
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Declaration of the state."""
+        """Return the schema of the saved state."""
         return {}

@@ -1,9 +1,10 @@
-"""A linear dynamics of frames and points together, learned from the window.
+"""Linear dynamics of frames and points together, learned from the window.
 
-It is a vector autoregression. The state of a row ``y_t`` (n,) is the row, the one before it, and a fading mean of all
-up to it: ``s_t = (y_t, y_(t-1), m_t)`` with ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The transition
-``y_(t+1) = s_t W`` is a matrix (3 n, n), by ridge regression. The three weights of a coordinate's own past are hardly
-penalised, the weights of the others are: the Minnesota prior of econometrics. Beyond one step the matrix is iterated.
+The model is a vector autoregression. The state after a row ``y_t`` (n,) consists of this row, the row before it, and a
+fading mean of all rows so far: ``s_t = (y_t, y_(t-1), m_t)`` with ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The
+transition ``y_(t+1) = s_t W`` has a matrix W (3 n, n), learned by ridge regression. For each coordinate, the three
+weights of its own past are penalised far less than the weights of the others (the Minnesota prior of econometrics).
+Predictions beyond one step iterate the matrix.
 """
 
 from __future__ import annotations
@@ -22,47 +23,47 @@ from psmt.persistence.schema import Field, State
 from psmt.types import Array, Ints, Mask
 from psmt.utils.validation import LARGEST
 
-MEMORY = 6.0  # rows after which the weight of a row in the fading mean is 1/e
-PARTS = 3  # rows in a state: the latest, the one before, the fading mean
-OWN = 0.02  # penalty on the weights of a coordinate's own past, as a fraction of that on the others
-WEIGHTS = (1.0, 2.0, 3.0)  # relative penalties on the parts of the state: larger for the more distant past
+MEMORY = 6.0  # number of rows after which the weight of a row in the fading mean has fallen to 1/e
+PARTS = 3  # parts of a state: the latest row, the row before it, the fading mean
+OWN = 0.02  # penalty on the weights of a coordinate's own past, relative to the penalty on the others
+WEIGHTS = (1.0, 2.0, 3.0)  # relative penalties on the parts of the state, larger for the more distant past
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4)
-"""Candidates for the ridge penalty, relative to the mean square of a state's coordinates."""
+"""Values of the ridge penalty to choose from, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
-"""Steps ahead that count in the choice: the matrix is iterated, so it must not be right for one step only."""
+"""Number of steps ahead that are scored in the choice, because the matrix is iterated and not only used once."""
 
 MOST_AXES = 128
-"""Frames of more features are continued along this many principal axes; the rest decays by one common factor."""
+"""Largest number of principal axes along which frames are continued. The rest of a frame decays by a common factor."""
 
 ANCHORS = ("mean", "last", "others")
-"""What the matrix is shrunk to: rows return to their mean, stay as they are, or continue as those of other series."""
+"""Targets to which the matrix is shrunk: rows return to their mean, stay as they are, or move as in other series."""
 
 CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
-"""Relative margin by which an anchor must beat the others. Rows that are predicted to stay never return to their mean,
-and a short past does not show that they would."""
+"""Fraction by which the error of an anchor must be below the errors of the others. It is positive for 'last', because
+rows then never return to their mean, and a short past does not show whether they would."""
 
 FEWEST = 32
-"""Frames of its own that a series needs before a matrix is learned from it alone."""
+"""Number of frames that a series needs before a matrix is learned from it alone."""
 
 EVERY = 16
-"""Frames after which the matrix is learned again: that takes as long as some frames do, and changes little."""
+"""Number of frames after which the matrix is learned again, which takes as long as several frames."""
 
 
 class Dynamics(Extrapolation):
-    """A transition matrix for the points of the embedding and the frames that they stand for.
+    """A transition matrix for the points of the embedding and the frames that they represent.
 
-    It generalises `Gain` from one number per direction to a matrix. A row is a frame beside its point in the embedding,
-    so that the part of the frame that its code does not explain is continued too. The next row is a linear function of
-    this row, the one before and a fading mean of all. For more than one step the matrix
-    is iterated; what cannot be predicted shrinks to the mean of the window.
+    It generalises `Gain` from one number per direction to a matrix. A row is a frame together with its point in the
+    embedding, so the part of the frame that its code does not explain is predicted too. The next row is a linear
+    function of the present row, the row before it and a fading mean of all rows. For more than one step the matrix is
+    iterated. What cannot be predicted shrinks to the mean of the window.
 
-    The ridge penalty, the number of points and the anchor that the matrix is shrunk to (the mean, the last row, or the
-    matrix of the other series in the window) are chosen by walk-forward error inside the past, over one to five steps,
-    with dictionaries and embeddings that had not seen the predicted frames (`choose`). The matrix is learned again from
-    the window every few frames; in between only its state is updated (`receive`). If the window holds several series,
-    the matrix is that of the latest.
+    `choose` sets three parameters: the ridge penalty, the number of points, and the anchor towards which the matrix is
+    shrunk (the mean, the last row, or the matrix of the other series in the window). It minimises the walk-forward
+    error over one to five steps inside the past, with dictionaries and embeddings that were not fitted to the predicted
+    frames. `receive` updates the state with each frame, and learns the matrix again from the window every few frames.
+    If the window holds several series, the matrix is that of the latest series.
 
     Examples
     --------
@@ -91,7 +92,8 @@ class Dynamics(Extrapolation):
         self._rest = np.zeros(0)
         self._weights = np.zeros((0, 0))
         self._row_states = np.zeros(0)
-        # Frames of the window, which of them follow a seam or a cut, and how many came since the matrix was learned.
+        # Frames of the window, a mask of those that follow a seam or a cut, and the number of frames since the last
+        # learning.
         self._frames = np.zeros((0, 0))
         self._begins = np.zeros(0, dtype=bool)
         self._since = 0
@@ -99,7 +101,7 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Set penalty, number of points and anchor to those of least error on folds of the past frames (time, n)."""
+        """Choose the penalty, the number of points and the anchor that have the least error on `folds` of the past."""
         errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
@@ -118,7 +120,7 @@ class Dynamics(Extrapolation):
                     key = size, anchor, penalty
                     errors[key] = errors.get(key, np.zeros(HORIZON)) + wrong
         if errors:
-            # The geometric mean over horizons: errors far ahead are larger, but do not count for more.
+            # The geometric mean gives all horizons the same influence, although errors grow with the horizon.
             means = {
                 key: float(np.log(wrong + np.finfo(float).tiny).mean()) + CAUTION[key[1]]
                 for key, wrong in errors.items()
@@ -127,7 +129,7 @@ class Dynamics(Extrapolation):
             self._anchor = ANCHORS.index(anchor)
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and go to its end."""
+        """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and set the state."""
         self._frames, self._begins, self._since = frames, begins, 0
         self.embedding = embedding[: self.n_points]
         self._learn(frames, codes @ self.embedding.T, begins)
@@ -138,8 +140,12 @@ class Dynamics(Extrapolation):
         known = np.concatenate([self._frames, frames])
         self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
 
+    def rewind(self, n: int, codes: Array, embedding: Array) -> None:
+        """Learn from the window without its last `n` frames."""
+        self.learn_window(self._frames[:-n], codes, embedding, self._begins[:-n])
+
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
-        """Receive the next frame (n_features,), and learn the matrix again every few frames if there is a window."""
+        """Receive the next frame (n_features,). If there is a window, learn the matrix again every few frames."""
         self._frames = np.concatenate([self._frames[1:], frame[None]])
         self._begins = np.append(self._begins[1:], begins)
         self._since += 1
@@ -151,7 +157,7 @@ class Dynamics(Extrapolation):
         if len(self._axes):
             self._rest = deviation - seen @ self._axes
         row = np.concatenate([seen, self._point_scale * (self.embedding @ code() - self._point_mean)])
-        # A frame that begins something new is not explained by those before it.
+        # The past does not explain the first frame of a new series or scene.
         self._row_states = states_of(row[None], np.array([True]))[0] if begins else next_state(self._row_states, row)
 
     def _learn(self, frames: Array, points: Array, begins: Mask) -> None:
@@ -161,13 +167,13 @@ class Dynamics(Extrapolation):
         self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Rows (time, n) of frames and points; means, axes and scales come from the first `learned` of them."""
+        """Return rows (time, n) of frames and points. Means, axes and scales are those of the first `learned` rows."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
         size = np.sqrt(np.mean(deviations[known] ** 2))
         spread = np.sqrt(np.mean((points[known] - self._point_mean) ** 2)) if points.shape[1] else 0.0
-        # Points have unit variance, frames any: a common scale makes the penalty free of units.
+        # Points have unit variance and frames have any. A common scale makes the penalty independent of units.
         self._point_scale = float(size / spread) if spread > 0 else 0.0
         self._axes, self._rest_share = np.zeros((0, frames.shape[1])), 0.0
         self._rest = np.zeros(frames.shape[1])
@@ -176,7 +182,7 @@ class Dynamics(Extrapolation):
             self._axes = np.ascontiguousarray(vectors[:, ::-1][:, :MOST_AXES].T)
             rest = deviations - (deviations @ self._axes.T) @ self._axes
             energy = float(np.sum(rest[known][:-1] ** 2))
-            self._rest_share = 1.0  # what the window has never shown is predicted to stay
+            self._rest_share = 1.0  # a part of the frame that never occurred in the window is predicted to stay
             if energy > 1e-6 * float(np.sum(deviations[known] ** 2)):
                 self._rest_share = float(np.clip(np.sum(rest[known][1:] * rest[known][:-1]) / energy, 0.0, 1.0))
             self._rest = rest[-1]
@@ -188,7 +194,7 @@ class Dynamics(Extrapolation):
     # Predicting
 
     def predict_frames(self, horizon: int) -> Array:
-        """The next frames (horizon, n_features)."""
+        """Return the next frames (horizon, n_features)."""
         rows = rollout(self._row_states, self._weights, horizon)
         frames = rows[:, : rows.shape[1] - len(self._point_mean)]
         if len(self._axes):
@@ -197,14 +203,14 @@ class Dynamics(Extrapolation):
         return frames + self._frame_mean
 
     def predict_points(self, horizon: int) -> Array:
-        """The next points (horizon, n_points)."""
+        """Return the next points (horizon, n_points)."""
         rows = rollout(self._row_states, self._weights, horizon)
         points = rows[:, rows.shape[1] - len(self._point_mean) :]
         scaled = points / self._point_scale if self._point_scale > 0 else np.zeros_like(points)
         return scaled + self._point_mean
 
     def fit(self, trajectory: Array, _pictures: Array) -> Self:
-        """Learn from an embedded sequence (time, n_components) alone; its decoded frames are not used."""
+        """Learn from an embedded sequence (time, n_components) alone. Its decoded frames are not used."""
         begins = np.zeros(len(trajectory), dtype=bool)
         nothing = np.zeros((len(trajectory), 0))
         eighth = max(len(trajectory) // 8, 1)
@@ -214,32 +220,31 @@ class Dynamics(Extrapolation):
         return self
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,) after the last two, by what `fit` learned from a trajectory."""
+        """Return the next point (n_components,) after the last two, by the matrix that `fit` learned."""
         n = len(current)
         now, before = current - self._frame_mean, previous - self._frame_mean
         state = np.concatenate([now, before, self._row_states[2 * n :]])
-        following: Array = rollout(state, self._weights, 1)[0] + self._frame_mean
-        return following
+        return np.asarray(rollout(state, self._weights, 1)[0] + self._frame_mean)
 
     # State
 
     def get_state(self) -> State:
-        """Return copies of the matrix, of the means and scales, and of the present state of the series."""
+        """Return copies of the matrix, of means and scales, and of the present state of the series."""
         return super().get_state() | {"frames": self._frames.copy(), "begins": self._begins.astype(np.int8)}
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Continue from a state that `get_state` returned."""
+        """Restore a state that `get_state` returned."""
         super().set_state(state)
         self._frames, self._begins = np.array(state["frames"]), state["begins"].astype(bool)
         n = (len(self._axes) or len(self._frame_mean)) + len(self._point_mean)
         if self._weights.shape != (PARTS * n, n) or self._row_states.shape != (PARTS * n,):
-            raise ValueError(f"rows of {n} numbers, but a matrix of shape {self._weights.shape}")
+            raise ValueError(f"the state has rows of {n} numbers, but a matrix of shape {self._weights.shape}")
         if len(self._begins) and self._frames.shape != (len(self._begins), len(self._frame_mean)):
-            raise ValueError(f"frames of shape {self._frames.shape} in a window of {len(self._begins)}")
+            raise ValueError(f"the state has frames of shape {self._frames.shape}, but a window of {len(self._begins)}")
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Declaration of the state."""
+        """Return the schema of the saved state."""
         most = float(len(ANCHORS) - 1)
         vector = Field(("n_features",))
         return {
@@ -257,7 +262,10 @@ class Dynamics(Extrapolation):
 
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
-    """Moments of the latest series up to `stop`, and of those before it, if there are any and it is long enough."""
+    """Return the moments of the latest series up to `stop`, and the moments of all earlier series.
+
+    If the latest or the earlier series are too short, return the moments of all series together, and None.
+    """
     starts = np.flatnonzero(begins[:stop])
     first = int(starts[-1]) if len(starts) else 0
     if first < FEWEST or stop - first < FEWEST:
@@ -267,21 +275,22 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
 
 
 def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """W (3 n, n) of a series, shrunk to its anchor; the matrix of the other series is shrunk to the mean."""
+    """Return the transition matrix W (3 n, n), shrunk to the anchor. That of the other series is shrunk to the mean."""
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
     return own.solve(penalty, others.solve(penalty) if anchor == "others" and others is not None else None)
 
 
 def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
-    """Times (n,) to predict from: the next `HORIZON` rows lie in [start, stop) and within one series."""
+    """Return times (n,) to predict from, such that the next `HORIZON` rows lie in [start, stop) and in one series."""
     times = np.arange(max(start - 1, 0), max(stop - HORIZON, 0))
-    within: Ints = times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)]
-    return within
+    return np.asarray(times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)])
 
 
 def states_of(rows: Array, begins: Mask) -> Array:
-    """States (time, 3 n) of rows (time, n), deviations from their mean; a row that begins a series has no past.
+    """Return the states (time, 3 n) of rows (time, n), which are deviations from their mean.
+
+    The first row of a series has no past: it stands for the row before it, and the fading mean starts from zero.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]
@@ -298,7 +307,7 @@ def states_of(rows: Array, begins: Mask) -> Array:
 
 
 def next_state(state: Array, row: Array) -> Array:
-    """The state (.., 3 n) that follows `state` after the row (.., n)."""
+    """Return the state (.., 3 n) that follows `state` after a row (.., n)."""
     n = row.shape[-1]
     mean = state[..., 2 * n :]
     return np.concatenate([row, state[..., :n], mean + (row - mean) / MEMORY], axis=-1)
@@ -306,25 +315,26 @@ def next_state(state: Array, row: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over pairs of a state and the row that followed it."""
+    """Sums over pairs of a state and the row that follows it."""
 
     inputs: Array  # sum of s s' (3 n, 3 n)
     outputs: Array  # sum of s y' (3 n, n)
 
     @classmethod
     def of(cls, states: Array, rows: Array, before: Ints) -> Self:
-        """Sums over the pairs whose states are at the times `before`."""
+        """Return the sums over the pairs whose states are at the times `before`."""
         inputs = states[before]
         return cls(inputs.T @ inputs, inputs.T @ rows[before + 1])
 
     def solve(self, penalty: float, prior: Array | None = None) -> Array:
-        """W (3 n, n) by ridge regression towards a prior, or zero; the penalty is relative to the inputs' mean square.
+        """Return the transition matrix W (3 n, n) by ridge regression towards a prior. A prior of None means zero.
 
-        Each coordinate has smaller penalties on itself than on others. All share one inverse with the larger penalties;
-        a downdate of rank 3 (Woodbury) then subtracts the excess for each.
+        The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
+        All coordinates share one inverse with the larger penalties, which a downdate of rank 3 (Woodbury) corrects for
+        each coordinate.
         """
         n_inputs, n = self.outputs.shape
-        scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # for rows that never move, any penalty will do
+        scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move
         penalties = penalty * scale * np.repeat(WEIGHTS, n)
         inverse = inverse_positive(self.inputs + np.diag(penalties))
         outputs = self.outputs if prior is None else self.outputs + penalties[:, None] * prior
@@ -340,13 +350,13 @@ class Moments:
 
 
 def pairs_within(begins: Mask, first: int, stop: int) -> Ints:
-    """Times t in [first, stop - 1) whose row t + 1 belongs to the same series."""
+    """Return the times t in [first, stop - 1) whose next row t + 1 belongs to the same series."""
     times = np.arange(first, max(stop - 1, first))
     return times[~begins[times + 1]]
 
 
 def rollout(states: Array, weights: Array, horizon: int) -> Array:
-    """The next rows (horizon, .., n) after states (.., 3 n), each predicted from the one before."""
+    """Return the next rows (horizon, .., n) after states (.., 3 n), each predicted from the one before."""
     rows = []
     for _ in range(horizon):
         rows.append(states @ weights)

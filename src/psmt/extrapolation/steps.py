@@ -1,4 +1,4 @@
-"""Rules that continue the last step: the paper's straight line, holding still, learned gains, and rotations."""
+"""Rules that continue the last step: the paper's straight line, no motion, learned gains, and rotations."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from psmt.types import Array
 
 
 class Linear(Extrapolation):
-    """The paper's rule: the step repeats itself, ``2 b - b_before``."""
+    """The paper's rule, which repeats the last step. The next point is ``2 b - b_before``."""
 
     name = "linear"
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,), on the straight line through the last two."""
+        """Return the next point (n_components,), on the straight line through the last two."""
         return 2.0 * current - previous
 
 
 class Hold(Extrapolation):
-    """No extrapolation: the next point is the last one."""
+    """The rule without motion, in which the next point is the last point."""
 
     name = "hold"
 
     def advance(self, _previous: Array, current: Array, /) -> Array:
-        """The last point (n_components,)."""
+        """Return the last point (n_components,)."""
         return current
 
 
 class _Correlation(Extrapolation):
-    """Base of rules that learn correlations: a common one, and one for each direction, which is shrunk towards it."""
+    """Base of rules that learn how strongly predicted motion correlates with the motion that follows.
+
+    They learn one correlation for each direction and a common one for all directions together. The correlation of a
+    direction is shrunk towards the common one.
+    """
 
     predicts_change = adaptive = True
     state_arrays: tuple[str, ...] = ("_common", "_own")
 
-    _MEMORY = 500.0
-    """Observations after which old ones have faded to 1/e."""
+    _MEMORY = 500.0  # number of observations after which the weight of an observation has fallen to 1/e
 
     def __init__(self) -> None:
         # Weighted sums of products, of energies, and of squared energies.
@@ -49,13 +52,20 @@ class _Correlation(Extrapolation):
         self._own = np.zeros((3, 0))
 
     def _add(self, common: tuple[Array, Array], own: tuple[Array, Array], width: int) -> None:
-        """Add products and energies to the sums: some (n,) to the common one, and those (n,) of each direction."""
+        """Add one observation to the sums from which the common correlation and that of each direction are computed.
+
+        `common` and `own` are pairs of arrays (n,): the products of two motions, and their mean energies. The sum of
+        the products divided by the sum of the energies is the correlation. `width` is the number of directions.
+        """
         kept = np.exp(-1.0 / self._MEMORY)
         self._common = kept * self._common + _terms(*(part.sum(keepdims=True) for part in common))
         self._own = kept * _widened(self._own, width) + _widened(_terms(*own), width)
 
     def _correlations(self, n: int) -> Array:
-        """Correlations (n,), soft-thresholded by one standard error, and by two where they differ from the common."""
+        """Return the correlations (n,), computed as the common one plus differences from it, each soft-thresholded.
+
+        The thresholds are one standard error for the common correlation and two for the differences.
+        """
         common = _significant(self._common, 0.0, 1.0)
         return common + _significant(_widened(self._own, n)[:, :n], common, 2.0)
 
@@ -63,14 +73,14 @@ class _Correlation(Extrapolation):
 class Gain(_Correlation):
     """One gain per direction: the fraction of the last step that the next step repeats.
 
-    The gain is the lag-one autocorrelation of the steps, over an exponentially weighted past, so it lies in [-1, 1]:
-    near 1 for directions that glide, 0 for those that wander, negative for those that flicker. It is soft-thresholded
-    by its standard error: first the common gain of the decoded frames (by one standard error), then the difference of
-    each direction from it (by two). A film without evidence of motion is copied.
+    The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
+    is near 1 for directions that glide, 0 for those that wander, and negative for those that flicker. The common gain
+    of the decoded frames is soft-thresholded by one standard error. The difference of each direction from it is
+    soft-thresholded by two. Without evidence of motion the gains are zero, and the last point is repeated.
 
-    The embedding makes the window that it was fitted to look smooth (with H = 3 M its leading gains are near 0.7 there,
-    and near 0 on the very next frames), so gains learned from that window would overshoot. The model therefore passes
-    only steps that its embedding had not seen.
+    The embedding makes the window that it was fitted to look smooth: with three codes per atom, its leading gains are
+    near 0.7 there, and near 0 on the next frames. Gains learned from that window would overshoot. Therefore the model
+    passes only steps that its embedding was not fitted to.
 
     Examples
     --------
@@ -90,30 +100,32 @@ class Gain(_Correlation):
         self._add(_steps(pictures), _steps(points), max(points.shape[1], self._own.shape[1]))
 
     def gains(self, n_components: int) -> Array:
-        """Gains (n_components,) as learned so far."""
+        """Return the gains (n_components,) learned so far."""
         return self._correlations(n_components)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,): each direction repeats the last step times its gain."""
+        """Return the next point (n_components,). Each direction repeats its last step, multiplied by its gain."""
         return current + self.gains(len(current)) * (current - previous)
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Declaration of the state."""
+        """Return the schema of the saved state."""
         return {"common": _field_of_sums(1), "own": _field_of_sums("n_gains")}
 
 
 class Phase(_Correlation):
-    """Planes of the embedding in which the scene rotates; each goes on rotating as between the last two points.
+    """Rotations: each plane of the embedding in which the scene rotates continues its last rotation.
 
-    The planes come from the lag-one covariance ``L = sum b_t b_(t-1)'`` in closed form: a scene that rotates by a
-    steady angle in some plane leaves its sine in the antisymmetric part ``L - L'``, whose eigenvectors are complex
-    conjugate pairs that span such planes. What rotates both ways equally often leaves nothing there and is not found.
-    In a plane the last two points are complex numbers; the next one continues their phase.
+    The planes come from the lag-one covariance ``L = sum b_t b_(t-1)'`` in closed form. A scene that rotates by a
+    steady angle in some plane contributes the sine of this angle to the antisymmetric part ``L - L'``, whose
+    eigenvectors are complex conjugate pairs that span such planes. Motion that rotates both ways equally often cancels
+    there and is not found. In a plane, the last two points are complex numbers, and the next point continues their
+    phase.
 
-    Directions that do not rotate are continued by the learned gains of `Gain`. A plane rotates by a share in [0, 1]:
-    the correlation of what the rotation predicts beyond the gains with what came beyond them, shrunk by its standard
-    error as the gains are. A film without evidence of motion is copied.
+    Directions that do not rotate are continued by the gains of `Gain`. A plane repeats a fraction in [0, 1] of its
+    last angle, called its share. The share is the correlation between what the rotation predicts beyond the gains and
+    what was observed beyond the gains. It is shrunk by its standard error, as gains are. Without evidence of motion the
+    last point is repeated.
 
     Examples
     --------
@@ -130,7 +142,7 @@ class Phase(_Correlation):
     state_arrays = ("_lagged", "_common", "_own")
 
     _SHOWN = 128
-    """Directions that planes are sought in. Those beyond are the fastest and noisiest of the embedding."""
+    """Number of leading directions in which planes are sought. Later directions are the fastest and noisiest."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +151,7 @@ class Phase(_Correlation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
-        """Score the rotation that was predicted for the last of three points, then learn from all of them."""
+        """Score the rotation that was predicted for the last of three points, then learn from all three points."""
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)
@@ -154,23 +166,23 @@ class Phase(_Correlation):
         self._line.observe(points, pictures)
 
     def planes(self, n_components: int) -> NDArray[np.complex128]:
-        """Complex coordinates (n_components // 2, n_components) of orthogonal planes, most steadily rotating first."""
+        """Return complex coordinates (n_components // 2, n_components) of orthogonal planes, steadiest first."""
         n = min(n_components, self._SHOWN)
         if n not in self._planes:
             lagged = np.zeros((n, n))
             known = min(n, len(self._lagged))
             lagged[:known, :known] = self._lagged[:known, :known]
-            # i times an antisymmetric matrix is Hermitian: its eigenvalues are real and come in pairs of opposite sign.
+            # i times an antisymmetric matrix is Hermitian. Its eigenvalues are real and come in pairs of opposite sign.
             _, vectors = np.linalg.eigh(1j * (lagged - lagged.T))
             self._planes[n] = np.sqrt(2.0) * vectors[:, ::-1][:, : n // 2].conj().T
         return self._planes[n]
 
     def shares(self, n_components: int) -> Array:
-        """How far each plane rotates, (n_components // 2,), as learned so far."""
+        """Return the fraction (n_components // 2,) of its last rotation that each plane repeats, as learned so far."""
         return np.clip(self._correlations(min(n_components, self._SHOWN) // 2), 0.0, 1.0)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """The next point (n_components,): planes rotate by their shares, other directions repeat by their gains."""
+        """Return the next point (n_components,). Planes repeat a share of their rotation, the rest moves by gains."""
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
         following = self._line.advance(previous, current)
@@ -179,7 +191,7 @@ class Phase(_Correlation):
         return following
 
     def _turned(self, previous: Array, current: Array) -> NDArray[np.complex128]:
-        """Complex coordinates (n_planes,) of the next point if all planes rotate as between these two."""
+        """Return complex coordinates (n_planes,) of the next point if each plane repeats the rotation of two points."""
         planes = self.planes(len(current))
         before, now = planes @ previous, planes @ current
         turn = now * before.conj()
@@ -187,31 +199,31 @@ class Phase(_Correlation):
         return now * np.divide(turn, size, out=np.ones_like(turn), where=size > 0)
 
     def get_state(self) -> State:
-        """Return copies of all that was learned."""
+        """Return copies of all learned values."""
         return super().get_state() | {f"line_{key}": value for key, value in self._line.get_state().items()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Continue from a state that `get_state` returned."""
+        """Restore a state that `get_state` returned."""
         super().set_state(state)
         self._line.set_state(part(state, "line_"))
         self._planes = {}
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Declaration of the state."""
+        """Return the schema of the saved state."""
         lagged = Field(("n_lagged", "n_lagged"), low=-LARGEST_SQUARE, high=LARGEST_SQUARE, may_be_empty=True)
         own = {"lagged": lagged, "common": _field_of_sums(1), "own": _field_of_sums("n_planes")}
         return own | under("line_", Gain.schema())
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:
-    """Product of the two steps between three points (3, n), and their mean energy, each (n,)."""
+    """Return the product of the two steps between three points (3, n), and their mean energy, each (n,)."""
     before, after = np.diff(triple, axis=0)
     return before * after, 0.5 * (before**2 + after**2)
 
 
 def _terms(product: Array, energy: Array) -> Array:
-    """The terms (3, n) of the weighted sums behind a correlation: products, energies (n,) and their squares."""
+    """Return the terms (3, n) that are summed for a correlation: products, energies (n,) and squared energies."""
     return np.array([product, energy, energy**2])
 
 
@@ -226,16 +238,15 @@ def _are_sums(sums: Array) -> bool:
 
 
 def _widened(sums: Array, width: int) -> Array:
-    """The sums (3, n), padded with zeros to at least `width` columns."""
+    """Return the sums (3, n), padded with zeros to at least `width` columns."""
     return np.pad(sums, ((0, 0), (0, max(width - sums.shape[1], 0))))
 
 
 def _significant(sums: Array, prior: Array | float, n_errors: float) -> Array:
-    """Difference (n,) of correlations from `prior`, soft-thresholded at a number of standard errors."""
+    """Return the difference (n,) of correlations from `prior`, soft-thresholded at a number of standard errors."""
     repeated, energy, squared = sums
     known = energy > 0
     difference = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior
-    # Weighted by energy there are fewer effective observations than frames.
+    # Observations are weighted by energy, so there are fewer effective observations than frames.
     error = np.divide(np.sqrt(squared), energy, out=np.full_like(energy, np.inf), where=known)
-    share: Array = np.sign(difference) * np.maximum(np.abs(difference) - n_errors * error, 0.0)
-    return share
+    return np.asarray(np.sign(difference) * np.maximum(np.abs(difference) - n_errors * error, 0.0))

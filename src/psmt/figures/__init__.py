@@ -1,4 +1,4 @@
-"""Style and panels that figures are made with. Each figure is a matplotlib `Figure`, never pyplot's."""
+"""Style and panels that all figures share. Each figure is a matplotlib `Figure` that does not use pyplot."""
 
 from psmt.figures.style import png
 

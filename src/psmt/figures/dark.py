@@ -1,8 +1,8 @@
-"""Figures for a dark page: ink and paper change places, pictures stay as they are.
+"""Figures for a dark page: light and dark are exchanged in drawings, but not in pictures.
 
-A frame or an atom with black and white exchanged would be another picture. So `png` writes the places of the pictures
-into the file, from which the dark one can be made. A table in colours (weights, ratios) is not a picture: its white
-means "nothing", and is the colour of the page.
+A frame or an atom with black and white exchanged would be another picture. So `png` writes the positions of pictures
+into the file, from which the dark version can be made. A coloured table (weights, ratios) is not a picture, because its
+white means "nothing" and is the colour of the page.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from PIL.PngImagePlugin import PngInfo
 from psmt.types import Array
 
 PAPER = (0x1D, 0x21, 0x26)
-"""Red, green and blue that white becomes: the cards of a dark page."""
+"""Red, green and blue of the cards on a dark page, which replace white."""
 
 PLACES = "psmt-pictures"
-"""Text chunk of a PNG file with the places of its pictures: left, top, right and bottom, in pixels."""
+"""Name of the PNG text chunk with the positions of the pictures: left, top, right and bottom, in pixels."""
 
 N_COLOURS = 128
-"""Colours of a figure: the dark version needs the same number again, and a palette has 256."""
+"""Number of colours of a figure. The dark version needs as many again, and a palette has 256."""
 
 ON_PAPER = "drawn on paper"
-"""``gid`` of a colour image that is a drawing on white, not a photograph."""
+"""``gid`` of a coloured image that is a drawing on white and not a photograph."""
 
 
 def picture_places(figure: Figure, dpi: float) -> PngInfo:
-    """Text chunk for a PNG file: left, top, right and bottom of each picture in a drawn figure, in pixels."""
+    """Return a PNG text chunk with left, top, right and bottom of each picture in a drawn figure, in pixels."""
     height = figure.get_size_inches()[1] * dpi
     scale = dpi / figure.dpi
     places = []
@@ -49,7 +49,7 @@ def picture_places(figure: Figure, dpi: float) -> PngInfo:
 
 
 def _is_picture(image: AxesImage) -> bool:
-    """Whether an image is a photograph, or brightness from black to white, as of a frame or an atom."""
+    """Return whether an image is a photograph, or a frame or an atom in levels from black to white."""
     values = image.get_array()
     if values is not None and values.ndim == 3:
         return image.get_gid() != ON_PAPER
@@ -58,12 +58,12 @@ def _is_picture(image: AxesImage) -> bool:
 
 
 def is_figure(png: bytes) -> bool:
-    """Whether a PNG file was written by `png`, with the places of its pictures."""
+    """Return whether a PNG file was written by `png`, with the positions of its pictures."""
     return PLACES.encode() in png
 
 
 def darkened(png: bytes) -> bytes | None:
-    """The PNG file of a figure for a dark page; None for a photograph, which looks the same on any page."""
+    """Return a figure's PNG file for a dark page, or None for a photograph, which is shown unchanged."""
     if not is_figure(png):
         return None
     light = Image.open(BytesIO(png))
@@ -81,9 +81,9 @@ def darkened(png: bytes) -> bytes | None:
 
 
 def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
-    """Colours (n, 3) of 0 to 255 with light and dark exchanged and their hue kept; white is `PAPER`.
+    """Return colours (n, 3) from 0 to 255 with light and dark exchanged. The hue is kept, and white becomes `PAPER`.
 
-    Lightness, the mean of the largest and the smallest channel, is inverted; differences from it are kept.
+    Lightness, the mean of the largest and the smallest channel, is inverted. Differences from it are kept.
 
     >>> swap_lightness(np.array([[255.0, 255.0, 255.0], [0.0, 0.0, 0.0]])).round().astype(int).tolist()
     [[29, 33, 38], [255, 255, 255]]

@@ -1,4 +1,4 @@
-"""Parts of figures: places in inches, headings, labels, and pictures of values."""
+"""Parts of figures: axes placed in inches, headings, labels, and pictures of values."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from psmt.types import Array
 WIDTH = 10.0
 """Width of a figure in inches."""
 
-BETWEEN = "#9aa1a9"
-"""Colour between pictures: no grid shows on a bright or a dark page."""
+GREY_LEVELS = colormaps["gray"].with_extremes(bad="#9aa1a9")
+"""Levels from black to white, and a grey between pictures (NaN) that is visible on bright and on dark pages."""
 
 _BARS, _LEVELS = 64, 16
-"""Most bars in the picture of a series, and their steps from zero to either end."""
+"""Largest number of bars in the picture of a series, and number of pixels from zero to either end of a bar."""
 
 
 def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place given in inches."""
+    """Return axes at a position given in inches."""
     whole_width, whole_height = figure.get_size_inches()
     return figure.add_axes((left / whole_width, bottom / whole_height, width / whole_width, height / whole_height))
 
 
 def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Letter and title above a panel, `lift` points up."""
+    """Write a letter and a title above a panel, `lift` points up."""
     axes.annotate(
         f"{letter}  {text}",
         (0, 1),
@@ -44,21 +44,21 @@ def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
 
 
 def label_axes(axes: Axes, x: str, y: str = "", size: float = TEXT) -> None:
-    """Labels of both axes."""
+    """Set the labels of both axes."""
     axes.set_xlabel(x, fontsize=size, color=INK)
     axes.set_ylabel(y, fontsize=size, color=INK)
 
 
 def contrast(values: Array) -> Array:
-    """The values, scaled so that the largest absolute value is 1."""
+    """Return the values, scaled so that the largest absolute value is 1."""
     return values / max(float(np.abs(values).max()), 1e-12)
 
 
 def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0) -> Array:
-    """Values (n_features,) as a picture (height, width), black at -`limit` and white at `limit`.
+    """Return values (n_features,) as a picture (height, width), black at -`limit` and white at `limit`.
 
-    With a `shape`, values are its pixels. Without, as for the sensors of a series, they are bars from a middle line;
-    if there are many values, neighbours share a bar.
+    With a `shape`, the values are pixels. Without it, as for the sensors of a series, they are drawn as bars from a
+    middle line. If there are many values, neighbours share a bar.
 
     >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]), (2, 2))
     array([[ 1.,  2.],
@@ -71,11 +71,12 @@ def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0)
     bars = np.array([part.mean() for part in np.array_split(values, min(len(values), _BARS))])
     levels = limit * (np.arange(_LEVELS, -_LEVELS, -1) - 0.5)[:, None] / _LEVELS
     reached = np.where(levels > 0, levels <= bars, levels >= bars)
-    return np.where(reached, limit * np.sign(levels), 0.0)
+    # Few bars are widened, so that the picture is about as wide as it is high.
+    return np.repeat(np.where(reached, limit * np.sign(levels), 0.0), max(2 * _LEVELS // len(bars), 1), axis=1)
 
 
 def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tuple[int, int]) -> Array:
-    """One picture of pictures (height, width), each at its row and column of a grid, with gaps of NaN between them.
+    """Return one picture that shows `pictures` (height, width) at `places` (row, column) of a grid. Gaps are NaN.
 
     >>> tiled([np.ones((2, 2))], [(0, 1)], (1, 2)).shape
     (2, 5)
@@ -93,12 +94,11 @@ def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tu
 
 
 def tile_gap(tall: int) -> int:
-    """Pixels between pictures that are `tall` high."""
+    """Return the number of pixels between pictures of height `tall`."""
     return max(1, tall // 8)
 
 
 def show_tiles(axes: Axes, canvas: Array, limit: float = 1.0) -> None:
-    """Draw the canvas of `tiled`, with grey gaps."""
-    grey = colormaps["gray"].with_extremes(bad=BETWEEN)
-    axes.imshow(canvas, cmap=grey, vmin=-limit, vmax=limit, interpolation="antialiased", interpolation_stage="rgba")
+    """Draw a picture that `tiled` returned, with grey gaps."""
+    axes.imshow(canvas, GREY_LEVELS, vmin=-limit, vmax=limit, interpolation="antialiased", interpolation_stage="rgba")
     axes.set_axis_off()

@@ -20,16 +20,17 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 SETTLED = 10_000
-"""Pixels that may still change between two rounds of k-means when it stops. A picture has millions, so the error is
-that of a converged k-means, in a third of the time."""
+"""Number of pixels that may still change between two rounds of k-means when it stops. A picture has millions, so the
+error is almost as small as after convergence, in a third of the time.
+"""
 
 TITLE, TEXT, SMALL = 12.0, 9.5, 8.5
-"""Sizes in points."""
+"""Font sizes in points."""
 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a method is drawn."""
+    """Colour, width and dashes with which a method is drawn."""
 
     colour: str
     width: float
@@ -37,7 +38,7 @@ class LineStyle:
     layer: int = 3
 
     def kwargs(self) -> dict[str, Any]:
-        """Keyword arguments of `Axes.plot`."""
+        """Return keyword arguments of `Axes.plot`."""
         return {
             "color": self.colour,
             "linewidth": self.width,
@@ -49,10 +50,13 @@ class LineStyle:
 
 
 # Copying, the reference, is black. Curves often coincide, so thin lines lie on top of wide ones. Of two equally thin
-# lines the upper one is dashed: no line hides another.
+# lines the upper one is dashed: no line hides another. A method on codes without the embedding has the colour of its
+# twin with it, and dots.
 METHOD_STYLES = {
     "psmt": LineStyle("#0072b2", 2.2, layer=5),
+    "code_line": LineStyle("#0072b2", 1.4, (0, (1.0, 1.4)), layer=11),
     "psmt_gain": LineStyle("#009e73", 3.2, layer=3),
+    "code_gain": LineStyle("#009e73", 1.4, (0, (1.0, 1.4)), layer=11),
     "baseline2": LineStyle("#e69f00", 1.6, layer=6),
     "baseline1": LineStyle("#d55e00", 1.6, (0, (5.0, 1.4)), layer=7),
     "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
@@ -60,15 +64,20 @@ METHOD_STYLES = {
     "mean_code": LineStyle("#c3c9d0", 1.3, (0, (3.2, 1.6)), layer=6),
     "mean": LineStyle(QUIET, 2.6, layer=3),
     "linear": LineStyle("#cc79a7", 1.4, layer=9),
+    "pixel_gain": LineStyle("#cc79a7", 1.4, (0, (4.5, 1.2, 1.0, 1.2)), layer=9),
     "ridge": LineStyle("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
+    "pca_var": LineStyle("#56b4e9", 1.2, (0, (6.0, 1.5)), layer=9),
+    "sfa": LineStyle("#8c6d31", 1.2, (0, (3.2, 1.2, 1.0, 1.2)), layer=9),
+    "motion": LineStyle("#7b4fa3", 1.6, layer=9),
+    "whole_frame": LineStyle("#7b4fa3", 1.6, (0, (2.4, 1.2)), layer=12),
 }
-"""Styles by method, in the order of display."""
+"""Styles by method, in the order in which methods are displayed."""
 
 
 def literal(text: str) -> str:
-    r"""The text with dollars escaped for matplotlib, and '?' for characters that cannot be printed.
+    r"""Return a text with dollar signs escaped for matplotlib, and '?' in place of unprintable characters.
 
-    For names that come from files: matplotlib fails on invalid UTF-8 and on half a formula.
+    Use it for names that come from files, because matplotlib fails on invalid UTF-8 and on incomplete formulas.
 
     >>> print(literal("\a costs $1"), literal("$x_$"))
     ? costs \$1 \$x_\$
@@ -77,7 +86,7 @@ def literal(text: str) -> str:
 
 
 def style_axes(axes: Axes, *, grid: bool = True) -> None:
-    """Open frame, quiet ticks, horizontal rules behind the data."""
+    """Draw axes with an open frame, grey ticks, and horizontal grid lines behind the data."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -90,11 +99,11 @@ def style_axes(axes: Axes, *, grid: bool = True) -> None:
 
 
 def png(figure: Figure, *, dpi: int = 150) -> bytes:
-    """The figure as a PNG file of few colours, which is a third of the size; the same bytes for the same figure.
+    """Return the figure as a PNG file of few colours, a third of the usual size. Equal figures give equal bytes.
 
-    The file records where its pictures lie, so that a dark page can show it, see `psmt.figures.dark`.
+    The file records where its pictures are, so that a dark page can show it; see `psmt.figures.dark`.
     """
-    # Maximum coverage keeps the colours of thin lines, which are rare; the usual median cut greys them.
+    # Maximum coverage keeps the rare colours of thin lines, which the usual median cut would turn grey.
     drawn, file = BytesIO(), BytesIO()
     figure.savefig(drawn, format="png", dpi=dpi, facecolor="white")
     Image.open(drawn).convert("RGB").quantize(

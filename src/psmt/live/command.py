@@ -1,13 +1,18 @@
-"""The command `psmt live`."""
+"""The command `psmt live`, and its options."""
 
 import gc
+import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from psmt.errors import PSMTError
+from psmt.errors import PSMTError, SeriesWarning
+
+if TYPE_CHECKING:
+    from psmt.live.session import Session
 
 _SOURCE = (
     "A film (as for the other commands), builtin:glide, camera (the browser's own), camera:0 (one of this machine), or "
@@ -22,8 +27,8 @@ class LiveOptions:
     size: Annotated[
         int | None,
         Parameter(
-            help="Side of the frame in pixels, after its centred square is shrunk. Left out: 200, or the whole square "
-            "of a smaller film.",
+            help="Height in pixels to which the whole picture is shrunk; its width follows. Left out: 40,000 pixels in "
+            "all (200 x 200, or 150 x 267), which several sources share.",
             metavar="INT",
             show_default=False,
         ),
@@ -34,7 +39,7 @@ class LiveOptions:
     model: Annotated[
         Path | None,
         Parameter(
-            help="Saved model to start from: a FramePSMT, or a PSMT for the centre patch.",
+            help="Saved model to start from, a FramePredictor.",
             metavar="FILE",
             show_default=False,
         ),
@@ -47,39 +52,48 @@ class LiveOptions:
             show_default=False,
         ),
     ] = None
-    host: Annotated[str, Parameter(help="Address to listen on. All but loopback need the token that is printed.")] = (
+    host: Annotated[str, Parameter(help="Address to listen on. Any address but loopback needs the printed token.")] = (
         "127.0.0.1"
     )
     port: Annotated[int, Parameter(help="Port to listen on; 0 takes a free one.")] = 8765
     browser: Annotated[bool, Parameter(help="Open the page in a browser.")] = True
 
 
+def _described(session: "Session") -> str:
+    """Return the name of a source, and how much of its picture is shown at which size."""
+    (height, width), (whole_height, whole_width) = session.feed.shape, session.feed.original
+    reduced = "" if height == whole_height else f", reduced from {whole_width} x {whole_height}"
+    return f"{session.feed.name} (the whole picture, {width} x {height} pixels{reduced})"
+
+
 def live(
     source: Annotated[str, Parameter(help=_SOURCE)] = "builtin:glide",
     /,
-    *,
-    options: Annotated[LiveOptions, Parameter(name="*")] = LiveOptions(),  # noqa: B008  which cannot change
+    *others: Annotated[str, Parameter(help="Further sources, which are shown at the same time.", negative=())],
+    options: Annotated[LiveOptions, Parameter(name="*")] = LiveOptions(),
 ) -> None:
-    """See a camera or film and, beside it, what the model expects to come next, while it learns.
+    """Show a camera or film and the model's prediction of the next frames, while the model learns.
 
-    Opens a page in the browser. It listens on this machine only; with another --host it prints an address with a token,
-    which is required. Ctrl-C ends it.
+    The command opens a page in the browser. The page can be reached from this machine only. With another --host, the
+    command prints an address with a token, and only this address works. Ctrl-C ends the command.
     """
+    print(f"psmt live: {source}: load libraries", file=sys.stderr, flush=True)
     try:
-        from psmt.live.serving import LiveServer, open_session
+        from psmt.live.serving import LiveServer, open_sessions
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "websockets"):
             raise
         raise PSMTError(f"psmt live needs {error.name}; install it with: pip install 'psmt[live]'") from error
     from psmt.engines import engine_for
-    from psmt.model import PSMT
-    from psmt.persistence import load_model
-    from psmt.video import FramePSMT
+    from psmt.video import FramePredictor
 
+    # A patch of a film may have pixels that are constant for a while.
+    warnings.simplefilter("ignore", SeriesWarning)
     engine_for(options.device)
-    model = None if options.model is None else load_model(options.model, FramePSMT, PSMT, device=options.device)
-    session = open_session(
+    model = None if options.model is None else FramePredictor.load(options.model, device=options.device)
+    sessions = open_sessions(
         source,
+        *others,
         size=options.size,
         horizon=options.horizon,
         device=options.device,
@@ -87,9 +101,10 @@ def live(
         save_to=options.save,
         loop=options.loop,
     )
-    server = LiveServer(session, host=options.host, port=options.port)
-    print(f"psmt live: {session.feed.name} at {server.address}\npsmt live: Ctrl-C ends it", flush=True)
+    server = LiveServer(*sessions, host=options.host, port=options.port)
+    print(f"psmt live: {', '.join(map(_described, sessions))}, at {server.address}", flush=True)
+    print("psmt live: Ctrl-C ends it", flush=True)
     server.run(browser=options.browser)
     print("psmt live: ended", flush=True)
-    # Freeing what the compiler has made would delay the prompt for most of a second.
+    # Freeing the compiled code would delay the prompt for most of a second.
     gc.freeze()

@@ -1,7 +1,8 @@
-"""Live frames of a film at its own rate, of a stream, or of the browser's camera. Only the newest frame is kept."""
+"""Sources of live frames: a film, a stream, or the browser's camera. Only the newest frame is kept."""
 
 from __future__ import annotations
 
+from math import ceil, sqrt
 from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
@@ -9,22 +10,23 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from psmt.data import FrameSource
-from psmt.data.patches import PatchCutter
 from psmt.errors import PSMTError
 from psmt.types import Levels
 from psmt.video import FrameReader
+from psmt.video.frames import SMALLEST, resized
 
-DEFAULT_SIZE = 200
+N_PIXELS = 200 * 200  # of a frame, unless a size is given; two cores predict as many 25 times per second
 DEFAULT_RATE = 25.0
+CAMERA = (480, 640)  # height and width of the picture that the page asks the browser for
 
-_MAX_DELAY = 1.0  # seconds; a film that is later than this continues from where it is
+_MAX_DELAY = 1.0  # seconds; a film that is further behind its schedule starts a new schedule
 _POLL = 0.1  # seconds between two checks whether to stop
 
 T = TypeVar("T")
 
 
 class Latest(Generic[T]):
-    """A slot that passes the newest item from one thread to another; an older item is replaced, never queued.
+    """A slot that passes the newest item from one thread to another. A new item replaces an item that was not taken.
 
     >>> slot = Latest()
     >>> slot.put("old"), slot.put("new"), slot.take(0.0), slot.take(0.0)
@@ -44,7 +46,7 @@ class Latest(Generic[T]):
             return replaced
 
     def take(self, timeout: float) -> T | None:
-        """Remove and return the item. Wait at most `timeout` seconds for one; return None if none came."""
+        """Remove and return the item. Wait for it at most `timeout` seconds, and return None if no item came."""
         with self._changed:
             self._changed.wait_for(lambda: self._item is not None, timeout)
             item, self._item = self._item, None
@@ -57,20 +59,50 @@ class Latest(Generic[T]):
             return self._changed.wait_for(lambda: self._item is None, timeout)
 
 
+def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
+    """Return the height at which a picture of this shape has at most `n_pixels`, if it is not smaller anyway.
+
+    >>> default_size((360, 640)), default_size((144, 176))
+    (150, 144)
+    """
+    height, width = shape
+    return min(height, max(int(sqrt(n_pixels * height / width)), SMALLEST))
+
+
 class Arrival(NamedTuple):
-    """A frame (size, size), white at 1, and the time of its arrival (`time.monotonic`)."""
+    """A frame (height, width, 3) in which white is 1, the time of its arrival (`time.monotonic`), and in the film.
+
+    For cameras and streams, both times are the same.
+    """
 
     frame: Levels
     time: float
+    position: float
 
 
 class Feed:
-    """Frames as they arrive. `rate` is in frames per second, None if unknown."""
+    """Frames as they arrive.
 
-    def __init__(self, name: str, size: int, rate: float | None) -> None:
+    `shape` is the height and width of the frames, and `original` that of the pictures of the source, which are never
+    cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is
+    unknown. `speed` and `seek` have an effect on films whose duration is known.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, int],
+        original: tuple[int, int],
+        rate: float | None = None,
+        duration: float | None = None,
+    ) -> None:
         self.name = name
-        self.size = size
+        self.shape = shape
+        self.original = original
         self.rate = rate
+        self.duration = duration
+        self.speed = 1.0
+        self.stride = 1
         self.frames: Latest[Arrival] = Latest()
         self.n_dropped = 0
         self.paused = False
@@ -81,22 +113,33 @@ class Feed:
         self._n_steps = 0
 
     def pause(self) -> None:
-        """Hold frames back."""
+        """Stop passing frames on."""
         with self._gate:
             self.paused = True
 
     def play(self) -> None:
-        """Let frames pass again."""
+        """Pass frames on again."""
         with self._gate:
             self.paused, self._n_steps = False, 0
             self._gate.notify_all()
 
     def step(self) -> None:
-        """Pause, and let one frame pass."""
+        """Pause after one more frame."""
         with self._gate:
             self.paused = True
             self._n_steps = min(self._n_steps + 1, 10)
             self._gate.notify_all()
+
+    def seek(self, seconds: float) -> None:
+        """Continue at another time of the film."""
+
+    def keep_up(self, seconds: float) -> None:
+        """Pass only every n-th frame, so that a model that needs `seconds` per frame receives evenly spaced frames."""
+        if self.duration is not None and self.rate is not None:
+            needed = seconds * self.rate * self.speed
+            # A margin keeps the stride from changing to and fro.
+            if not 0.7 * (self.stride - 1) < needed <= self.stride:
+                self.stride = min(ceil(needed), 50)
 
     def start(self) -> None:
         """Start reading, if this feed reads frames by itself."""
@@ -108,45 +151,57 @@ class Feed:
             self._gate.notify_all()
 
     def _may_pass(self) -> bool:
-        """Return whether a frame may pass now. While paused, this uses up one step."""
+        """Return whether a frame may pass now. While paused, each call of `step` lets one frame pass."""
         with self._gate:
             if self.paused and self._n_steps:
                 self._n_steps -= 1
                 return True
             return not self.paused
 
-    def _publish(self, frame: Levels) -> None:
-        self.n_dropped += self.frames.put(Arrival(frame, monotonic()))
+    def _publish(self, frame: Levels, position: float | None = None) -> None:
+        now = monotonic()
+        self.n_dropped += self.frames.put(Arrival(frame, now, now if position is None else position))
 
 
 class BrowserCamera(Feed):
-    """Frames that a page sends from its user's camera."""
+    """Frames from the camera of the user, which the page in the browser sends."""
 
-    def __init__(self, size: int = DEFAULT_SIZE) -> None:
-        FrameReader(size)  # checks the size
-        super().__init__("camera of the browser", size, None)
+    def __init__(self, size: int | None = None, *, n_pixels: int = N_PIXELS) -> None:
+        height = FrameReader(default_size(CAMERA, n_pixels) if size is None else size).size  # checks the size
+        super().__init__("camera of the browser", (int(height), round(int(height) * CAMERA[1] / CAMERA[0])), CAMERA)
+
+    @property
+    def n_bytes(self) -> int:
+        """Length of a frame that `offer` takes."""
+        return 3 * self.shape[0] * self.shape[1]
 
     def offer(self, pixels: bytes) -> None:
-        """Receive a frame as grey levels, one byte per pixel, row by row."""
+        """Receive a frame (height, width, 3), one byte per level, row by row."""
         if self._may_pass():
-            grey = np.frombuffer(pixels, np.uint8).reshape(self.size, self.size)
-            self._publish(grey.astype(np.float32) / np.float32(255))
+            levels = np.frombuffer(pixels, np.uint8).reshape(*self.shape, 3)
+            self._publish(levels.astype(np.float32) / np.float32(255))
 
 
 class SourceFeed(Feed):
-    """Frames of a `FrameSource`, read in a thread. `size` defaults to 200, or less if the frames are smaller.
+    """Frames of a `FrameSource`, read in a thread. `size` is their height; it defaults to `default_size`.
 
     A source of known length is a film: it plays at its own rate and waits while paused. Any other source is a stream.
-    It is read without waiting, and frames that arrive while paused are dropped: a camera that is read late would lag.
+    It is read without waiting, and frames that arrive while paused are dropped, because a camera that is read late
+    would lag.
     """
 
-    def __init__(self, source: FrameSource, *, size: int | None = None, loop: bool = True) -> None:
-        side, _ = FrameReader(min(DEFAULT_SIZE, *source.shape) if size is None else size).shape(source)
+    def __init__(
+        self, source: FrameSource, *, size: int | None = None, n_pixels: int = N_PIXELS, loop: bool = True
+    ) -> None:
+        shape = FrameReader(default_size(source.shape, n_pixels) if size is None else size).shape(source)
         self._is_film = source.repeatable or source.n_frames is not None
-        super().__init__(source.name, side, source.fps or (DEFAULT_RATE if self._is_film else None))
+        rate = source.fps or (DEFAULT_RATE if self._is_film else None)
+        duration = source.n_frames / rate if source.repeatable and source.n_frames and rate else None
+        super().__init__(source.name, shape, source.shape, rate, duration)
         self._source = source
         self._loop = loop and source.repeatable
-        self._cutter = PatchCutter(frame_size=side, patch_size=1)
+        self._next = 0  # index of the next frame that is passed on
+        self._sought = Event()
         self._thread = Thread(target=self._read, name="psmt-live-source", daemon=True)
 
     def start(self) -> None:
@@ -154,47 +209,84 @@ class SourceFeed(Feed):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop reading. A stream may still be waiting for its next frame, so give up after two seconds."""
+        """Stop reading. Wait at most two seconds for the thread, because a stream may be waiting for its next frame."""
         super().stop()
         if self._thread.is_alive():
             self._thread.join(timeout=2.0)
 
+    def seek(self, seconds: float) -> None:
+        """Continue at another time of the film. While paused, its frame is shown."""
+        if self.duration is not None and self.rate is not None:
+            with self._gate:
+                self._next = int(min(max(seconds, 0.0), self.duration) * self.rate)
+                self._n_steps = int(self.paused)
+                self._sought.set()
+                self._gate.notify_all()
+
     def _read(self) -> None:
         try:
-            self._play_once()
-            while self._loop and not self._stopped.is_set():
-                self._play_once()
+            while not self._stopped.is_set():
+                self._sought.clear()
+                self._play()
+                if self._loop and not self._sought.is_set():
+                    self._next = 0
+                elif self.duration is None:
+                    break
+                # A film that has ended waits, because a page may go back to an earlier time.
+                self.ended = not self._loop
+                while not (self._loop or self._stopped.is_set() or self._sought.wait(_POLL)):
+                    pass
+                self.ended = False
         except (PSMTError, ValueError, OSError) as error:
             self.error = " ".join(str(error).split())
         self.ended = True
 
-    def _play_once(self) -> None:
-        due, period = monotonic(), 1.0 / (self.rate or DEFAULT_RATE)
-        for pixels in self._source:
+    def _play(self) -> None:
+        """Pass frames on, from `_next` to the end of the source or until `seek` goes back."""
+        due = monotonic()
+        for index, pixels in enumerate(self._source.iter_colour()):
+            if self._stopped.is_set() or self._next < index:
+                return
+            if index < self._next:
+                due = monotonic() if self._sought.is_set() else due
+                continue
+            self._sought.clear()
             if self._is_film:
                 due = self._wait_until(due)
-            if self._stopped.is_set():
-                return
-            if self._is_film:
+                if self._stopped.is_set() or self._sought.is_set():
+                    continue
+                stride = 1 if self.paused else self.stride
+                period = stride / ((self.rate or DEFAULT_RATE) * self.speed)
                 delay = monotonic() - due
                 due += period
                 # The next frame is already due, so this one is skipped before it is shrunk.
-                if not self.paused and period < delay < _MAX_DELAY:
-                    self.n_dropped += 1
+                late = not self.paused and period < delay < _MAX_DELAY
+                self.n_dropped += stride - 1 + late
+                self._advance(index, stride)
+                if late:
                     continue
                 if delay >= _MAX_DELAY:
                     due = monotonic()
-            elif not self._may_pass():
-                continue
-            self._publish(self._cutter.reduce(pixels).astype(np.float32))
+            else:
+                self._advance(index, 1)
+                if not self._may_pass():
+                    continue
+            position = index / self.rate if self._is_film and self.rate else None
+            self._publish(resized(pixels, self.shape), position)
             if self.paused:
-                # Every step is shown: the next one waits until this one was taken.
+                # The next step waits until this frame was taken, so that every step is shown.
                 while not (self.frames.wait_empty(_POLL) or self._stopped.is_set()):
                     pass
 
+    def _advance(self, index: int, stride: int) -> None:
+        with self._gate:
+            # `seek` may have been called meanwhile.
+            if self._next == index:
+                self._next = index + stride
+
     def _wait_until(self, due: float) -> float:
-        """Wait until a frame is due or, while paused, for a step. Return the time at which it was due."""
-        while not self._stopped.is_set():
+        """Wait until a frame is due or, if paused, until `step` is called. Return the time at which it was due."""
+        while not (self._stopped.is_set() or self._sought.is_set()):
             with self._gate:
                 if self.paused:
                     due = monotonic()

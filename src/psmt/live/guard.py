@@ -1,14 +1,13 @@
 """Access control of the server: checks of Host, Origin and token, and security headers.
 
-Other pages in the same browser can send requests to this server. With DNS rebinding they reach it under a name of their
-own, which the check of `Host` rejects. Browsers allow sockets from any page, so `Origin` is checked too.
+Other pages in the same browser can send requests to this server. With DNS rebinding, the requests carry another host
+name, which the check of `Host` rejects. Browsers allow sockets from any page, so `Origin` is checked too.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Sequence
 from hmac import compare_digest
 from urllib.parse import SplitResult, urlsplit
 
@@ -40,19 +39,18 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware that answers our own page and refuses everything else.
+    """ASGI middleware that accepts requests of the page of this server and refuses all others.
 
-    `host` is the address that the server listens on. With a `token`, clients must send it once, and then its cookie.
-    `framed_by` are the origins whose pages may show ours in a frame.
+    `host` is the address that the server listens on. If there is a `token`, clients must send it once, and afterwards
+    the cookie that they receive.
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, token: str | None = None, framed_by: Sequence[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, *, host: str, token: str | None = None) -> None:
         self._app = app
         self._loopback = is_loopback(host)
         own = [] if self._loopback else [host, socket.gethostname(), socket.getfqdn()]
         self._names = {name.lower() for name in ("127.0.0.1", "localhost", "::1", *own)}
         self._token = token
-        self._framed_by = " ".join(framed_by) or "'none'"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with a reason."""
@@ -77,7 +75,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008, "reason": reason})
 
     def _refusal(self, request: HTTPConnection) -> str | None:
-        """Return why a request is refused; None if it is not."""
+        """Return the reason why a request is refused, or None if it is accepted."""
         headers, hosts = request.headers, request.headers.getlist("host")
         if len(hosts) != 1 or not self._is_own_name(hosts[0]):
             return "the Host is not a name of this server"
@@ -96,7 +94,7 @@ class Guard:
         return None
 
     def _is_own_name(self, host: str) -> bool:
-        """Return whether this is a name of this server. The port may differ, as it does behind a tunnel."""
+        """Return whether a Host header names this server. The port may differ, as it does behind a tunnel."""
         try:
             name = (_split(host).hostname or "").lower()
             if name in self._names:
@@ -116,7 +114,7 @@ class Guard:
         policy = (
             f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
             f"connect-src 'self'{f' ws://{host} wss://{host}' if host else ''}; base-uri 'none'; form-action 'none'; "
-            f"frame-ancestors {self._framed_by}"
+            "frame-ancestors 'none'"
         )
 
         async def send_secured(message: Message) -> None:
@@ -133,7 +131,7 @@ def _cookie_name(host: str) -> str:
 
 
 def _split(host: str) -> SplitResult:
-    """Return name and port of a Host header; raise ValueError if it is not valid."""
+    """Return name and port of a Host header. Raise ValueError if the header is not valid."""
     parts = urlsplit(f"//{host}")
     if parts.netloc != host or parts.username is not None or not (parts.port is None or parts.port):
         raise ValueError(f"{host!r} is not a host")

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Callable
 from itertools import takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psmt.live.predictions import EXTRAPOLATIONS, MAX_HORIZON
+from psmt.live.predictions import MAX_HORIZON
 
 if TYPE_CHECKING:
     from psmt.live.session import LiveSnapshot
 
 MAX_CONTROL = 256  # characters
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)
+ALARMS = (0.1, 1.0, 10.0, 100.0)  # false alarms per hour
 RATE, BURST = 80.0, 160.0  # messages of one page, per second and at once
 
 _VALID_VALUES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("pause", "play", "step", "reset", "save"), lambda value: value is None),
     "horizon": lambda value: type(value) is int and 1 <= value <= MAX_HORIZON,
-    "extrapolation": lambda value: isinstance(value, str) and value in EXTRAPOLATIONS,
-    "ping": lambda value: isinstance(value, int | float) and abs(value) < 1e15,
+    "source": lambda value: type(value) is int and 0 <= value < 100,
+    "seek": lambda value: _is_number(value) and 0 <= value < 1e6,
+    "speed": lambda value: _is_number(value) and value in SPEEDS,
+    "alarms": lambda value: _is_number(value) and value in ALARMS,
+    "patch": lambda value: (
+        type(value) is list and len(value) == 2 and all(_is_number(x) and 0 <= x <= 1 for x in value)
+    ),
+    "ping": lambda value: _is_number(value) and abs(value) < 1e15,
 }
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
 class RefusedMessage(Exception):
-    """A message that our page never sends. The socket is closed with the text as the reason."""
+    """Raised for a message that the live page never sends. The socket is closed with the text as the reason."""
 
 
 class Control(NamedTuple):
-    """A command of a page."""
+    """A command that a page sends."""
 
     name: str
     value: Any = None
@@ -60,14 +71,14 @@ def parse_control(text: str) -> Control:
 
 
 class RateLimit:
-    """Limits the messages of one page: a token bucket."""
+    """Token bucket that limits the rate of messages from one page."""
 
     def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
         self._rate, self._burst = rate, burst
         self._left, self._last = burst, monotonic()
 
     def count_message(self) -> None:
-        """Count one message; raise `RefusedMessage` if it is one too many."""
+        """Count one message. Raise `RefusedMessage` if it exceeds the limit."""
         now = monotonic()
         self._left = min(self._left + self._rate * (now - self._last), self._burst) - 1.0
         self._last = now
@@ -81,12 +92,12 @@ def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
         text = _as_json(header)
     except ValueError:
         # JSON has no NaN. It is rare, and checking every message would cost more than everything else here.
-        text = _as_json(_finite(header))
+        text = _as_json(json.loads(json.dumps(header), parse_constant=lambda _: None))
     return struct.pack("<I", len(text)) + text + payload
 
 
 def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return header and picture of a message.
+    """Return the header and the picture of a message.
 
     >>> unpack(pack({"kind": "frame", "ratio": float("nan")}, b"picture"))
     ({'kind': 'frame', 'ratio': None}, b'picture')
@@ -99,17 +110,8 @@ def _as_json(header: dict[str, Any]) -> bytes:
     return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _finite(value: Any) -> Any:
-    """Return the same value, with None for NaN and infinity."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 class Mailbox:
-    """Remembers what one page has received: it gets the newest snapshot, and all points and events that it missed."""
+    """Remembers what one page has received, so that it gets the newest snapshot and all missed points and events."""
 
     def __init__(self) -> None:
         self.replies: list[bytes] = []  # sent with the next snapshot
@@ -122,6 +124,7 @@ class Mailbox:
         self._event = (-1, "")
         self._atoms = 0
         self._patch = b""
+        self._timeline = b""
 
     def mail(self, snapshot: LiveSnapshot, extra: dict[str, Any]) -> list[bytes]:
         """Return the messages that bring the page up to date."""
@@ -138,16 +141,19 @@ class Mailbox:
             self._step = points[-1].step
         # The frame comes first, because its epoch may tell the page to clear everything.
         out.append(pack({"kind": "frame", **snapshot.state, **extra, "points": points}, snapshot.strip))
-        if snapshot.patch.version != self._atoms:
+        if snapshot.patch.version not in (0, self._atoms):
             self._atoms = snapshot.patch.version
             out.append(pack({"kind": "atoms", "version": self._atoms}, snapshot.patch.atoms))
-        if snapshot.patch.message is not self._patch:
+        if snapshot.patch.message and snapshot.patch.message is not self._patch:
             self._patch = snapshot.patch.message
             out.append(self._patch)
+        if snapshot.timeline is not self._timeline:
+            self._timeline = snapshot.timeline
+            out.append(self._timeline)
         for event in snapshot.events:
             # A cut that turns out to be a flash is sent again.
             if event.number > self._event[0] or (event.number == self._event[0] and event.kind != self._event[1]):
                 self._event = (event.number, event.kind)
-                header = {key: getattr(event, key) for key in ("number", "step", "surprise", "seconds")}
-                out.append(pack({"kind": "event", "what": event.kind, **header}, event.strip))
+                header = event._replace(strip=b"")._asdict() | {"kind": "event", "what": event.kind, "strip": None}
+                out.append(pack(header, event.strip))
         return out

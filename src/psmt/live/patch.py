@@ -1,11 +1,10 @@
-"""The paper's method (`PSMT`) on the patch at the centre of the frame, in its own thread: what the page draws of it."""
+"""The paper's method (`PSMT`) on a patch of the frame: the model, its thread, and the data that the page draws."""
 
 from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
-from math import isqrt
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -13,40 +12,51 @@ import numba
 import numpy as np
 from PIL import Image
 
-from psmt.data.patches import PatchCutter, standardise
+from psmt.data.contract import grey
+from psmt.data.patches import standardise
 from psmt.embedding.atom_graph import links, similar_columns
 from psmt.engines import engine_for
-from psmt.errors import PSMTError
-from psmt.extrapolation import EXTRAPOLATIONS
 from psmt.live.messages import pack
 from psmt.model import PSMT
 from psmt.types import Array, Levels
 from psmt.utils.threads import one_blas_thread
 
 SIZES = ((32, 48), (64, 128))
-"""(n_atoms, window) at first and later: small, to show something after two seconds and to keep the frame rate."""
+"""(n_atoms, window) of the first and the second model. They are small, so that predictions start soon and run fast."""
 
 VIEW_EVERY = 0.1
-"""Seconds between two views. One view per frame would cost several times more, and look the same."""
+"""Seconds between two views. A view for each frame would cost several times more, without a visible difference."""
 
 MAX_WAITING = 50
-"""Tasks that may wait: about the number of frames that arrive while a dictionary is learned. The rest is dropped."""
+"""Largest number of waiting tasks, about as many as frames arrive while a dictionary is learned. More are dropped."""
 
 
 class PatchModel:
-    """`PSMT` on the patch at the centre of frames of side `size`.
+    """`PSMT` on a patch of frames of the given shape (height, width). The patch is at first at the centre.
 
-    It starts when the first window is full, and again with more atoms when the second one is. Each time that the number
-    of frames has doubled, it learns a new dictionary from all of them. A given `model` keeps its own dictionary.
+    `centre` is the position of the patch (x, y) as fractions of the frame. `version` is the number of dictionaries that
+    were learned before. The first model starts when the first window of `SIZES` is full. A model with more atoms
+    replaces it when the second window is full. Whenever the number of frames has doubled, a new dictionary is learned
+    from all frames.
     """
 
-    def __init__(self, size: int, *, device: str = "cpu", model: PSMT | None = None) -> None:
+    side = 16
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        *,
+        device: str = "cpu",
+        centre: tuple[float, float] = (0.5, 0.5),
+        version: int = 0,
+    ) -> None:
         self.device = device
-        self.model = model
-        self._keeps_dictionary = model is not None
-        self.extrapolation = "linear" if model is None else model.extrapolation
-        self.cutter = PatchCutter(frame_size=size, patch_size=16 if model is None else _side_of(model))
-        self.version = 0 if model is None else 1  # number of dictionaries so far
+        self.model: PSMT | None = None
+        self.row, self.column = (
+            min(max(round(part * length - self.side / 2), 0), length - self.side)
+            for part, length in zip(reversed(centre), shape, strict=True)
+        )
+        self.version = version  # number of dictionaries so far
         self._past: deque[Array] = deque(maxlen=2048)
         self._n_seen = 0
         self._next_fit = SIZES[0][1]
@@ -54,24 +64,18 @@ class PatchModel:
 
     @property
     def n_awaited(self) -> int:
-        """Number of frames that are needed before the first window is full."""
+        """Number of frames that are still needed until the first window is full."""
         return 0 if self.model is not None else SIZES[0][1] - self._n_seen
 
-    def set_extrapolation(self, extrapolation: str) -> None:
-        """Use another extrapolation, if `PSMT` has it."""
-        if extrapolation in EXTRAPOLATIONS:
-            self.extrapolation = extrapolation
-            if self.model is not None and not self._keeps_dictionary:
-                self._learn()
-
     def receive(self, frame: Levels) -> None:
-        """Learn from a frame (size, size)."""
-        patch = standardise(self.cutter.cut(frame)[None]).values[0]
+        """Learn from the luma of a frame (height, width) or (height, width, 3)."""
+        part = frame[self.row : self.row + self.side, self.column : self.column + self.side]
+        patch = standardise(grey(part).reshape(1, -1)).values[0]
         self._past.append(patch)
         self._n_seen += 1
         if self.model is not None:
             self.model.update(patch)
-        if not self._keeps_dictionary and self._n_seen >= self._next_fit:
+        if self._n_seen >= self._next_fit:
             self._learn()
             self._next_fit = max(2 * self._next_fit, SIZES[1][1])
 
@@ -82,7 +86,6 @@ class PatchModel:
             window=window,
             n_components=None,
             lam=0.1,
-            extrapolation=self.extrapolation,
             random_state=0,
             device=self.device,
         )
@@ -91,7 +94,7 @@ class PatchModel:
         self._axes = None
 
     def view(self, horizon: int) -> dict[str, Any] | None:
-        """Return what the page draws, as plain numbers; None before the first window is full."""
+        """Return the data that the page draws, as plain numbers, or None before the first window is full."""
         if self.model is None:
             return None
         codes, embedding = self.model.codes_, self.model.embedding_
@@ -104,8 +107,7 @@ class PatchModel:
         axes = self._straightest(embedding)
         return {
             "version": self.version,
-            "side": self.cutter.patch_size,
-            "rule": self.extrapolation,
+            "side": self.side,
             "active": most_active.tolist(),
             "activity": np.round(code[most_active], 4).tolist(),
             "n_active": int((code > 0).sum()),
@@ -118,7 +120,7 @@ class PatchModel:
         }
 
     def _straightest(self, embedding: Array) -> Array:
-        """Return the first two rows of the embedding (2, n_atoms), with the signs of the previous call."""
+        """Return the first two rows of the embedding (2, n_atoms), with signs that agree with the previous call."""
         axes = np.zeros((2, embedding.shape[1]))
         axes[: len(embedding)] = embedding[:2]
         if self._axes is not None and self._axes.shape == axes.shape:
@@ -131,7 +133,7 @@ class PatchModel:
         """Return a picture of all atoms, eight in a row."""
         assert self.model is not None
         atoms = self.model.dictionary_
-        side = self.cutter.patch_size
+        side = self.side
         peak = np.abs(atoms).max(axis=1, keepdims=True)
         levels = 127.5 + 127.5 * atoms / np.where(peak > 0, peak, 1.0)
         rows = -(-len(atoms) // 8)
@@ -143,23 +145,13 @@ class PatchModel:
         return file.getvalue()
 
 
-def _side_of(model: PSMT) -> int:
-    side = isqrt(model.n_features_in_)
-    if side**2 != model.n_features_in_:
-        raise PSMTError(
-            f"the model has {model.n_features_in_} features, which is not a square patch; give one that was fitted to "
-            "square patches, or a FramePSMT"
-        )
-    return side
-
-
 def _grey_bytes(values: Array) -> list[int]:
-    """Return standardised grey levels as bytes: the mean is 127.5, and 2.5 standard deviations are black or white."""
+    """Convert standardised grey levels to bytes. The mean becomes 127.5, -2.5 black and 2.5 white."""
     return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
 
 
 class PatchView(NamedTuple):
-    """What pages show of the patch: the newest view (packed once for all pages), the atoms as PNG, their version."""
+    """What pages show of the patch: the newest data to draw (a packed message), the atoms as PNG, and their version."""
 
     message: bytes = b""
     atoms: bytes = b""
@@ -178,23 +170,19 @@ class PatchWorker:
         )
         self._tasks: deque[Future[None]] = deque()
         self._viewed = 0.0
-        self._new_extrapolation: str | None = None
 
     def receive(self, frame: Levels, horizon: int, *, wait: bool = False) -> None:
-        """Learn from a frame (size, size) and predict `horizon` frames ahead; with `wait`, return when it is done."""
+        """Queue a task that learns from a frame and predicts `horizon` frames ahead.
+
+        With `wait`, return only when the task is done.
+        """
         if len(self._tasks) < MAX_WAITING:
             self._tasks.append(self._pool.submit(self._process, frame, horizon, wait))
         if wait:
             self._tasks[-1].exception()
 
-    def set_extrapolation(self, extrapolation: str) -> None:
-        """Use another extrapolation. Of several requests that wait, the last one counts."""
-        self._new_extrapolation = extrapolation
-        if len(self._tasks) < MAX_WAITING:
-            self._tasks.append(self._pool.submit(self._apply_extrapolation))
-
     def collect(self) -> bool:
-        """Return whether a task has finished since the last call. Raise the error of one that failed."""
+        """Return whether a task has finished since the last call. If a task failed, raise its error."""
         finished = False
         while self._tasks and self._tasks[0].done():
             self._tasks.popleft().result()
@@ -202,17 +190,10 @@ class PatchWorker:
         return finished
 
     def close(self) -> None:
-        """Cancel the waiting tasks. The thread ends after the current one."""
+        """Cancel the waiting tasks. The thread ends after the current task."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _apply_extrapolation(self) -> None:
-        extrapolation, self._new_extrapolation = self._new_extrapolation, None
-        if extrapolation is not None:
-            with one_blas_thread():
-                self.model.set_extrapolation(extrapolation)
-
     def _process(self, frame: Levels, horizon: int, show_now: bool) -> None:
-        self._apply_extrapolation()
         with one_blas_thread():
             self.model.receive(frame)
             if not show_now and monotonic() - self._viewed < VIEW_EVERY:

@@ -1,31 +1,30 @@
-"""Predict whole frames of a film that never waits, and score the predictions when their frames arrive."""
+"""Predict whole frames of a live film, which does not wait for the model, and score them when true frames arrive."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from psmt.data.contract import grey
 from psmt.evaluation import mse
 from psmt.evaluation.metrics import error_ratio
+from psmt.surprise import N_FIRST, N_RECORD
 from psmt.types import Levels
 from psmt.utils.threads import one_thread
 from psmt.video.events import EventDetector, Kind
-from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
-
-N_FIRST = 8
-"""Frames that a new model is fitted to: a third of a second."""
+from psmt.video.frames import has_colour
+from psmt.video.model import FramePredictor
 
 MAX_HORIZON = 10
-EXTRAPOLATIONS = tuple(FRAME_EXTRAPOLATIONS)
 
 
 class FramePrediction(NamedTuple):
-    """A predicted frame, the newest frame it was predicted from, and the step at which the true one arrives."""
+    """A predicted frame, the newest frame it was predicted from, and the step at which the true frame arrives."""
 
     frame: Levels
     made_from: Levels
@@ -33,13 +32,16 @@ class FramePrediction(NamedTuple):
 
 
 class PredictionScore(NamedTuple):
-    """Absolute error (size, size) of a prediction, and its squared error beside that of copying."""
+    """Absolute error (height, width) of a prediction, and the mean squared errors of the prediction and of copying.
+
+    All three are errors of the luma.
+    """
 
     error: Levels
     mse: float
     copy_mse: float
     across_cut: bool = False
-    """Whether a new scene began in between. Such an error is unavoidable, and larger than all others together."""
+    """Whether a new scene began between prediction and frame. The error is then unavoidable, and often very large."""
 
 
 class _PendingRollout(NamedTuple):
@@ -48,23 +50,24 @@ class _PendingRollout(NamedTuple):
     future: Future[Levels]
 
 
-class FramePredictor:
+class LivePredictor:
     """Predicts the frame that is `horizon` (1 to 10) frames ahead, and learns from every frame.
 
     The next frame is predicted as a part of learning. Every frame beyond it costs as much time as learning does.
     Rollouts therefore run in another thread, each from the newest frame at its start, while the model keeps learning.
 
-    A fitted `model` continues with its own extrapolation and device.
+    Frames (height, width, 3) are predicted in colour if one of the first frames has colour, and otherwise in grey. A
+    fitted `model` keeps its parameters and its colours.
     """
 
-    def __init__(self, *, horizon: int = 1, device: str = "cpu", model: FramePSMT | None = None) -> None:
+    def __init__(self, *, horizon: int = 1, device: str = "cpu", model: FramePredictor | None = None) -> None:
         self.horizon = horizon
         self.device = device if model is None else model.device
-        self.extrapolation = "phase" if model is None else model.extrapolation
         self.model = model
         self._switch_rollouts()
         self.step = 0  # number of frames received
         self.prediction: FramePrediction | None = None
+        self.expected: Levels | None = None  # the newest frame, as it was predicted from the frame before
         self._first: list[Levels] = []
         self._pending: dict[int, FramePrediction] = {}
         self._rollout: _PendingRollout | None = None
@@ -72,18 +75,13 @@ class FramePredictor:
 
     @property
     def n_awaited(self) -> int:
-        """Number of frames that are needed before the first prediction."""
+        """Number of frames that are still needed until the first prediction."""
         return 0 if self.model is not None else N_FIRST - len(self._first)
 
     def reset(self) -> None:
         """Forget everything that was learned."""
-        self.model, self._first = None, []
+        self.model, self._first, self.expected = None, [], None
         self._drop_predictions()
-
-    def set_extrapolation(self, extrapolation: str) -> None:
-        """Start again with another extrapolation."""
-        self.extrapolation = extrapolation
-        self.reset()
 
     def set_horizon(self, horizon: int) -> None:
         """Predict this many frames ahead from now on."""
@@ -93,19 +91,28 @@ class FramePredictor:
         if self.model is not None and self._first:
             self._predict_from(self._first[-1])
 
+    def as_seen(self, frame: Levels) -> Levels:
+        """Return a frame as the model gets it: in grey if the model predicts in grey."""
+        return grey(frame) if self.model is not None and len(self.model.shape_) == 2 else frame
+
     def receive(self, frame: Levels) -> PredictionScore | None:
         """Learn from a frame and predict ahead. Return the score of the prediction of this frame, if there was one."""
         self.collect()
         self.step += 1
+        frame = self.as_seen(frame)
         score = self._score(frame)
         if self.model is None:
             self._first.append(frame)
             if len(self._first) == N_FIRST:
-                # On a CPU, the correction network would take the time that the film does not leave.
-                model = FramePSMT(extrapolation=self.extrapolation, correction=self.device != "cpu", device=self.device)
-                self.model = model.fit(np.stack(self._first))
+                first = np.stack(self._first)
+                # On a CPU, the correction network is too slow for the frame rate of most films.
+                model = FramePredictor(correction=self.device != "cpu", device=self.device)
+                self.model = model.fit(first if first.ndim == 3 or has_colour(first) else grey(first))
+                frame = self.as_seen(frame)
+                self._first = [frame]
                 self._switch_rollouts()
         else:
+            self.expected = self.model.predict()
             self.model.update(frame)
             self._first = [frame]
             if self.model.cut_:
@@ -116,7 +123,7 @@ class FramePredictor:
         return score
 
     def collect(self) -> bool:
-        """Return whether a rollout has finished since the last call; if so, it becomes `prediction`."""
+        """Return whether a rollout has finished since the last call. If so, `prediction` is its last frame."""
         if self._rollout is None or not self._rollout.future.done():
             return False
         made_from, of_step, future = self._rollout
@@ -135,8 +142,8 @@ class FramePredictor:
         predicted = self._pending.pop(self.step, None)
         if predicted is None:
             return None
-        own, copied = (float(mse(guess, frame, axes=2)) for guess in (predicted.frame, predicted.made_from))
-        return PredictionScore(np.abs(frame - predicted.frame), own, copied)
+        truth, guess, copy = (grey(levels) for levels in (frame, predicted.frame, predicted.made_from))
+        return PredictionScore(np.abs(truth - guess), float(mse(guess, truth, axes=2)), float(mse(copy, truth, axes=2)))
 
     def _predict_from(self, frame: Levels) -> None:
         assert self.model is not None
@@ -162,14 +169,14 @@ class FramePredictor:
 
 
 def _roll_out(predict: Callable[[], Levels]) -> Levels:
-    """Return the last of the predicted frames, using one thread: the other cores are for the model that learns."""
+    """Return the last of the predicted frames. Use one thread, and leave the other cores to the model that learns."""
     with one_thread():
         last: Levels = predict()[-1]
     return last
 
 
 class CurvePoint(NamedTuple):
-    """One frame in the curves. `ratio` is None without errors to compare, `surprise` NaN without a prediction."""
+    """One frame in the curves. `ratio` is None if copying has no error. `surprise` is NaN without a prediction."""
 
     step: int
     ratio: float | None
@@ -177,54 +184,99 @@ class CurvePoint(NamedTuple):
     mark: Kind | None
 
 
-@dataclass(frozen=True)
-class LiveEvent:
-    """A cut, flash or surprise: when it happened (`seconds` since the start), and the strip shown at that time."""
+class ScoreRow(NamedTuple):
+    """One line of scores.csv. `seconds` is the time since the start, and `position` the time in the film."""
+
+    step: int
+    seconds: float
+    position: float
+    mse: float
+    copy_mse: float
+    surprise: float
+
+
+class LiveEvent(NamedTuple):
+    """A cut, flash or surprise. `strip` shows the frame before it, the predicted frame and the true frame."""
 
     number: int
     step: int
+    seconds: float
+    position: float
     kind: Kind
     surprise: float
-    seconds: float
-    strip: bytes
+    strip: bytes = b""
 
 
 @dataclass
 class Scores:
-    """Recent squared errors (of predictions and of copying), the curves, and the events."""
+    """Errors of predictions and of copying, the curves, the timeline, and the events.
 
+    `alarms_per_hour` is the expected number of false alarms, at 25 frames per second.
+    """
+
+    alarms_per_hour: float = 1.0
     points: deque[CurvePoint] = field(default_factory=lambda: deque(maxlen=600))
     events: deque[LiveEvent] = field(default_factory=lambda: deque(maxlen=40))
     recent: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=50))
-    _detector: EventDetector = field(default_factory=EventDetector)
+    rows: deque[ScoreRow] = field(default_factory=lambda: deque(maxlen=90_000))
+    past_events: deque[LiveEvent] = field(default_factory=lambda: deque(maxlen=10_000))
+    timeline: dict[int, float] = field(default_factory=dict)
+    n_scored: int = 0
+
+    def __post_init__(self) -> None:
+        self._detector = EventDetector(self.alarms_per_hour / 90_000)
 
     @property
     def ratio(self) -> float | None:
-        """MSE / MSE of copying over the recent predictions; None if copying made no error."""
+        """MSE of the recent predictions, divided by the MSE of copying, or None if copying made no error."""
         own, copied = (sum(errors) for errors in zip(*self.recent, strict=True)) if self.recent else (0.0, 0.0)
         return error_ratio(own, copied) if copied > 0 else None
 
     @property
     def n_events(self) -> int:
-        """Number of events so far, including those no longer stored."""
+        """Number of events so far, including events that are no longer stored."""
         return self.events[-1].number + 1 if self.events else 0
 
-    def add_frame(self, step: int, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Add a point to the curves. Return the kind of event that this frame starts, if any.
+    def set_alarms(self, per_hour: float) -> None:
+        """Change the expected number of false alarms. Earlier surprises are still used to set the threshold."""
+        self.alarms_per_hour, before = per_hour, self._detector.get_state()
+        self.__post_init__()
+        self._detector.set_state(before)
 
-        If the picture returns to what it was before a cut, that cut becomes a flash, in the curves and the events.
+    def add_score(self, score: PredictionScore) -> None:
+        """Add the score of a prediction."""
+        self.n_scored += 1
+        self.recent.append((score.mse, score.copy_mse))
+
+    def add_frame(
+        self, step: int, last: Levels, frame: Levels, surprise: float, cut: bool, *, even: bool = True
+    ) -> Kind | None:
+        """Add a point to the curves. Return the kind of event that begins with this frame, or None.
+
+        Nothing is an event before there is a record of `N_RECORD` scores, or after a step that is not `even`. If the
+        picture returns to what it was before a cut, that cut becomes a flash, in the curves and the events.
         """
-        kind = self._detector.observe(last, frame, surprise, cut)
+        counts = even and self.n_scored >= N_RECORD
+        kind = self._detector.observe(last, frame, surprise if counts else np.nan, cut and counts)
         self.points.append(CurvePoint(step, self.ratio, surprise, None if kind == "flash" else kind))
         if kind != "flash":
             return kind
-        self.events[-1] = flash = replace(self.events[-1], kind="flash")
+        self.events[-1] = flash = self.events[-1]._replace(kind="flash")
+        self.past_events[-1] = flash._replace(strip=b"")
         for back, point in enumerate(reversed(self.points), 1):
             if point.step == flash.step:
                 self.points[-back] = point._replace(mark="flash")
                 break
         return None
 
-    def add_event(self, step: int, kind: Kind, surprise: float, seconds: float, strip: bytes) -> None:
-        """Store an event."""
-        self.events.append(LiveEvent(self.n_events, step, kind, surprise, seconds, strip))
+    def add_event(self, event: LiveEvent) -> None:
+        """Store an event. Only the pictures of the latest events are kept."""
+        self.events.append(event)
+        self.past_events.append(event._replace(strip=b""))
+
+    def table(self, name: str) -> str:
+        """Return "scores" or "events" as the text of a CSV file."""
+        rows: tuple[tuple[Any, ...], ...] = tuple(self.rows if name == "scores" else self.past_events)
+        fields = ScoreRow._fields if name == "scores" else LiveEvent._fields[:-1]
+        numbers = ([f"{cell:.7g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows)
+        return "".join(",".join(cells[: len(fields)]) + "\n" for cells in (fields, *numbers))

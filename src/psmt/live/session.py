@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,21 +15,28 @@ from typing import Any
 import numpy as np
 
 from psmt.errors import PSMTError
-from psmt.live.feed import Arrival, Feed
-from psmt.live.messages import Control
+from psmt.live.feed import DEFAULT_RATE, Arrival, Feed
+from psmt.live.messages import Control, pack
 from psmt.live.patch import PatchModel, PatchView, PatchWorker
-from psmt.live.pictures import Recording, draw_strip
-from psmt.live.predictions import EXTRAPOLATIONS, MAX_HORIZON, CurvePoint, FramePredictor, LiveEvent, Scores
-from psmt.model import PSMT
+from psmt.live.pictures import draw_row, draw_strip
+from psmt.live.predictions import (
+    MAX_HORIZON,
+    CurvePoint,
+    LiveEvent,
+    LivePredictor,
+    ScoreRow,
+    Scores,
+)
+from psmt.surprise import N_RECORD, StepClock
 from psmt.types import Levels
 from psmt.utils.constraints import check_count
 from psmt.utils.threads import one_blas_thread
-from psmt.video import FramePSMT
+from psmt.video import FramePredictor
 
 
 @dataclass(frozen=True)
 class LiveSnapshot:
-    """What the pages show at one time. Threads share it, so nothing in it changes."""
+    """What the pages show at one time. It is never changed, because several threads share it."""
 
     number: int = 0
     state: dict[str, Any] = field(default_factory=dict)
@@ -37,13 +44,16 @@ class LiveSnapshot:
     points: tuple[CurvePoint, ...] = ()
     events: tuple[LiveEvent, ...] = ()
     patch: PatchView = field(default_factory=PatchView)
+    timeline: bytes = b""
 
 
 class Session:
-    """The models of a feed, and the thread in which they run.
+    """The models that learn from a feed, and the thread in which they run.
 
-    `horizon` is 1 to 10 frames. A fitted `model` is of whole frames or of the centre patch. `save_to` is the only file
-    that pages can save the model to. `listeners` are called after each new snapshot, and must return at once.
+    `horizon` is 1 to 10 frames of the source. If frames are dropped, the model takes longer steps, and predicts fewer
+    of them, so that the time ahead stays the same. `model` is a fitted one to start from. `save_to` is the only file
+    that pages can save the model to. `choices` are the sources that pages can choose from: a name, and a function that
+    opens the feed. `listeners` are called after each new snapshot and must not block.
     """
 
     def __init__(
@@ -52,22 +62,27 @@ class Session:
         *,
         horizon: int = 1,
         device: str = "cpu",
-        model: FramePSMT | PSMT | None = None,
+        model: FramePredictor | None = None,
         save_to: Path | None = None,
+        choices: Mapping[str, Callable[[], Feed]] | None = None,
     ) -> None:
         if check_count("horizon", horizon) > MAX_HORIZON:
             raise PSMTError(f"horizon={horizon} is more than {MAX_HORIZON} frames ahead; use 1 to {MAX_HORIZON}")
         self.feed = feed
-        self.recording = Recording()
         self.snapshot = LiveSnapshot()
         self.listeners: set[Callable[[], None]] = set()
         self._save_to = save_to
         self._device = device
-        self._frames = FramePredictor(
-            horizon=horizon, device=device, model=model if isinstance(model, FramePSMT) else None
-        )
-        self._patch = self._new_patch(model if isinstance(model, PSMT) else None)
-        self._scores = Scores()
+        self._frames = LivePredictor(horizon=horizon, device=device, model=model)
+        self._horizon = horizon
+        self._choices = dict(choices or {})
+        self._chosen = 0
+        self._centre = (0.5, 0.5)
+        self._patch = PatchWorker(PatchModel(feed.shape, device=device))
+        self._clock = StepClock()
+        self._busy: deque[float] = deque(maxlen=30)
+        self._timeline, self._bin = b"", 0
+        self.scores = Scores()
         self._controls: Queue[Control] = Queue(maxsize=64)
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="psmt-live-model", daemon=True)
@@ -77,9 +92,9 @@ class Session:
         self._latency = 0.0
         self._times: deque[float] = deque(maxlen=30)
         self._strip = b""
-        self._error: Levels = np.zeros((feed.size, feed.size), np.float32)
+        self._error: Levels = np.zeros(feed.shape, np.float32)
         self._last_frame = self._error
-        self._arrived = 0.0
+        self._arrived = self._position = 0.0
 
     def start(self) -> None:
         """Start to read and to learn."""
@@ -94,7 +109,7 @@ class Session:
             self._thread.join(timeout=10.0)
 
     def submit(self, control: Control) -> None:
-        """Execute a control before the next frame. If too many are waiting, it is ignored."""
+        """Queue a control, which is executed before the next frame. If the queue is full, the control is ignored."""
         with suppress(Full):
             self._controls.put_nowait(control)
 
@@ -124,24 +139,59 @@ class Session:
         self._publish()
 
     def _process(self, arrival: Arrival) -> None:
-        frame = arrival.frame
+        frame = self._frames.as_seen(arrival.frame)
         # While stepping, the page shows the effect of each single frame.
         self._patch.receive(frame, self._frames.horizon, wait=self.feed.paused)
+        even, began = self._clock.is_even(arrival.position), monotonic()
+        self._keep_horizon()
         score = self._frames.receive(frame)
         if score is not None:
             self._error = score.error
             if not score.across_cut:
-                self._scores.recent.append((score.mse, score.copy_mse))
-        model = self._frames.model
+                self.scores.add_score(score)
+        model, last = self._frames.model, self._last_frame
         surprise, cut = (np.nan, False) if model is None else (model.surprise_, model.cut_)
-        kind = self._scores.add_frame(self._frames.step, self._last_frame, frame, surprise, cut)
+        kind = self.scores.add_frame(self._frames.step, last, frame, surprise, cut, even=even)
         self._draw(frame)
+        self._position = arrival.position if self.feed.duration else arrival.time - self._started
+        when = (self._frames.step, arrival.time - self._started, self._position)
         if kind is not None:
-            self._scores.add_event(self._frames.step, kind, surprise, arrival.time - self._started, self._strip)
+            strip = draw_row(last, self._frames.expected, frame)
+            self.scores.add_event(LiveEvent(self.scores.n_events, *when, kind, surprise, strip))
+        errors = (np.nan, np.nan) if score is None else (score.mse, score.copy_mse)
+        self.scores.rows.append(ScoreRow(*when, *errors, surprise))
+        self._mark_timeline(surprise if even else np.nan)
         now = monotonic()
-        self.recording.add(self._strip, now)
         self._times.append(now)
         self._arrived, self._latency = arrival.time, now - arrival.time
+        if not self.feed.paused:
+            self._busy.append(now - began)
+            if len(self._busy) >= 10:
+                self.feed.keep_up(float(np.quantile(self._busy, 0.8)))
+
+    def _keep_horizon(self) -> None:
+        """Set the number of steps that are predicted, so that they cover the time of `_horizon` frames of the source.
+
+        The model may receive fewer frames than the source has. Then one step takes the time of several frames.
+        """
+        rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
+        steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
+        # A margin keeps the number from changing to and fro.
+        wanted = min(max(round(steps), 1), MAX_HORIZON)
+        if abs(steps - self._frames.horizon) > 0.7 and wanted != self._frames.horizon:
+            self._frames.set_horizon(wanted)
+
+    def _mark_timeline(self, surprise: float) -> None:
+        """Add a surprise to the timeline, which has the largest surprise of each of its last 600 bins."""
+        bins, width = self.scores.timeline, max((self.feed.duration or 400.0) / 400, 0.25)
+        bin_ = int(self._position / width)
+        if bin_ != self._bin or not self._timeline:
+            self._bin = bin_
+            shown = [[at, round(most, 2)] for at, most in bins.items()]
+            self._timeline = pack({"kind": "timeline", "width": width, "bins": shown})
+        bins[bin_] = max(bins.get(bin_, 0.0), surprise if np.isfinite(surprise) else 0.0)
+        if len(bins) > 600:
+            del bins[next(iter(bins))]
 
     def _draw(self, frame: Levels) -> None:
         self._last_frame = frame
@@ -149,7 +199,7 @@ class Session:
         self._strip = draw_strip(frame, None if prediction is None else prediction.frame, self._error)
 
     def _execute_controls(self) -> bool:
-        """Execute the waiting controls; return whether there were any."""
+        """Execute the waiting controls. Return whether there were any."""
         found = False
         with suppress(Empty):
             while True:
@@ -161,12 +211,19 @@ class Session:
                     case "reset":
                         self._reset()
                     case "horizon":
-                        self._frames.set_horizon(value)
-                        self._scores.recent.clear()
-                    case "extrapolation":
-                        self._frames.set_extrapolation(value)
-                        self._patch.set_extrapolation(value)
-                        self._scores.recent.clear()
+                        self._horizon = value
+                        self._keep_horizon()
+                        self.scores.recent.clear()
+                    case "seek":
+                        self.feed.seek(value)
+                    case "speed":
+                        self.feed.speed = value
+                    case "alarms":
+                        self.scores.set_alarms(value)
+                    case "patch":
+                        self._move_patch(tuple(value))
+                    case "source":
+                        self._choose(value)
                     case "save":
                         self._save()
         return found
@@ -174,15 +231,36 @@ class Session:
     def _reset(self) -> None:
         """Forget everything that was learned and counted."""
         self._frames.reset()
-        self._patch.close()
-        self._patch = self._new_patch(None)
-        self._scores = Scores()
-        self._error = np.zeros_like(self._error)
+        self._move_patch(self._centre)
+        self.scores = Scores(self.scores.alarms_per_hour)
+        self._clock, self._timeline = StepClock(), b""
+        self._error = np.zeros(self.feed.shape, np.float32)
         self.feed.n_dropped = 0
         self._epoch += 1
 
-    def _new_patch(self, model: PSMT | None) -> PatchWorker:
-        return PatchWorker(PatchModel(self.feed.size, device=self._device, model=model))
+    def _move_patch(self, centre: tuple[float, float]) -> None:
+        """Start again with the patch at `centre`."""
+        self._patch.close()
+        self._centre, version = centre, self._patch.model.version
+        self._patch = PatchWorker(PatchModel(self.feed.shape, device=self._device, centre=centre, version=version))
+
+    def _choose(self, number: int) -> None:
+        """Continue with another source, and start again."""
+        names = list(self._choices)
+        if number >= len(names) or number == self._chosen:
+            return
+        try:
+            feed = self._choices[names[number]]()
+        except (PSMTError, ValueError, OSError) as error:
+            self._notify(f"{names[number]} could not be opened: {str(error)[:200]}", bad=True)
+            return
+        self.feed.stop()
+        self.feed, self._chosen, self._frames.step = feed, number, 0
+        self._last_frame = np.zeros(feed.shape, np.float32)
+        self._busy.clear()
+        self._reset()
+        self._strip = b""
+        feed.start()
 
     def _save(self) -> None:
         if self._save_to is None:
@@ -193,8 +271,9 @@ class Session:
             try:
                 self._frames.model.save(self._save_to)
                 self._notify(f"The model was saved to {self._save_to.name}.")
-            except OSError as error:
-                self._notify(f"The model could not be saved to {self._save_to.name}: {error.strerror}.", bad=True)
+            except Exception as error:  # the model must survive whatever saving raises
+                cause = (isinstance(error, OSError) and error.strerror) or str(error)
+                self._notify(f"The model could not be saved to {self._save_to.name}: {cause[:200]}", bad=True)
 
     def _notify(self, text: str, *, bad: bool = False) -> None:
         number = 1 if self._notice is None else self._notice["number"] + 1
@@ -204,36 +283,50 @@ class Session:
         return {"paused": self.feed.paused, "ended": self.feed.ended, "problem": self.feed.error}
 
     def _publish(self) -> None:
-        frames, scores, prediction, pace = self._frames, self._scores, self._frames.prediction, None
+        frames, scores, prediction, pace = self._frames, self.scores, self._frames.prediction, None
         if len(self._times) > 1 and not self.feed.paused:
             pace = (len(self._times) - 1) / max(self._times[-1] - self._times[0], 1e-6)
         state = {
             "epoch": self._epoch,
             "step": frames.step,
             "source": self.feed.name,
-            "size": self.feed.size,
+            "shape": self.feed.shape,
+            "original": self.feed.original,
             "rate": self.feed.rate,
+            "duration": self.feed.duration,
+            "speed": self.feed.speed,
+            "position": self._position,
+            "sources": list(self._choices),
+            "chosen": self._chosen,
             "pace": pace,
             **self._feed_state(),
             "dropped": self.feed.n_dropped,
             "latency": 1000.0 * self._latency,
             "came": self._arrived,
-            "horizon": frames.horizon,
+            "horizon": self._horizon,
+            "steps": frames.horizon,
+            "step_seconds": self._clock.seconds,
+            "alarms": scores.alarms_per_hour,
+            "record": N_RECORD,
             "of_step": None if prediction is None else prediction.of_step,
-            "extrapolation": frames.extrapolation,
-            "extrapolations": EXTRAPOLATIONS,
             "ratio": scores.ratio,
             "n_recent": len(scores.recent),
             "n_events": scores.n_events,
             "awaits_frames": frames.n_awaited,
             "awaits_patches": self._patch.model.n_awaited,
-            "patch_side": self._patch.model.cutter.patch_size,
+            "patch_side": self._patch.model.side,
+            "patch_corner": (self._patch.model.row, self._patch.model.column),
             "saves": self._save_to is not None,
-            "recorded": self.recording.seconds,
             "notice": self._notice,
         }
         self.snapshot = LiveSnapshot(
-            self.snapshot.number + 1, state, self._strip, tuple(scores.points), tuple(scores.events), self._patch.shown
+            self.snapshot.number + 1,
+            state,
+            self._strip,
+            tuple(scores.points),
+            tuple(scores.events),
+            self._patch.shown,
+            self._timeline,
         )
         for listener in tuple(self.listeners):
             listener()

@@ -1,7 +1,7 @@
 """`PSMT`: Algorithm 1 of the paper, as an estimator.
 
-Each file adds one thing: `state` (parameters, what a fitted model holds, saving and loading), `fitting` (`fit`) and
-`algorithm` (the eight steps).
+`state` has the parameters, the fitted state, and saving and loading. `fitting` has `fit`. `forecasting` has
+`predict`, with `intervals` and `tables`. `algorithm` has the eight steps of Algorithm 1.
 """
 
 from psmt.model.algorithm import PSMT

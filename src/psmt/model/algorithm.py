@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,80 +11,77 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmt.model.fitting import Learning
-from psmt.model.html_repr import N_SHOWN, atoms_picture, card
+from psmt.model.forecasting import Forecasting
 from psmt.model.online_estimator import as_small_work
 from psmt.numerics.arrays import array_namespace, drawn_back
-from psmt.persistence.model_file import plain
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.constraints import check_count
-from psmt.utils.validation import as_array, check_frame, check_series
+from psmt.utils.validation import check_frame, check_series, check_size
 
 
-class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
-    """Predictive Sparse Manifold Transform.
+class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
+    """Predict the next frames of a film or series by the Predictive Sparse Manifold Transform.
 
     `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
     receives a frame (steps 1 to 4 of Algorithm 1) and `predict` returns the next one (steps 5 to 8). The defaults
-    depart from the paper where it leaves the result to chance; each departure is a parameter, and `PSMT.literal` is the
-    paper to the letter.
+    depart from the paper where its method is unstable or undefined. Each departure is a parameter, and `PSMT.literal`
+    has none of them.
 
     Parameters
     ----------
     n_atoms : int or 'auto', default 512
-        M, the size of the dictionary. 'auto': one atom for every 7 codes of the window, from 16 to 512.
+        Size of the dictionary, M in the paper. 'auto' takes one atom for every 7 codes of the window, from 16 to 512.
     window : int or 'auto', default 1536
-        H, the number of latest codes that the embedding is computed from. The paper needs H > M. H <= M is allowed: V
-        then has a rank below H, and the embedding is restricted to the directions in the window. With so few codes
-        *any* sequence is straight in some directions, so the leading ones reflect chance rather than the scene, and
-        atoms that the window does not use are predicted to stay inactive. 'auto': all frames of `fit`, at most 4096.
+        Number H of latest codes from which the embedding is computed. The paper needs more codes than atoms, H > M. If
+        H <= M, which is allowed, the covariance V of the codes has a rank below H, and the embedding is restricted to
+        the directions in the window. With so few codes, *any* sequence is straight in some directions, so the leading
+        directions reflect chance rather than the scene. Atoms that the window does not use are predicted to stay
+        inactive. 'auto' takes all frames of `fit`, at most 4096.
     n_components : int, None or 'auto', default 'auto'
-        f, the dimension of the embedding, at most the rank of V; None takes all directions. 'auto' chooses by
-        walk-forward error inside the past window, with a dictionary that did not see the scored frames; the dictionary
-        then continues to learn from them. `fit` takes about half as long again if the past is several windows long,
-        and longer if it is hardly more than one.
+        Dimension of the embedding, f in the paper, at most the rank of V. None takes all directions. 'auto' chooses by
+        walk-forward error inside the past window, with a dictionary that was not learned from the scored frames. Then
+        the dictionary learns from these frames too. `fit` takes about 1.5 times as long with 'auto' if the past is
+        several windows long, and longer if it is hardly more than one window.
     alpha : float or 'auto', default 1.0
-        Sparsity (L1) penalty of layer 1, > 0; 'auto' as in `SparseCoder`, independent of units.
+        Sparsity (L1) penalty of layer 1, > 0. 'auto' is chosen as in `SparseCoder`, independent of units.
     lam : float or 'auto', default 'auto'
-        Sparsity (L1) penalty of step 7, >= 0; 'auto' is chosen as `n_components` is.
+        Sparsity (L1) penalty of step 7, >= 0. 'auto' is chosen together with `n_components`.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
-        Step 6. 'linear' is the paper's. 'dynamics' predicts frames and points together by a matrix that is learned
-        from the window, see `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
+        Rule of step 6. 'linear' is the paper's. 'dynamics' predicts frames and points together by a matrix that is
+        learned from the window; see `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
     standardise : bool, default False
-        Standardise each feature by its mean and standard deviation in the past given to `fit`, and convert predictions
-        back: for features of different units, or far from zero. Patches of films are standardised already.
+        If True, each feature is standardised by its mean and standard deviation in the past given to `fit`, and
+        predictions are converted back. Use it for features of different units or far from zero. Film patches are
+        already standardised.
     on_cut : {'hold', 'ignore'}, default 'hold'
-        What happens after a frame that began something new (`cut_`). With 'hold', the last code is predicted until the
-        model's own predictions would have been better, for at most 25 frames: the straight line through the last two
-        codes would cross the cut, and the embedding does not know the new scene yet. Extrapolations that learn skip
-        the steps across a cut. 'ignore' does nothing, as in the paper. Without cuts both are the same.
+        What happens after a frame that began something new (`cut_`). With 'hold', the last code is predicted for 25
+        frames, or until the window has lost the old scene: the straight line through the last two codes would cross
+        the cut, and the embedding does not know the new scene yet. Extrapolations that learn skip the steps across a
+        cut. 'ignore' does nothing, as in the paper. Without cuts both are the same.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
+    embedding_tol : float, default 3e-7
+        Largest error of the embedding while it is tracked from frame to frame: the sine of the angle between its
+        subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions are
+        within 1e-5 of the patch's contrast of those by the closed form from the same codes. With 0, the closed form is
+        solved for every frame. So it is with at most 512 atoms and fewer than two codes per atom.
     activity_bound : float or None, default 2.0
-        Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum in the
-        window, and the predicted frame differs from the last by at most this multiple of the largest norm, both
-        without outliers. None: no bounds.
+        Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
+        the window. The predicted frame differs from the last one by at most this multiple of the largest norm of a
+        frame in the window. Outliers are excluded from both. None sets no bounds.
     merge_parallel : bool, default True
-        Recover atoms with parallel columns in P together, see `psmt.recovery`.
+        If True, atoms with parallel columns in P are recovered together; see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
-        Frames that `fit` learns the dictionary from: all of them, or the last `window`.
-    solver : {'closed', 'sgd'}, default 'closed'
-        Step 5: the closed form, or mini-batch steps that continue from the previous window (on the CPU). They converge
-        to the closed form within `tol`, unless `tol` or `sparsity` say otherwise; 'auto' is chosen by the closed form.
-    max_epochs, batch_size, tol, sparsity :
-        Of 'sgd', for each window, as in `TemporalEmbedding`.
+        Frames from which `fit` learns the dictionary: all of them, or the last `window`.
     coder : SparseCoder or None
-        A fitted coder is used as it is; an unfitted one is cloned and fitted, and replaces `n_atoms`, `alpha` and
+        A fitted coder is used as it is. An unfitted coder is cloned and fitted. A coder replaces `n_atoms`, `alpha` and
         `random_state`.
     random_state : int, RandomState or None
-        Seed of the dictionary and of 'sgd'.
+        Seed of the dictionary.
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). Saved files do not depend on the device.
     dtype : {'float64', 'float32'}, default 'float64'
-        Precision of coding and recovery; 'float32' on a GPU only, where predictions then differ by some thousandths.
-    ends : bool
-        The former name of `half_stencils`, for one more release.
+        Precision of coding and recovery. 'float32' needs a GPU; predictions then differ by some thousandths.
 
     Attributes
     ----------
@@ -91,22 +89,20 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     codes_ : (window, n_atoms) array
         The latest codes, oldest first.
     embedding_ : (n_components, n_atoms) array
-        P of the present window.
+        The embedding matrix P of the present window.
     n_components_, lam_, window_ : int or None, float, int
-        As given or chosen.
-    followed_ : FollowedEmbedding or StochasticEmbedding
+        The given or chosen values.
+    followed_ : FollowedEmbedding
         Updates the embedding; its `error_` is the remaining error.
     choice_ : Choice
-        The walk-forward table behind 'auto'; empty if nothing was chosen.
+        Walk-forward errors of the candidates for 'auto'; empty if nothing was chosen.
     n_features_in_, feature_names_in_ : int, array of str
-        Features of a frame; their names if `fit` was given a table that has them. Tables with other columns, or in
-        another order, are then refused.
-    score_ : float or None
-        The last result of `score`.
+        Number of features of a frame, and their names if `fit` was given a table with column names. A table with other
+        columns, or in another order, is then refused.
     surprise_ : float
-        How unexpected the last frame was: the squared error of copying the frame before it or of the straight line
-        through the two before it, whichever is smaller, relative to its usual size. About 1 while things continue as
-        before. The model's own prediction is not used.
+        How unexpected the last frame was: the squared error of a simple prediction of it, relative to the usual
+        error. The prediction copies the frame before or continues the line through the two before, whichever is
+        closer. About 1 if nothing unusual happens. The model's own prediction is not used.
     cut_ : bool
         Whether the last frame began something new: it was far more surprising than usual, and unlike the one before.
 
@@ -126,11 +122,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     """
 
     static_window: ClassVar[bool] = False
-    """Keep the codes of the training window: new frames are not received."""
+    """If True, the codes of the training window are kept, and new frames are not received."""
     static_embedding: ClassVar[bool] = False
-    """Keep the embedding of the training window, while codes are updated."""
+    """If True, the embedding of the training window is kept, while codes are updated."""
     uses_embedding: ClassVar[bool] = True
     """If False, the embedding is solved on demand instead of being tracked."""
+    extrapolates: ClassVar[bool] = True
+    """If False, predictions do not continue a step, so the last code is not held after a cut either."""
 
     # Steps 1 to 5: receive
 
@@ -138,16 +136,29 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     def update(self, x: ArrayLike) -> Self:
         """Receive the next frame (n_features,), and return the model.
 
-        A frame of other features than those of `fit`, or with values that are not finite, raises ValueError.
+        ValueError is raised if the frame has other features than those of `fit`, or values that are not finite.
         """
         check_is_fitted(self, "moments_")
         given = self._scaling.standardise(self._frame(x))
+        check_size(given, name="x, standardised,")
         frame = self._engine.array(given)
         code = self.coder_.transform_next(frame, self.moments_.latest(1)[0])
-        self._detect_cut(given, code)
+        self._undo = self._keep()
+        self._receive(given, frame, code)
+        self._undo = None
+        return self
+
+    def _receive(self, given: Array, frame: Array, code: Array) -> None:
+        """Receive a frame (n_features,), as NumPy array and as engine array, together with its code (n_atoms,)."""
+        if self._intervals.n_ahead:
+            self._intervals.observe(self._ahead(self._intervals.n_ahead), given)
+        if self._table is not None:
+            self._table = replace(self._table, received=self._table.received + 1)
+        self._forecast = None
+        self._watch.observe(given)
         if self._extrapolation.adaptive and (self.on_cut == "ignore" or self._watch.scene_length >= 3):
             latest = self._stacked([*self.moments_.latest(2), code])
-            points, pictures = latest @ self._embed().matrix.T, self.coder_.decode(latest)
+            points, pictures = self._points(latest), self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         if not self.static_window:
             self.moments_.slide(code)
@@ -162,53 +173,40 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
                 begins=self.cut_ and self.on_cut == "hold",
             )
         self._keep_residual(frame)
-        return self
 
-    def _detect_cut(self, frame: Array, code: Array) -> None:
-        """Detect whether a frame (n_features,) with its code (n_atoms,) is a cut, or ends the time after one."""
-        if not self._aftermath.is_over and self._watch.scene_length >= 2:
-            # This takes as long as a prediction, but `predict` is free while the code is held.
-            codes = self._stacked([self._own_codes(1)[0], self.moments_.latest(1)[0]])
-            errors = self._engine.numpy(((self.coder_.decode(codes - code)) ** 2).sum(1))
-            self._aftermath.observe(*errors.tolist())
-        self._watch.observe(frame)
-        if self._watch.scene_length >= self.window_:
-            self._aftermath.end()
-        elif self.cut_ and self.on_cut == "hold" and self.uses_embedding and not self.static_window:
-            self._aftermath.begin()
+    def _points(self, codes: Array) -> Array:
+        """Return the points (n, n_components) of codes (n, n_atoms) in the present embedding."""
+        return codes @ self._embed().matrix.T
 
     # Steps 6 to 8: predict
 
-    @as_small_work
-    def predict(self, horizon: int | ArrayLike | None = None) -> Array:
-        """The next frame (n_features,), or with a `horizon` the next frames (horizon, n_features).
-
-        Frames beyond the first are predicted from the predictions before them; the embedding stays.
-
-        Given the next frames (time, n_features) instead of a number, as scikit-learn calls predict, the frame after
-        each of them is predicted walk-forward: a copy of the model receives one frame, predicts the next, and so on.
-        """
-        check_is_fitted(self, "moments_")
-        if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
-            return np.array([predicted for _, predicted in self._walk(self.check_next(horizon))])
-        steps = 1 if horizon is None else check_count("horizon", horizon)
-        predicted = self._extrapolation.predict_frames(steps) if self._aftermath.is_over else None
+    def _ahead(self, steps: int) -> Array:
+        """Return the next frames (steps, n_features) in standardised units."""
+        if self._forecast is not None and len(self._forecast) >= steps:
+            return self._forecast[:steps]
+        predicted = None if self._holds else self._extrapolation.predict_frames(steps)
         if predicted is None:
             frames = self._engine.numpy(self.coder_.decode(self.predict_codes(steps)) + self._residual)
         else:  # bounded as decoded codes are
             last = self._engine.numpy(self.coder_.decode(self.moments_.latest(1))[0] + self._residual)
             moved = np.linalg.norm(predicted - last, axis=1, keepdims=True)
             frames = drawn_back(predicted, last, moved, activity_limit(self.activity_bound, self._watch.peak_norm))
-        frames = self._scaling.restore(frames)
-        return frames[0] if horizon is None else frames
+        if self._intervals.n_ahead:
+            self._forecast = frames
+        return frames
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms), as an array of the engine: steps 6 and 7."""
-        return self._own_codes(horizon) if self._aftermath.is_over else self.moments_.latest(1)[[0] * horizon]
+        """Return the next codes (horizon, n_atoms), by steps 6 and 7, as an engine array."""
+        return self.moments_.latest(1)[[0] * horizon] if self._holds else self._own_codes(horizon)
+
+    @property
+    def _holds(self) -> bool:
+        """Return whether the last code is repeated as prediction, because the scene is new."""
+        return self.on_cut == "hold" and self._watch.is_new and self.extrapolates
 
     def _own_codes(self, horizon: int) -> Array:
-        """The next codes (horizon, n_atoms) by Algorithm 1, whether there was a cut or not."""
+        """Return the next codes (horizon, n_atoms) by Algorithm 1, also after a cut."""
         previous, latest = self.moments_.latest(2)
         recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
@@ -218,10 +216,10 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
                 following = recover_next(recover, self._extrapolation, previous, current)
             else:
                 following = recover(self._engine.array(points[step]), current)
-            # Step 7 bounds the activity. If atoms cancel each other, a code of large activity decodes to a small frame,
-            # and another of the same activity may decode to a huge one: then it is moved back to the latest code. No
-            # straight line through two frames of the window, continued by one step, moves further than twice their
-            # largest norm.
+            # Step 7 bounds the activity. But atoms can cancel each other, so codes of equal activity may decode to
+            # frames of very different size. If the predicted frame is too far from the latest one, the code is moved
+            # back towards the latest code. The straight line through two frames of the window, continued by one step,
+            # moves by at most twice their largest norm.
             length = array_namespace(following).linalg.vector_norm(self.coder_.decode((following - latest)[None]))
             previous, current = current, drawn_back(following, latest, length, reach)
             codes.append(current)
@@ -246,13 +244,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     # The two layers as a transform
 
     def transform(self, X: ArrayLike) -> Array:
-        """Points (time, n_components) of the frames (time, n_features), in order of time, in the present embedding."""
+        """Return the points (time, n_components) of successive frames (time, n_features) in the present embedding."""
         check_is_fitted(self, "moments_")
         frames = self._scaling.standardise(self.check_next(X))
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Frames (time, n_features) of points (time, n_components), as `transform` returns them: steps 7 and 8."""
+        """Return the frames (time, n_features) of points (time, n_components) from `transform` (steps 7 and 8)."""
         check_is_fitted(self, "moments_")
         given = check_series(points, name="points")
         if given.shape[1] != len(self.embedding_):
@@ -265,30 +263,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     def _n_features_out(self) -> int:
         return len(self.embedding_)
 
-    # Checks and HTML repr
-
     def _frame(self, x: ArrayLike) -> Array:
-        """A frame (n_features,); if it is a row of a table, its names must be those of `fit`."""
+        """Return a checked frame (n_features,). If it is a row of a table, its names must be those given to `fit`."""
         if hasattr(self, "feature_names_in_") and hasattr(x, "index") and hasattr(x, "to_frame"):
             validate_data(self, x.to_frame().T, skip_check_array=True, reset=False)
-        return check_frame(x, self.n_features_in_)
-
-    def _card(self) -> str:
-        codes = self.codes_
-        used = np.argsort(-codes.sum(axis=0), kind="stable")
-        chosen = [name for name, given in plain(self.get_params(deep=False)).items() if given == "auto"]
-        n_atoms, n_features = self.dictionary_.shape
-        facts = {
-            "atoms": f"{n_atoms}, of {n_features} features each",
-            "sparsity": f"{np.count_nonzero(codes) / len(codes):.1f} of {n_atoms} atoms active in a code, on average",
-            "window": f"{self.window_} codes",
-            "embedding": f"{len(self.embedding_)} components",
-            "extrapolation": self.extrapolation,
-            "penalties": f"alpha = {self.coder_.alpha_:.3g}, lam = {self.lam_:.3g}",
-            "chosen by fit": ", ".join(chosen) or "nothing",
-            **self._record(),
-        }
-        caption = f"the {min(n_atoms, N_SHOWN)} atoms that are most active in the window"
-        # Patches of films are standardised already: with `standardise`, frames are those of a series.
-        picture = atoms_picture(self.dictionary_[used], series=self.standardise)
-        return card(type(self).__name__, facts, picture, caption)
+        return check_frame(x, self.n_features_in_, largest=self._largest)

@@ -11,64 +11,69 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from psmt.changes import FrameWatch
 from psmt.coding import SparseCoder
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_name
 from psmt.errors import NotEnoughFramesError, SilentCodesError
 from psmt.extrapolation import make_extrapolation
+from psmt.model.intervals import ForecastErrors
 from psmt.model.online_estimator import as_small_work
-from psmt.model.state import FittedState
+from psmt.model.state import LARGEST_UNIT, FittedState
+from psmt.model.tables import TableForm
 from psmt.selection import Choice, choose_by_folds, held_out, walk_forward
 from psmt.series import Scaling, check_lengths, first_frames
-from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array, Mask, Progress, silent
-from psmt.utils.validation import check_series
+from psmt.utils.transactions import all_or_nothing
+from psmt.utils.validation import LARGEST, check_series, check_time_order, warn_of_mistakes
 
-_LONGEST_WINDOW = 4096
-"""Longest window that window='auto' takes: all its codes are kept, and models are learned from it repeatedly."""
+_LONGEST_WINDOW = 4096  # longest window that window='auto' takes, because all its codes are kept in memory
 
 
 class Learning(FittedState):
-    """`fit`, and what it needs."""
+    """Base class of `PSMT` with `fit` and `begin`."""
 
     @as_small_work
+    @all_or_nothing
     def fit(
         self, X: ArrayLike, y: object = None, *, lengths: Sequence[int] | None = None, progress: Progress = silent
     ) -> Self:
-        """Learn from the past frames (time, n_features): dictionary, window of codes, 'auto' parameters.
+        """Learn the dictionary, the window of codes and the 'auto' parameters from the past frames (time, n_features).
 
-        X may be several series (subjects, sessions) one after the other, with their `lengths`, as in hmmlearn: see
-        `psmt.series.join_series`. Nothing is learned from the step between two of them. With `standardise`, each is
-        standardised by itself. `update` continues the last one.
+        X may consist of several series (subjects, sessions), one after the other, with their `lengths`, as in hmmlearn;
+        see `psmt.series.join_series`. Nothing is learned from the step between two series. With `standardise`, each
+        series is standardised separately. `update` continues the last series.
 
         Parameters
         ----------
         X : (time, n_features) array
-            Frames in order of time, without gaps. Fewer than `window` raise `NotEnoughFramesError`; if all their codes
-            are zero, because `alpha` is too large, that is a `SilentCodesError`.
+            Frames in order of time, without gaps. `NotEnoughFramesError` is raised if there are fewer than `window`,
+            and `SilentCodesError` if all their codes are zero because `alpha` is too large.
         y : object
             Ignored.
         lengths : sequence of int, optional
             Number of frames of each series in X; by default X is one series.
         progress : callable, optional
-            Called with the name of a stage ('dictionary', 'choice', 'window'), how much of it is done, and how much
-            there is. A stage may occur twice: the dictionary continues to learn after the choice.
+            Called with the name of a stage ('dictionary', 'choice', 'window'), the amount of work done, and the total
+            amount. The stage 'dictionary' may occur twice, because the dictionary may learn more after the choice.
         """
         self._check_parameters()
         given = self.check_next(X, reset=True)
         parts = check_lengths(lengths, len(given))
-        if self._half_stencils and len(parts) > 1:
+        if self.half_stencils and len(parts) > 1:
             raise ValueError(
-                f"half_stencils=True is for one series, and lengths names {len(parts)}; use half_stencils=False"
+                f"half_stencils=True is for one series, and lengths has {len(parts)}; use half_stencils=False"
             )
         self.window_ = min(len(given), _LONGEST_WINDOW) if isinstance(self.window, str) else self.window
         if len(given) < 3:
             raise NotEnoughFramesError(f"X has {len(given)} frames (n_samples={len(given)}); motion needs at least 3")
         if len(given) < self.window_:
             raise NotEnoughFramesError(
-                f"X has {len(given)} frames, fewer than window={self.window_}; "
-                f"use window <= {len(given)} or more frames"
+                f"X has {len(given)} frames, fewer than window={self.window_}; use window <= {len(given)}, "
+                "window='auto', more frames, or PSMT.for_series() for a series other than a film"
             )
+        check_time_order(X, parts)
+        warn_of_mistakes(X, given)
         self._scaling, past = self._standardised(given, parts)
         begins = first_frames(parts) if len(parts) > 1 else np.zeros(len(past), dtype=bool)
         self._extrapolation = make_extrapolation(self.extrapolation)
@@ -79,9 +84,10 @@ class Learning(FittedState):
         self._check_activity(codes, past)
         self.moments_ = WindowMoments.of(self._engine.array(codes), self._engine, begins=begins[-self.window_ :])
         self._keep_residual(self._engine.array(past[-1]))
-        self._watch, self._aftermath = FrameWatch(past[-parts[-1] :], self.window_), Aftermath()
+        self._watch = FrameWatch(past[-parts[-1] :], self.window_)
         self.n_components_, self.lam_ = self.choice_.n_components, self.choice_.lam
-        self._embedding = None
+        self._embedding = self._forecast = None
+        self._intervals, self._table = ForecastErrors(0, given.shape[1]), TableForm.of(X)
         self.followed_ = self._start_following()
         rank = len(self._embed())
         if isinstance(self.n_components, Integral) and self.n_components > rank:
@@ -89,36 +95,43 @@ class Learning(FittedState):
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
                 f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
             )
-        recent = np.array(past[-self.window_ :])
-        self._extrapolation.learn_window(recent, codes, self.embedding_, begins[-self.window_ :])
-        self.score_ = None
+        recent, seams = np.array(past[-self.window_ :]), begins[-self.window_ :]
+        if self.on_cut == "hold" and self._extrapolation.n_folds:  # the matrix must not learn from steps across a cut
+            seams = seams | FrameWatch.cuts_in(recent, self.window_)
+        self._extrapolation.learn_window(recent, codes, self.embedding_, seams)
         progress("window", 1, 1)
         return self
 
+    @as_small_work
     def begin(self, X: ArrayLike) -> Self:
-        """Continue with another series, of which the frames (time, n_features) have come so far, three or more.
+        """Continue with another series, whose first frames (time, n_features), at least three, are given.
 
-        All that was learned stays, and the codes of the new series enter the window behind a seam. With `standardise`,
-        the new series is standardised by itself. Returns the model.
+        All learned values stay. The codes of the new series enter the window, and no step from the old series to the
+        new one is used. With `standardise`, the new series is standardised separately. Return the model.
         """
         check_is_fitted(self, "moments_")
         given = self.check_next(X, minimum=3)
-        if self._half_stencils:
+        if self.half_stencils:
             raise ValueError("half_stencils=True is for one series; use half_stencils=False to begin another")
-        self._scaling, past = self._standardised(given, [len(given)])
+        scaling, past = self._standardised(given, [len(given)])
         codes = self._codes_by(self.coder_, past[-self.window_ :])
         self._check_activity(codes, past)
+        self._undo = self._keep()
+        self._scaling = scaling
         for i, code in enumerate(self._engine.array(codes)):
             self.moments_.slide(code, begins=i == 0)
-        self._embedding = None
+        self._embedding = self._forecast = None
+        self._intervals.begin()
+        self._table = TableForm.of(X)
         self._embed()
         self._keep_residual(self._engine.array(past[-1]))
-        self._watch, self._aftermath = FrameWatch(past, self.window_), Aftermath()
+        self._watch = FrameWatch(past, self.window_)
         self._extrapolation.continue_series(past, self.codes_, self.embedding_)
+        self._undo = None
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """The scaling of the last series, and all frames, each series standardised by its own mean and scale."""
+        """Return the scaling of the last series, and all frames, with each series standardised separately."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -128,7 +141,7 @@ class Learning(FittedState):
         )
 
     def _check_activity(self, codes: Array, frames: Array) -> None:
-        """Raise if all codes (n, n_atoms) are zero and their frames are not: all predictions would be zero."""
+        """Raise an error if all codes (n, n_atoms) are zero although their frames are not."""
         largest = float(np.linalg.norm(frames[-len(codes) :], axis=1).max(initial=0.0))
         if largest > 0 and not codes.any():
             raise SilentCodesError(
@@ -137,18 +150,18 @@ class Learning(FittedState):
             )
 
     def _look_back(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """The parameters as given or, where they are 'auto' or the extrapolation learns, chosen walk-forward.
+        """Return the parameters, given or chosen, and a coder to learn further, or None if it must be learned afresh.
 
-        Also the coder that the choice was made with, which has not seen the held-out frames, if it can be continued.
+        Parameters that are 'auto', and those of an extrapolation with folds, are chosen by walk-forward errors. The
+        coder was used for the choice and has not learned from the held-out frames.
         """
-        names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel")
+        names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel", "half_stencils")
         how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
-            "half_stencils": self._half_stencils,
             "device": engine_name(self.device, self.dtype),
             "begins": begins[-self.window_ :],
             "progress": progress,
         }
-        # Codes of frames that the dictionary was learned from are smoother than those of the future.
+        # Codes of frames that the dictionary was learned from are smoother than codes of future frames.
         n_held, recent, rule = held_out(self.window_), past[-self.window_ :], self._extrapolation
         if rule.n_folds:
             coder = self.fit_coder(past[: len(past) - rule.n_folds * n_held], progress=progress)
@@ -157,17 +170,18 @@ class Learning(FittedState):
             return Choice(self.n_components, float(self.lam), scores={}), None
         coder = self.fit_coder(past[: len(past) - n_held], progress=progress)
         choice = walk_forward(self._codes_by(coder, recent), coder.dictionary_, rule, **how)
-        # With given values the dictionary is the same for all extrapolations: learned from the whole past at once.
+        # With given values, every extrapolation has the same dictionary, learned from the whole past at once.
         return choice, coder if "auto" in (self.n_components, self.lam) else None
 
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """A coder fitted to the samples (n, n_features), as `dictionary_from` says, or the given one if it is fitted.
+        """Return a coder fitted to the samples (n, n_features) that `dictionary_from` selects, or a given fitted coder.
 
-        `learned` is a coder that was fitted to all samples except those held out. A dictionary of the whole past is
-        continued from it, instead of being learned twice; one of the window only must not know earlier frames.
-        A subclass may return a coder from elsewhere, such as another model that has learned from the same samples.
+        `learned` is a coder that was fitted to all samples except the held-out ones. A dictionary of the whole past
+        continues from it, instead of being learned twice. A dictionary of the window does not, because it must not
+        depend on earlier frames. A subclass may return another coder, such as one of a model that has learned from the
+        same samples.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
@@ -185,17 +199,22 @@ class Learning(FittedState):
 
     @staticmethod
     def _codes_by(coder: SparseCoder, frames: Array) -> Array:
-        """Codes (time, n_atoms) of the frames, as an array even if scikit-learn is configured to return tables."""
+        """Return codes (time, n_atoms) of the frames as an array, even if scikit-learn is set to return tables."""
         return np.asarray(coder.transform(frames))
 
     def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """The frames (time, n_features) of an array or table; its columns must be those of `fit` unless `reset`."""
-        frames = check_series(X, minimum=minimum)
+        """Return checked frames (time, n_features). Unless `reset`, columns of a table must be those given to `fit`."""
+        frames = check_series(X, minimum=minimum, largest=self._largest)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames
 
+    @property
+    def _largest(self) -> float:
+        """Return the largest number that a frame may contain."""
+        return LARGEST_UNIT if self.standardise else LARGEST
+
     def _keep_residual(self, frame: Array) -> None:
-        """Keep the part of the frame that its code does not explain, if the extrapolation carries it along."""
+        """Store the part of the frame that its code does not explain, if the extrapolation uses it."""
         self._residual = 0.0 * frame
         if self._extrapolation.keeps_residual:
             self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]

@@ -1,4 +1,4 @@
-"""What all models that predict frames have in common: online learning, walk-forward scoring, HTML repr."""
+"""Base class of all models that predict frames: online learning and walk-forward scoring."""
 
 from __future__ import annotations
 
@@ -17,34 +17,46 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import NotEnoughFramesError, SharedModelError
 from psmt.persistence.model_file import SavedModel
+from psmt.utils.threads import one_blas_thread
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_USER = "_used_by"
-"""Attribute that a model has while a thread is inside one of its methods."""
+_USER = "_used_by"  # name of the attribute that marks a model while a thread is inside one of its methods
 
 
 def by_one_thread(method: Method) -> Method:
-    """Reject concurrent callers: raise `SharedModelError` while another thread is inside such a method."""
+    """Make a method raise `SharedModelError` if another thread runs a method with this decorator on the same model."""
 
     @wraps(method)
     def guarded(model: Forecaster, /, *args: Any, **kwargs: Any) -> Any:
-        mark = (get_ident(), object())
-        # `setdefault` is atomic: of two threads, one finds the mark of the other.
-        found = model.__dict__.setdefault(_USER, mark)
-        if found[0] != mark[0]:
-            raise _shared(model)
+        mark, limit = (get_ident(), object()), one_blas_thread()
+
+        def leave() -> None:
+            if model.__dict__.get(_USER) is mark:
+                model._roll_back()  # noqa: SLF001
+                del model.__dict__[_USER]
+            limit.leave()
+
+        # Twice: an interrupt may strike where the first one begins.
         try:
-            return method(model, *args, **kwargs)
+            try:
+                # `setdefault` is atomic: of two threads, one finds the mark of the other.
+                found = model.__dict__.setdefault(_USER, mark)
+                if found[0] != mark[0]:
+                    raise _shared(model)
+                if found is mark:
+                    model._roll_back()  # noqa: SLF001
+                return method(model, *args, **kwargs)
+            finally:
+                leave()
         finally:
-            if found is mark:
-                model.__dict__.pop(_USER, None)
+            leave()
 
     return cast(Method, guarded)
 
 
 def as_small_work(method: Method) -> Method:
-    """Limit the BLAS threads of a method, and reject concurrent callers."""
+    """Limit the BLAS threads of a method, and raise `SharedModelError` if two threads call it at once."""
 
     @by_one_thread
     @wraps(method)
@@ -64,11 +76,11 @@ def _shared(model: object) -> SharedModelError:
 class Forecaster(SavedModel, BaseEstimator):
     """A scikit-learn estimator that receives frames, (n_features,) or (height, width), and predicts the next.
 
-    A subclass defines how its input is checked and what its HTML repr shows.
+    A subclass defines how its input is checked.
     """
 
-    score_: float | None = None
-    """The last result of `score`, for the HTML repr; it is not saved."""
+    _undo: Callable[[], None] | None = None
+    """Function that restores the state before a change. A method sets it before the change, and to None after it."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
@@ -76,6 +88,12 @@ class Forecaster(SavedModel, BaseEstimator):
         if user is not None and user[0] != get_ident():
             raise _shared(self)
         return state
+
+    def _roll_back(self) -> None:
+        """Undo a change that was interrupted."""
+        if self._undo is not None:
+            self._undo()
+            self._undo = None
 
     @abstractmethod
     def fit(self, X: ArrayLike, /) -> Self:
@@ -87,47 +105,50 @@ class Forecaster(SavedModel, BaseEstimator):
 
     @abstractmethod
     def predict(self) -> NDArray[Any]:
-        """The next frame."""
+        """Return the next frame."""
 
     @property
     @abstractmethod
     def surprise_(self) -> float:
-        """How unexpected the last frame was, in units of what is usual."""
+        """Return how unexpected the last frame was. The usual value is 1."""
 
     @property
     @abstractmethod
     def cut_(self) -> bool:
-        """Whether the last frame began something new."""
+        """Return whether the last frame began something new."""
 
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
-        """The next frames (time, ..), checked and converted to numbers."""
-
-    @abstractmethod
-    def _card(self) -> str:
-        """The fitted model as HTML."""
+        """Return the next frames (time, ..), checked and converted to numbers."""
 
     @abstractmethod
     def __sklearn_is_fitted__(self) -> bool: ...
 
+    @by_one_thread
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Receive the next frames (time, ..), as `update` does one by one; the first call is `fit`.
+        """Receive the next frames (time, ..) one by one, as `update` does. The first call does what `fit` does.
 
-        If one of the frames is invalid, none is received.
+        If one of the frames is invalid, or the call is interrupted, none is received.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        for frame in self.check_next(X):
-            self.update(frame)
+        frames = self.check_next(X)
+        if len(frames) == 1:
+            return self.update(frames[0])
+        parameters = {id(value): value for value in self.get_params(deep=False).values()}
+        changed = deepcopy(self, parameters)
+        for frame in frames:
+            changed.update(frame)
+        self.__dict__ = changed.__dict__
         return self
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Minus the squared error of predicting each next frame of X (time, ..), relative to that of copying the last.
+        """Return minus the squared error of predicting the frames of X (time, ..), relative to copying the last frame.
 
-        -1 is the score of copying, 0 that of perfect predictions. It is measured walk-forward on a copy of the model:
-        the first frame is received and the second predicted, then received, and so on. X need not follow the training
-        frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` chooses by the future of each split.
-        NaN if X stands still, as copying makes no error then.
+        The score of copying is -1, and that of perfect predictions is 0. The score is measured walk-forward on a copy
+        of the model, which receives the first frame, predicts the second, receives the second, and so on. X need not
+        follow the training frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` works. The score
+        is NaN if all frames of X are equal, because copying then makes no error.
         """
         check_is_fitted(self)
         frames = self.check_next(X)
@@ -139,33 +160,10 @@ class Forecaster(SavedModel, BaseEstimator):
         for (last, expected), (frame, _) in pairwise(self._walk(frames)):
             missed += float(np.sum(np.square(expected - frame), dtype=np.float64))
             copied += float(np.sum(np.square(last - frame), dtype=np.float64))
-        self.score_ = -missed / copied if copied > 0 else float("nan")
-        return self.score_
+        return -missed / copied if copied > 0 else float("nan")
 
     def _walk(self, frames: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield each frame, and the prediction of a copy of the model after it."""
+        """Yield each frame and the prediction that a copy of the model makes after it."""
         walker = deepcopy(self)
         for frame in frames:
-            yield frame, walker.update(frame).predict()
-
-    def _record(self) -> dict[str, str]:
-        """Facts about the frames so far, for the HTML repr."""
-        cut = ", a cut" if self.cut_ else ""
-        if self.score_ is None:
-            score = "not computed yet: score(X)"
-        elif np.isnan(self.score_):
-            score = "NaN: nothing moved, so copying made no error"
-        else:
-            score = f"{self.score_:.3f} at the last call; copying has -1"
-        return {"surprise": f"{self.surprise_:.2f} at the last frame{cut}; 1 is usual", "score": score}
-
-    # scikit-learn shows a diagram, by one of two methods. A fitted model has more to show.
-
-    def _repr_html_inner(self) -> str:
-        return self._card() if self.__sklearn_is_fitted__() else str(super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in bundle:  # unless sklearn.set_config(display="text")
-            bundle["text/html"] = self._repr_html_inner()
-        return bundle
+            yield frame, np.asarray(walker.update(frame).predict())

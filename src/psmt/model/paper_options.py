@@ -1,6 +1,6 @@
-"""Departures from the paper: one list that models, settings and reports share.
+"""Departures from the paper, in one list that models, settings and reports share.
 
-docs/explanation/departures.md explains each: its purpose, how often it is active, and its effect on the error.
+docs/explanation/departures.md explains the purpose of each, how often it is active, and its effect on the error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Departures:
-    """Parameters of `PSMT` in which the package can differ from the paper; the defaults are those of the package.
+    """Parameters of `PSMT` in which the package can differ from the paper. The default values are the package's.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Departures:
 
     @classmethod
     def literal(cls) -> Self:
-        """The paper's values. V is "the covariance matrix of A*", so it is centred."""
+        """Return the paper's values. V is centred, because the paper calls it "the covariance matrix of A*"."""
         return cls(
             half_stencils=True,
             centred=True,
@@ -59,17 +59,17 @@ class Departures:
 
     @property
     def embedding(self) -> dict[str, Any]:
-        """The parameters of step 5, as `embed_window` takes them."""
+        """Return the parameters of step 5, as `embed_window` takes them."""
         return {"centred": self.centred, "half_stencils": self.half_stencils, "rank_tol": self.rank_tol}
 
     @property
     def recovery(self) -> dict[str, Any]:
-        """The parameters of step 7."""
+        """Return the parameters of the recovery of a code from its embedding, which is step 7 of the paper."""
         return {"activity_bound": self.activity_bound, "merge_parallel": self.merge_parallel}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All parameters, as `PSMT` takes them."""
+        """Return all parameters, as `PSMT` takes them."""
         return asdict(self)
 
     def told(self) -> str:
@@ -91,4 +91,4 @@ class Departures:
 
 
 OURS = Departures()
-"""The defaults."""
+"""The defaults of the package."""

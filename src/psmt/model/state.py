@@ -1,36 +1,41 @@
-"""What a `PSMT` holds: parameters with their constraints, and the fitted state; how both are saved and loaded."""
+"""Parameters of `PSMT` with their constraints, and its fitted state, with functions that save and load both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from psmt.changes import FrameWatch
 from psmt.coding import SparseCoder
-from psmt.embedding import Embedding, FollowedEmbedding, StochasticEmbedding
+from psmt.embedding import Embedding, FollowedEmbedding
+from psmt.embedding.followed import EMBEDDING_TOL
 from psmt.embedding.moments import WindowMoments
-from psmt.embedding.stochastic import BATCH_SIZE, MAX_EPOCHS, TOL, check_solver, draw_seed
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
+from psmt.model.intervals import ForecastErrors
 from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.model.paper_options import CONSTRAINTS, Departures
+from psmt.model.tables import TableForm
 from psmt.numerics.rank import RANK_TOL
 from psmt.persistence.model_file import Header, check_prediction, load_model, part, plain
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, State, Stateful, under
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto, Choice
 from psmt.series import Scaling
-from psmt.surprise import Aftermath, FrameWatch
 from psmt.types import Array
 from psmt.utils.constraints import (
+    Constraint,
     Declared,
     allowing,
+    by_name,
     check_parameters,
     choice,
     count,
@@ -39,13 +44,13 @@ from psmt.utils.constraints import (
     nothing,
     parameter,
     real,
-    renamed,
     seed,
     text,
     truth,
 )
 
 
+@by_name
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters(Forecaster):
     """Parameters of `PSMT`, whose docstring explains them."""
@@ -64,27 +69,23 @@ class Parameters(Forecaster):
     centred: bool = parameter(True, truth)
     half_stencils: bool = parameter(False, truth)
     rank_tol: float = parameter(RANK_TOL, CONSTRAINTS["rank_tol"])
+    embedding_tol: float = parameter(EMBEDDING_TOL, real())
     activity_bound: float | None = parameter(ACTIVITY_FACTOR, CONSTRAINTS["activity_bound"])
     merge_parallel: bool = parameter(True, truth)
     dictionary_from: str = parameter("past", CONSTRAINTS["dictionary_from"])
-    solver: str = parameter("closed", choice("closed", "sgd"))
-    max_epochs: int = parameter(MAX_EPOCHS, count())
-    batch_size: int = parameter(BATCH_SIZE, count())
-    tol: float | None = parameter(TOL, allowing(None, real()))
-    sparsity: float = parameter(0.0, real())
     coder: SparseCoder | None = None
     random_state: int | np.random.RandomState | None = parameter(None, seed)
     device: str = "cpu"
     dtype: str = "float64"
-    ends: bool | Literal["deprecated"] = "deprecated"
 
     @classmethod
     def literal(cls, **parameters: Any) -> Self:
-        """The paper to the letter, except for the given parameters.
+        """Return a model with the paper's choices, except for parameters that are given.
 
-        The dictionary is learned from the H frames of the window, D is H x H, V is not regularised, and step 7 has
-        neither a bound nor merged columns. What the paper leaves open is as in all models: a singular V is inverted
-        in its range, and an atom that does not vary in the window keeps its activity.
+        The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
+        covariance V of the codes is not regularised, and step 7 has neither a bound nor merged columns. Where the paper
+        leaves something open, this model does what all models do: a singular V is inverted on its range, and an atom
+        that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)
@@ -95,9 +96,9 @@ class Parameters(Forecaster):
 
     @classmethod
     def for_series(cls, **parameters: Any) -> Self:
-        """For series other than films, of any units and length, except for the given parameters.
+        """Return a model with defaults for series other than films, in any units. Given parameters replace these.
 
-        They are taken to have no cuts: a sharp change of a brain is part of its dynamics.
+        Cuts are ignored, because a sharp change of such a series is usually part of its dynamics.
 
         >>> from psmt import PSMT
         >>> model = PSMT.for_series()
@@ -108,68 +109,84 @@ class Parameters(Forecaster):
         return cls(**auto | {"standardise": True, "extrapolation": "dynamics", "on_cut": "ignore"} | parameters)
 
     @property
-    def _half_stencils(self) -> bool:
-        return renamed("half_stencils", self.half_stencils, "ends", self.ends)
-
-    @property
     def _engine(self) -> Engine:
         return engine_for(self.device, self.dtype)
 
     def _check_parameters(self) -> None:
         engine_for(self.device, self.dtype)
         check_parameters(self, self._parameter_constraints)
-        check_solver(self.solver, device=self.device, sparsity=self.sparsity)
+
+
+LARGEST_UNIT = 1e120
+"""Largest number in frames that are standardised, chosen so that its square is finite."""
 
 
 class FittedState(Parameters):
-    """What `fit` learns and `update` continues."""
+    """Base class of `PSMT` with the state that `fit` learns and `update` changes."""
 
     coder_: SparseCoder
     moments_: WindowMoments
-    followed_: FollowedEmbedding | StochasticEmbedding
+    followed_: FollowedEmbedding
     choice_: Choice
     n_components_: int | None
     lam_: float
     window_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
-    """Only if `fit` was given a table with names."""
+    """Set only if `fit` was given a table with column names."""
     _scaling: Scaling
     _watch: FrameWatch
-    _aftermath: Aftermath
     _extrapolation: Extrapolation
     _embedding: Embedding | None
-    """That of the present window, once it was needed."""
+    """The embedding of the present window, or None if it has not been needed yet."""
     _residual: Array
-    """The part of the last frame (n_features,) that its code does not explain; zero unless it is carried along."""
+    """The part of the last frame (n_features,) that its code does not explain, or zero if it is not used."""
+
+    _intervals: ForecastErrors
+    """Walk-forward errors, recorded as soon as an interval has been asked for."""
+    _forecast: Array | None = None
+    """The predictions (steps, n_features) from the present state, in standardised units, kept for the next use."""
+    _table: TableForm | None = None  # form of the table that `fit` was given, or None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "moments_")
 
+    def _keep(self) -> Callable[[], None]:
+        """Return a function that restores the present state. What is slow to copy is computed again from the codes."""
+        rule, moments = self._extrapolation, self.moments_.keep()
+        kept = {name: self.__dict__[name] for name in ("_scaling", "_embedding", "_residual")}
+        kept |= {"_intervals": copy(self._intervals), "_forecast": self._forecast, "_table": self._table}
+        kept |= {"_watch": copy(self._watch), "_extrapolation": deepcopy(rule) if rule.adaptive else copy(rule)}
+
+        def restore() -> None:
+            self.__dict__.update(kept, moments_=moments(), followed_=self._start_following())
+
+        return restore
+
     @property
     def dictionary_(self) -> Array:
-        """Phi (n_atoms, n_features)."""
+        """Return the dictionary Phi (n_atoms, n_features)."""
         return self.coder_.dictionary_
 
     @property
     def codes_(self) -> Array:
-        """The latest codes (window, n_atoms), oldest first."""
+        """Return the latest codes (window, n_atoms), oldest first."""
         return self._engine.numpy(self.moments_.codes)
 
     @property
     def embedding_(self) -> Array:
-        """P (n_components, n_atoms) of the present window; fewer rows if the rank of the window is smaller."""
+        """Return the embedding matrix P (n_components, n_atoms) of the present window. A low rank gives fewer rows."""
         return self._engine.numpy(self._embed().matrix)
 
     @property
     def surprise_(self) -> float:
-        """How unexpected the last frame was, in units of what is usual."""
+        """Return how unexpected the last frame was. The usual value is 1."""
         check_is_fitted(self, "moments_")
         return self._watch.surprise
 
     @property
     def cut_(self) -> bool:
-        """Whether the last frame began something new."""
+        """Return whether the last frame began something new."""
         check_is_fitted(self, "moments_")
         return self._watch.cut
 
@@ -178,32 +195,27 @@ class FittedState(Parameters):
             self._embedding = self.followed_.update(self.moments_)
         return self._embedding
 
-    def _start_following(self) -> FollowedEmbedding | StochasticEmbedding:
-        names = ["centred", "rank_tol"]
-        if self.solver == "sgd":
-            names += ["max_epochs", "batch_size", "tol", "sparsity"]
-        options = {name: getattr(self, name) for name in names} | {"half_stencils": self._half_stencils}
-        if self.solver == "closed":
-            return FollowedEmbedding(self.n_components_, **options)
-        return StochasticEmbedding(self.n_components_, **options, seed=draw_seed(self.random_state))
+    def _start_following(self) -> FollowedEmbedding:
+        options = {name: getattr(self, name) for name in ("centred", "rank_tol", "half_stencils")}
+        return FollowedEmbedding(self.n_components_, **options, tol=self.embedding_tol)
 
     # Saving and loading
 
     def get_header(self) -> Header:
-        """Return the values of a file that are not arrays: parameters, those of the coder, and what was chosen."""
-        parameters = plain(self.get_params(deep=False)) | {"coder": None, "half_stencils": self._half_stencils}
-        del parameters["ends"]
+        """Return all values that are not arrays: parameters, parameters of the coder, and chosen values."""
+        parameters = plain(self.get_params(deep=False)) | {"coder": None}
         return {
             "parameters": parameters,
             "coder": plain(self.coder_.get_params()) | {"alpha": self.coder_.alpha_},
             "coder_given": self.coder is not None,
             "choice": self.choice_.to_json(),
             "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
+            "table": self._table and self._table.to_json(),
         }
 
     @by_one_thread
     def get_state(self) -> State:
-        """Return all arrays that a copy with the same header needs to continue alike. The model does not change."""
+        """Return all arrays from which a model with the same header continues identically."""
         check_is_fitted(self, "moments_")
         embedding, numpy = self._embed(), self._engine.numpy
         arrays = {
@@ -215,37 +227,49 @@ class FittedState(Parameters):
         for name, own in self._parts.items():
             arrays |= {f"{name}.{key}": value for key, value in own.get_state().items()}
         if self.standardise:
-            arrays |= {"scaling.mean": self._scaling.mean, "scaling.scale": self._scaling.scale}
+            scaling = self._scaling
+            rest = np.broadcast_to(scaling.rest, scaling.mean.shape)
+            arrays |= {"scaling.mean": scaling.mean, "scaling.scale": scaling.scale, "scaling.rest": np.array(rest)}
         return arrays
 
     @property
     def _parts(self) -> dict[str, Stateful]:
-        """The parts that have a state of their own, by the prefix of their arrays."""
+        """Return the parts that have a separate state, by the prefix of their arrays."""
         parts: dict[str, Stateful] = {
             "moments": self.moments_,
             "extrapolation": self._extrapolation,
             "watch": self._watch,
-            "aftermath": self._aftermath,
         }
-        return parts | {"descent": self.followed_} if isinstance(self.followed_, StochasticEmbedding) else parts
+        if self._intervals.n_ahead:
+            parts["intervals"] = self._intervals
+        return parts
 
     @classmethod
-    def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the schema of a file's arrays, or raise where its header is wrong."""
-        # A coder is not a value of JSON, and `ends` is the former name of half_stencils.
-        own = cls._parameter_constraints | {"coder": nothing, "ends": truth}
+    def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
+        """Return the schema of the arrays in a file. Raise an error if the header of the file is wrong."""
+        # A coder is not a value of JSON.
+        own = cls._parameter_constraints | {"coder": nothing} | _FORMER
         values = {
             "parameters": mapping(own, complete=False),
             "coder": SparseCoder.check_stored,
             "coder_given": truth,
             "choice": Choice.check_stored,
         }
-        # Files of psmt 0.1.0 have no names, and no record of frames (the group "watch").
-        names = {"feature_names": allowing(None, each(text))} if "feature_names" in header else {}
-        mapping(values | names)("header", header)
+        # Files of psmt 0.1.0 have no feature names and no statistics of frames (the group "watch").
+        names = {"feature_names": allowing(None, each(text)), "table": allowing(None, TableForm.check_stored)}
+        mapping(values | {name: check for name, check in names.items() if name in header})("header", header)
         model = cls(**_stored_parameters(header))
         window: Size = "n_codes" if isinstance(model.window, str) else model.window
-        scaling = {"mean": Field(("n_features",)), "scale": Field(("n_features",), low=np.finfo(float).tiny)}
+        offset = Field(("n_features",), low=-LARGEST_UNIT, high=LARGEST_UNIT)
+        scaling = {
+            "mean": offset,
+            "scale": offset._replace(low=np.finfo(float).tiny),
+            "rest": offset._replace(group="rest"),  # missing in files of psmt 0.2
+        }
+        watch = under("watch.", FrameWatch.schema("n_features"), group="watch")
+        if "watch.last" in layouts:  # psmt 0.2 also saved how long the last code had been held
+            held = Field((4,), low=0.0, high=LARGEST_SQUARE)
+            watch = under("watch.", FrameWatch.former_schema("n_features")) | {"aftermath.figures": held}
         return {
             "dictionary": Field(("n_atoms", "n_features")),
             "rest": Field(("n_features",)),
@@ -254,9 +278,8 @@ class FittedState(Parameters):
             **under("moments.", WindowMoments.schema(window, "n_atoms")),
             **under("extrapolation.", EXTRAPOLATIONS[model.extrapolation].schema()),
             **(under("scaling.", scaling) if model.standardise else {}),
-            **under("watch.", FrameWatch.schema("n_features"), group="watch"),
-            **under("aftermath.", Aftermath.schema(), group="watch"),
-            **(under("descent.", StochasticEmbedding.schema()) if model.solver == "sgd" else {}),
+            **watch,
+            **(under("intervals.", ForecastErrors.schema("n_features")) if "intervals.errors" in layouts else {}),
         }
 
     @classmethod
@@ -264,7 +287,6 @@ class FittedState(Parameters):
         """Return the model of a file, on any device."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         model = cls(**_stored_parameters(header), **place)
-        check_solver(model.solver, device=device, sparsity=model.sparsity)
         model.coder_ = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
         model.coder = model.coder_ if header["coder_given"] else None
         model.n_features_in_ = model.coder_.n_features_in_
@@ -272,6 +294,7 @@ class FittedState(Parameters):
             if len(names) != model.n_features_in_:
                 raise ValueError(f"feature_names has {len(names)} names for {model.n_features_in_} features")
             model.feature_names_in_ = np.array(names, dtype=object)
+        model._table = TableForm.from_json(header.get("table"))
         model.choice_ = Choice.from_json(header["choice"])
         model.n_components_, model.lam_ = model.choice_.n_components, model.choice_.lam
         for name, chosen in (("n_components", model.n_components_), ("lam", model.lam_)):
@@ -282,24 +305,23 @@ class FittedState(Parameters):
         return model
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Continue from the state of a model with the same header."""
+        """Restore the state of a model with the same header."""
         engine, n_rows = self._engine, len(state["embedding"])
         if self.n_components_ is not None and n_rows > self.n_components_:
             raise ValueError(f"embedding has {n_rows} rows, more than {self.n_components_} components")
         self.window_ = len(state["moments.codes"])
         self.moments_ = WindowMoments(0, engine)
         self._extrapolation = make_extrapolation(self.extrapolation)
-        # Where there is no record of frames, their codes stand for them.
+        # If the file has no statistics of frames, they are computed from decoded codes.
         self._watch = FrameWatch(state["moments.codes"] @ state["dictionary"], self.window_)
-        self._aftermath = Aftermath()
         self.followed_ = self._start_following()
+        n_ahead = state["intervals.errors"].shape[1] if "intervals.errors" in state else 0
+        self._intervals, self._forecast = ForecastErrors(n_ahead, self.n_features_in_), None
         for name, own in self._parts.items():
             if saved := part(state, f"{name}."):
                 own.set_state(saved)
-        if self.solver == "sgd":
-            matrix = state["descent.matrix"]
-            if matrix.size and matrix.shape[1] != len(self.dictionary_):
-                raise ValueError(f"descent.matrix has shape {matrix.shape}: not a column for each atom")
+        if self.half_stencils and self.moments_.window.seams:
+            raise ValueError("half_stencils=True is for one series, and the window holds several")
         self._scaling = Scaling(**part(state, "scaling.")) if self.standardise else Scaling.none(self.n_features_in_)
         self._residual = engine.array(state["rest"])
         self._embedding = Embedding(engine.array(state["embedding"]), engine.array(state["roughness"]))
@@ -307,17 +329,29 @@ class FittedState(Parameters):
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """The model that `save` wrote; on the same device it predicts the same, bit for bit.
+        """Return the model that `save` wrote. On the same device its predictions are identical, bit for bit.
 
-        It can be loaded on any device. A file that is damaged or holds another class raises `ModelFileError`.
+        It can be loaded on any device. `ModelFileError` is raised if the file is damaged or holds another class.
         docs/how-to/model-files.md describes the format and its checks.
         """
         return load_model(path, cls, device=device, dtype=dtype)
 
 
+_FORMER: dict[str, Constraint] = {
+    "ends": truth,
+    "solver": choice("closed", "sgd"),
+    "max_epochs": count(),
+    "batch_size": count(),
+    "tol": allowing(None, real()),
+    "sparsity": real(),
+}
+"""Parameters of psmt 0.1 and 0.2: `ends` is half_stencils now, and the others belonged to ``solver='sgd'``."""
+
+
 def _stored_parameters(header: Header) -> dict[str, Any]:
-    """Parameters of a header for the constructor; those that an older psmt did not know keep their defaults."""
+    """Return the parameters of a header for the constructor. Parameters missing in older files keep their defaults."""
     parameters = dict(header["parameters"])
-    if "ends" in parameters:
-        parameters["half_stencils"] = parameters.pop("ends")
-    return parameters
+    if parameters.get("solver") == "sgd":
+        raise ValueError("solver='sgd' went with psmt 0.3; fit the model again: the closed form is its minimum")
+    former = {name: parameters.pop(name) for name in _FORMER if name in parameters}
+    return parameters | ({"half_stencils": former["ends"]} if "ends" in former else {})

@@ -1,10 +1,10 @@
-"""Arrays of every engine: the array namespace that the algorithms are written in, and functions beyond it.
+"""Arrays of every engine: the array namespace in which the algorithms are written, and functions beyond it.
 
 The algorithms take the namespace from their input, so the same code works on the arrays of every engine. `Namespace`
-lists what an array library must have for its engine to work: a part of the array API standard, with NumPy's names.
-`UncheckedLinalg` has two functions outside the standard, which only engines that capture work need. The functions add
-linear algebra (by SciPy for NumPy arrays), groups, and robust sizes. Arrays of all libraries are typed as NumPy arrays
-(see `psmt.types`).
+lists the functions that an array library must have: a part of the array API standard, with NumPy's names.
+`UncheckedLinalg` has two functions outside the standard, which only engines that capture work need. This module adds
+linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. Arrays of all libraries have the type of
+NumPy arrays (see `psmt.types`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from scipy.linalg import lapack
 
 from psmt.types import AnyArray, Array, Ints, Mask
 
-FEWEST = 2  # columns up to which one product for each of them is faster than one for all
+FEWEST = 2  # up to this number of columns, separate products are faster than one product
 
 _FENCE = 3.0
-"""Values beyond the upper quantile by more than this many times its distance from the median are outliers: one in five
-million normal values, one in a thousand exponential ones. Up to a tenth of the values may be outliers and hardly move
-the two quantiles."""
+"""A value is an outlier if it lies above the upper quantile by more than this many times the distance from the median
+to that quantile. This holds for one in five million normal values and one in a thousand exponential values. Up to a
+tenth of the values may be outliers without moving the two quantiles much."""
 
 A = TypeVar("A", bound=AnyArray)
 S = TypeVar("S", bound=np.generic)
 
 
 class Linalg(Protocol):
-    """Linear algebra of the standard."""
+    """Functions of the array API standard for linear algebra."""
 
     def cholesky(self, x: Array, /) -> Array: ...
     def diagonal(self, x: Array, /) -> Array: ...
@@ -44,14 +44,15 @@ class Linalg(Protocol):
 
 
 class UncheckedLinalg(Protocol):
-    """Linear algebra that does not wait for results, with torch's names: for engines that capture work."""
+    """Linear algebra that does not wait for results, with torch's names, for engines that capture work."""
 
     def cholesky_ex(self, x: Array, /) -> tuple[Array, Ints]: ...
+    def solve_ex(self, x: Array, b: Array, /) -> tuple[Array, Ints]: ...
     def solve_triangular(self, x: Array, b: Array, /, *, upper: bool) -> Array: ...
 
 
 class Namespace(Protocol):
-    """Functions that an array library must have; its arrays have operators, indexing and `mT`, and are writable."""
+    """Functions that an array library must have. Its arrays must have operators, indexing and `mT`, and be writable."""
 
     @property
     def linalg(self) -> Linalg: ...
@@ -77,6 +78,7 @@ class Namespace(Protocol):
     def abs(self, x: Array, /) -> Array: ...
     def clip(self, x: Array, /, *, min: float) -> Array: ...
     def floor(self, x: Array, /) -> Array: ...
+    def isfinite(self, x: Array, /) -> Mask: ...
     def imag(self, x: Array, /) -> Array: ...
     def log2(self, x: Array, /) -> Array: ...
     def maximum(self, x: Array, y: Array, /) -> Array: ...
@@ -101,7 +103,6 @@ class Namespace(Protocol):
     def broadcast_to(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
     def concat(self, arrays: Sequence[A], /, *, axis: int = 0) -> A: ...
     def nonzero(self, x: Mask, /) -> tuple[Ints, ...]: ...
-    def permute_dims(self, x: Array, axes: tuple[int, ...], /) -> Array: ...
     def reshape(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
     def searchsorted(self, ordered: Ints, values: Ints, /) -> Ints: ...
     def stack(self, arrays: Sequence[A], /) -> A: ...
@@ -110,17 +111,17 @@ class Namespace(Protocol):
     def __hash__(self) -> int: ...
 
 
-# From 2.1 on, NumPy's main namespace follows the standard, and is faster than the wrappers of array-api-compat.
+# From version 2.1 on, NumPy's main namespace follows the standard and is faster than the one of array-api-compat.
 _known: dict[type, Namespace] = dict.fromkeys((np.ndarray, np.float64, np.bool_), cast(Namespace, np))
 
 
 def is_numpy_array(array: object) -> bool:
-    """Whether an array, or a scalar of an array library, is NumPy's."""
+    """Return whether an array or scalar belongs to NumPy."""
     return isinstance(array, np.ndarray | np.generic)
 
 
 def array_namespace(array: AnyArray) -> Namespace:
-    """The namespace of an array's library, looked up once for each type of array.
+    """Return the namespace of an array's library, which is looked up once for each type of array.
 
     >>> bool(array_namespace(np.zeros(3)).all(np.array([True, True])))
     True
@@ -131,21 +132,25 @@ def array_namespace(array: AnyArray) -> Namespace:
     return _known[kind]
 
 
-def eigh(matrix: Array, *, driver: str = "evd") -> tuple[Array, Array]:
-    """Eigenvalues (n,), ascending, and eigenvectors (n, n) in columns, of a symmetric matrix (n, n).
-
-    LAPACK's divide and conquer ('evd') is faster for all directions than the routines for a part of them. For small
-    matrices another driver may be better.
-    """
+def eigh(matrix: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues (n,), ascending, and eigenvectors (n, n), in columns, of a symmetric matrix (n, n)."""
     if is_numpy_array(matrix):
-        values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+        # Divide and conquer, LAPACK's fastest routine for all eigenpairs, may not end on values that are not finite.
+        if not len(matrix) or not np.isfinite(matrix.sum()):
+            return cast(tuple[Array, Array], scipy.linalg.eigh(matrix, driver="evd"))
+        values, vectors, info = lapack.dsyevd(matrix)
+        if info:
+            raise scipy.linalg.LinAlgError(f"the eigenvalues of a matrix {matrix.shape} do not converge")
     else:
         values, vectors = array_namespace(matrix).linalg.eigh(matrix)
     return values, vectors
 
 
 def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
-    """Eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``, with a positive metric."""
+    """Return eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``.
+
+    The metric must be positive definite.
+    """
     if is_numpy_array(matrix):
         values, vectors = scipy.linalg.eigh(matrix, metric, driver="gvd")
         return values, vectors
@@ -156,15 +161,15 @@ def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
 
 
 def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, Array]:
-    """The `count` lowest eigenvalues, ascending, and their vectors (n, count) of ``matrix x = r metric x``.
+    """Return the `count` lowest eigenvalues, ascending, and eigenvectors (n, count) of ``matrix x = r metric x``.
 
-    The metric is positive definite; ``x' metric x = 1``.
+    The metric must be positive definite. Eigenvectors are scaled so that ``x' metric x = 1``.
     """
     if not is_numpy_array(matrix) or 2 * count > len(matrix):
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
-    # LAPACK's drivers for a part of the directions bisect for each eigenvalue. QL for all eigenvalues and inverse
-    # iteration for the vectors takes half the time.
+    # LAPACK's drivers for some of the eigenpairs bisect for each eigenvalue. QL for all eigenvalues, followed by
+    # inverse iteration for the vectors, takes half the time.
     factor, info = lapack.dpotrf(metric, lower=1)
     if info:
         raise scipy.linalg.LinAlgError("the metric is not positive definite")
@@ -173,10 +178,10 @@ def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, 
     reflectors, diagonal, beside, scales, _ = lapack.dsytrd(
         reduced, lower=1, lwork=int(lapack.dsytrd_lwork(n, lower=1)[0]), overwrite_a=1
     )
-    values = scipy.linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
+    values, failed = lapack.dsterf(diagonal, beside)
     block, end = np.ones(n, dtype=np.int32), np.full(n, n, dtype=np.int32)
     vectors, info = lapack.dstein(diagonal, beside, values[:count], block, end)
-    if info:
+    if failed or info:
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
     vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * count)
@@ -184,7 +189,7 @@ def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, 
 
 
 def inverse_positive(matrix: Array) -> Array:
-    """Inverse (n, n) of a symmetric positive definite matrix."""
+    """Return the inverse (n, n) of a symmetric positive definite matrix."""
     if not is_numpy_array(matrix):
         xp = array_namespace(matrix)
         root = xp.linalg.inv(xp.linalg.cholesky(matrix))
@@ -197,7 +202,7 @@ def inverse_positive(matrix: Array) -> Array:
 
 
 def inverse_symmetric(matrix: Array) -> Array:
-    """Inverse (n, n) of a symmetric matrix, real or complex; faster than that of a general one."""
+    """Return the inverse (n, n) of a real or complex symmetric matrix. This is faster than a general inverse."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
     factorise, invert = scipy.linalg.get_lapack_funcs(("sytrf", "sytri"), (matrix,))
@@ -210,26 +215,53 @@ def inverse_symmetric(matrix: Array) -> Array:
 
 
 def _mirrored(lower: Array) -> Array:
-    """The symmetric matrix with this lower triangle."""
-    half = np.tril(lower)
-    half[np.diag_indices_from(half)] *= 0.5
-    return half + half.T
+    """Return the symmetric matrix with this lower triangle."""
+    half = np.tril(lower, -1)
+    half += half.T
+    return add_to_diagonal(half, np.diagonal(lower))
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Inverse (n, n) of the Cholesky factor, and whether () it exists, without waiting for the answer.
+    """Return the inverse (n, n) of the Cholesky factor, and whether () it exists, without waiting for the result.
 
-    For captured work, on namespaces whose `linalg` is also an `UncheckedLinalg`.
+    Except for NumPy, the namespace must have a `linalg` that is also an `UncheckedLinalg`.
     """
     xp = array_namespace(matrix)
+    if is_numpy_array(matrix):
+        factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+        inverse, failed = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        return inverse, np.asarray(info == 0 and failed == 0)
     linalg = cast(UncheckedLinalg, xp.linalg)
     factor, info = linalg.cholesky_ex(matrix)
     unit = xp.eye(len(factor), dtype=factor.dtype, device=factor.device)
     return linalg.solve_triangular(factor, unit, upper=False), info == 0
 
 
+def solve_unchecked(matrix: Array, right: Array) -> Array:
+    """Return the solution (n, m) of ``matrix x = right``. Except for NumPy, a singular matrix is not noticed."""
+    if is_numpy_array(matrix):
+        return np.asarray(np.linalg.solve(matrix, right))
+    return cast(UncheckedLinalg, array_namespace(matrix).linalg).solve_ex(matrix, right)[0]
+
+
+def orthonormal_columns(matrix: Array) -> Array:
+    """Return orthonormal columns (n, m), of which the first k span what the first k of the matrix (n, m) span.
+
+    Except for NumPy, these come from three Cholesky factorisations, which need not be waited for. A zero column stays
+    zero there, and all are NaN if a factorisation fails.
+    """
+    if is_numpy_array(matrix):
+        return np.asarray(np.linalg.qr(matrix)[0], dtype=np.float64)
+    xp = array_namespace(matrix)
+    for ridge in (1e-13, 1e-14, 1e-14):
+        matrix = matrix / positive_or_one(xp.linalg.vector_norm(matrix, axis=0))
+        factor, positive = inverse_cholesky_unchecked(add_to_diagonal(matrix.T @ matrix, ridge))
+        matrix = xp.where(positive, matrix @ factor.mT, xp.nan)
+    return matrix
+
+
 def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
-    """The matrices (.., n, n) with values (.., n) added to their diagonals, in place."""
+    """Add values (.., n) to the diagonals of matrices (.., n, n) in place, and return the matrices."""
     if is_numpy_array(matrices):
         np.einsum("...ii->...i", matrices)[...] += values
     else:
@@ -239,7 +271,7 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
 
 
 def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
-    """The matrix plus a multiple of another, in place; in one pass if the library can."""
+    """Add a multiple of another matrix in place, and return the matrix. One pass is made if the library can."""
     if is_numpy_array(matrix):
         matrix += factor * other
     else:
@@ -249,7 +281,7 @@ def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
 
 
 def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
-    """The matrix (n, m) less the outer product of vectors (n,) and (m,), in place, in one pass."""
+    """Subtract the outer product of vectors (n,) and (m,) from a matrix (n, m) in place, and return the matrix."""
     if is_numpy_array(matrix):
         matrix -= left[:, None] * right
     else:
@@ -259,39 +291,32 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """The matrix (n, m) times the columns of `vectors` (m, k); up to `FEWEST` of them one by one, for speed."""
+    """Return a matrix (n, m) times columns (m, k). Up to `FEWEST` columns are multiplied one by one, for speed."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 
 
 def unit_columns(columns: Array) -> tuple[Array, Array]:
-    """Columns (n_columns, n_features), one per row, scaled to unit norm, and their norms; zero columns stay zero."""
+    """Scale columns, given as rows (n_columns, n_features), to unit norm. Return them and their norms (n_columns,)."""
     xp = array_namespace(columns)
     norms = xp.linalg.vector_norm(columns, axis=1)
     return columns / positive_or_one(norms)[:, None], norms
 
 
 def positive_or_one(values: Array) -> Array:
-    """The values, with 1 in place of those that are not positive: safe divisors."""
+    """Return the values with 1 in place of those that are not positive, for use as divisors."""
     xp = array_namespace(values)
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
-def whitening_mixtures(covariance: Array, *, dependent: float) -> Array:
-    """Mixtures (n, m), of unit covariance, of n directions with this covariance (n, n); dependent ones are dropped."""
-    variances, turn = eigh(covariance, driver="evr")
-    kept: Mask = variances > dependent * variances[-1]
-    return turn[:, kept] / array_namespace(variances).sqrt(variances[kept])
-
-
 def contiguous(matrix: Array) -> Array:
-    """The matrix with contiguous rows, as compiled kernels of the CPU need it."""
+    """Return the matrix with contiguous rows, which compiled CPU kernels require."""
     return np.ascontiguousarray(matrix) if is_numpy_array(matrix) else matrix
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Sums (n, n_groups) of the columns of `values` (n, m) with the same group (m,)."""
+    """Sum the columns of `values` (n, m) by their numbers `group` (m,), and return the sums (n, n_groups)."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods
@@ -300,7 +325,7 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
 
 
 def first_indices(group: Ints) -> Ints:
-    """Index (n_groups,) of the first member of each group, in the order of their numbers."""
+    """Return the index (n_groups,) of the first member of each group, in the order of the groups' numbers."""
     if is_numpy_array(group):
         return np.asarray(np.unique(group, return_index=True)[1])
     xp = array_namespace(group)
@@ -309,7 +334,7 @@ def first_indices(group: Ints) -> Ints:
 
 
 def first_of_group(group: Ints) -> Ints:
-    """For each of n items, the index (n,) of the first item of its group (n,); groups are numbered below n."""
+    """Return, for each of n items, the index (n,) of the first item in its group. Group numbers are below n."""
     if is_numpy_array(group):
         _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
         return np.asarray(first[inverse])
@@ -320,22 +345,22 @@ def first_of_group(group: Ints) -> Ints:
 
 
 def robust_peak(values: Array) -> Array:
-    """Largest () of some sizes (n,) in the order of time, with outliers clipped; zero for an empty array.
+    """Return the maximum () of sizes (n,) in the order of time, with outliers clipped, or zero if there are none.
 
-    Without outliers this is exactly the maximum. The latest two sizes are never clipped: the straight line of step 6
-    goes through them.
+    Without outliers this is exactly the maximum. The latest two sizes are never clipped, because step 6 extrapolates
+    from them.
     """
     xp = array_namespace(values)
     if not len(values):
         return xp.sum(values)
-    ordered = values[xp.argsort(values)]
+    ordered = np.sort(values) if is_numpy_array(values) else values[xp.argsort(values)]
     upper, middle = _quantile(ordered, 0.9), _quantile(ordered, 0.5)
     fence, peak = upper + _FENCE * (upper - middle), ordered[-1]
     return xp.maximum(xp.where(peak > fence, fence, peak), xp.max(values[-2:]))
 
 
 def _quantile(ordered: Array, share: float) -> Array:
-    """Quantile () of values (n,) in ascending order, by linear interpolation."""
+    """Return the quantile () of values (n,) in ascending order, by linear interpolation."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
@@ -344,9 +369,9 @@ def _quantile(ordered: Array, share: float) -> Array:
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
-    """`wanted` (n,), unchanged if its distance `length` () from `start` (n,) is within `reach`.
+    """Return `wanted` (n,) if its distance `length` () from `start` (n,) is at most `reach`.
 
-    Otherwise it is the point ``reach / length`` of the way from `start` to `wanted`.
+    Otherwise return the point at the distance `reach` on the way from `start` to `wanted`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

@@ -1,16 +1,16 @@
-"""Rank and sign policy: which directions exist, how V is regularised, and which way directions point.
+"""Rules for the rank, the regularisation and the signs of directions. V is the covariance of the window's codes.
 
-Codes are sparse, so a window hardly shows some mixtures of atoms, and there the inverse of V is arbitrary. If such
-mixtures were cut off, predictions would jump whenever a variance crosses the threshold. Instead every window is
-regularised by one smooth function of itself, as if noise were added to the codes. V and S become::
+Codes are sparse, so some mixtures of atoms hardly occur in a window, and the inverse of V is arbitrary along them. If
+these mixtures were cut off, predictions would jump whenever a variance crosses the threshold. Instead V, and the
+second moment S of the second differences of the H codes, are regularised as if noise were added to the codes::
 
     V + N,    S + 1.5 (H - 2) N    with    N = n^2 (V + n)^-1,
 
-where N is the covariance of the noise and 1.5 (H - 2) N the moment of its second differences. In a direction whose
-variance v is far above n, the noise is a fraction (n / v)^2 of it, and the embedding is that of the paper. In a
-direction that the window does not show, the noise has the variance n: the direction is as rough as noise, not straight
-by chance. N is a resolvent of V, so a slide changes N by as few outer products as V, and the embedding can be tracked
-from slide to slide.
+where N is the covariance of the noise and 1.5 (H - 2) N the second moment of its second differences. In a direction
+whose variance v is far above n, the noise is a fraction (n / v)^2 of v, and the embedding is that of the paper. In a
+direction that does not occur in the window, the noise has variance n. The direction is then as rough as noise instead
+of straight by chance. N is a resolvent of V, so a slide changes N by as few outer products as V. Therefore the
+embedding can be tracked from slide to slide.
 """
 
 from __future__ import annotations
@@ -21,53 +21,54 @@ from psmt.numerics.arrays import array_namespace, eigh, inverse_positive
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
-"""n, as a fraction of the variance of the livelier atoms, within a factor of sixteen. The window does not determine
-mixtures of atoms far below it. Predictions of a film hardly change from 1e-9 to 1e-6; below, rounding shows."""
+"""The noise variance n as a fraction of the variance of the more active atoms, up to a factor of sixteen. Mixtures of
+atoms with a far smaller variance are not determined by the window. Predictions of a film hardly change from 1e-9 to
+1e-6. Below 1e-9, rounding errors show."""
 
 NOISE_ROUGHNESS = 1.5  # variance of a second difference a_t - (a_(t-1) + a_(t+1)) / 2 of white noise of variance one
 
-NULL = 1e-14  # directions with less than this fraction of the largest variance do not exist: they are rounding
-_LEAST = 1e-150  # nor do directions with a smaller variance, whose square would underflow
+NULL = 1e-14  # a direction with less than this fraction of the largest variance is only rounding
+_LEAST = 1e-150  # a direction with a smaller variance is ignored, because its square would underflow
 
 _OCTAVES = 8.0
-"""The noise is constant while the variances double this many times. If it changed at every slide, in all directions a
-little, no slide would be a low-rank change."""
+"""The noise stays constant until the variances have grown by this many octaves (factors of 2). If it changed a little
+at every slide, in all directions, no slide would be a low-rank change."""
 
 _RAMP = 1.0 / 512.0
-"""Fraction of these octaves in which the noise rises smoothly to its next value. On the ramp every slide is solved
-afresh, so the ramp is short: predictions hardly depend on n."""
+"""Fraction of these octaves over which the noise rises smoothly to its next value. Every slide on this ramp is solved
+afresh, so the ramp is short. Predictions hardly depend on n."""
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """Regularised V in its own directions."""
+    """Eigendecomposition of the regularised covariance V + N."""
 
-    directions: Array  # (n_features, n), orthonormal; without noise, those of variance zero are left out
-    variances: Array  # (n,) > 0, noise included
+    directions: Array  # (n_features, n), orthonormal; without regularisation, directions of variance zero are left out
+    variances: Array  # (n,) > 0, including the noise
     noise: Array  # variance (n,) of the noise in each direction
-    rank: int  # number of directions that the window shows
+    rank: int  # number of directions with a variance above rounding, before the noise is added
 
     @property
     def matrix(self) -> Array:
-        """W (n_features, n) with ``W' (V + N) W = I``."""
+        """Return the whitening matrix W (n_features, n), for which ``W' (V + N) W = I``."""
         return self.directions / array_namespace(self.variances).sqrt(self.variances)
 
     @property
     def dual(self) -> Array:
-        """(n_features, n): ``P @ dual`` are the coordinates of ``P = coordinates @ W'``."""
+        """Return the matrix (n_features, n) by which ``P @ dual`` gives the coordinates of ``P = coordinates @ W'``."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
     def noise_share(self) -> Array:
-        """Share (n,) of the noise in the variance of each direction."""
+        """Return the fraction (n,) of the variance of each direction that is noise."""
         return self.noise / self.variances
 
 
 def noise_variance(variances: Array, rank_tol: float) -> Array:
-    """N (), the variance of the noise where a window shows nothing, given the variances of its atoms (n_features,).
+    """Return the variance n () of the noise, given the variances of the atoms (n_features,).
 
-    It is relative to the mean variance, weighted by variance, so that unused atoms do not count. It goes in smooth
-    steps: a slide changes it only on the short ramp from one step to the next.
+    It is proportional to a mean variance that is weighted by variance, so that unused atoms do not count. It changes in
+    steps that are joined by short smooth ramps, so that most slides do not change it.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -80,21 +81,21 @@ def noise_variance(variances: Array, rank_tol: float) -> Array:
 
 
 def noise_covariance(covariance: Array, noise: float) -> Array:
-    """N = n^2 (V + n)^-1 (n_features, n_features)."""
+    """Return the covariance N = n^2 (V + n)^-1 (n_features, n_features) of the noise."""
     xp = array_namespace(covariance)
     lifted = covariance + noise * xp.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     return noise**2 * inverse_positive(lifted)
 
 
 def moving(variances: Array) -> Mask:
-    """Which atoms (n_features,) vary, given their variances; the others get a zero column in P."""
+    """Return a mask (n_features,) of the atoms that vary, given their variances. Other atoms get zero columns in P."""
     return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
-    """Regularised V in its own directions; with ``rank_tol=0``, V inside its range.
+    """Return the eigendecomposition of the regularised covariance V, or with ``rank_tol=0`` that of V on its range.
 
-    The null space must be left out then: nothing moves there, so every direction would count as perfectly straight.
+    Without regularisation the null space must be left out, because its directions would count as perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)
@@ -116,14 +117,14 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
 
 
 def rank_of(covariance: Array) -> int:
-    """Number of directions that a window with this V (n_features, n_features) shows."""
+    """Return the rank of the covariance V (n_features, n_features), not counting directions that are only rounding."""
     values, _ = eigh(covariance)
     xp = array_namespace(values)
     return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > _LEAST), xp.int64)))
 
 
 def fix_signs(embedding: Array) -> Array:
-    """The rows (f, n_features), with signs such that the entry of largest magnitude of each is positive.
+    """Flip the signs of the rows (f, n_features) so that the entry of largest magnitude in each row is positive.
 
     Predictions do not depend on signs, but plots over time do.
     """

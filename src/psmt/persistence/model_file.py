@@ -1,8 +1,8 @@
 """Saved models: a zip of plain arrays and one JSON header. Nothing in a file is executed.
 
-A model returns and takes its own state; this module writes it to a file, completely or not at all, and reads it back.
-Loading is validation: a model declares the constraints of its parameters and a schema of its state, and a file is
-checked against both before a number of it is used. docs/how-to/model-files.md describes the format.
+A model can return its state and be restored from one. This module writes the state to a file, completely or not at all,
+and reads it back. A model declares the constraints of its parameters and a schema of its state. A file is checked
+against both before any of its numbers is used. docs/how-to/model-files.md describes the format.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
-from typing import Any, ClassVar, Self, TypeVar
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.errors import DeviceError, ModelFileError
-from psmt.persistence.schema import Layout, Schema, State, check_layouts, check_state, check_values
+from psmt.errors import DeviceError, MissingSourceError, ModelFileError
+from psmt.persistence.schema import Layout, Schema, SchemaError, State, check_layouts, check_state, check_values
 from psmt.persistence.zip_archive import Archive, ArchiveError
-from psmt.utils.files import writing
+from psmt.utils.files import shown, writing
+from psmt.utils.threads import one_blas_thread
 
 _FORMAT, _VERSION = "psmt-model", 1
 _HEADER = "header"
-_LONGEST_HEADER = 1 << 24
-"""Largest number of bytes of a header. Those that are written have some thousands."""
+_LONGEST_HEADER = 1 << 24  # largest accepted number of bytes of a header. Written headers have some thousands.
 
 Header = dict[str, Any]
-"""Values for JSON."""
+"""Header of a file: values that JSON can hold."""
 
 
 class SavedModel(ABC):
-    """Base of all classes that are saved to files of their own.
+    """Base of all classes that can be saved to a file.
 
     A file holds a header, with the name of the class and the model's parameters, and the arrays of its state. Each
-    subclass registers itself by its name, so that `load_model` can read which class a file holds.
+    subclass registers its name, so that `load_model` can find the class of a file.
     """
 
     _classes: ClassVar[dict[str, type[SavedModel]]] = {}
@@ -54,7 +54,7 @@ class SavedModel(ABC):
     @classmethod
     @abstractmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> Schema:
-        """Return the schema of a file's arrays, or raise where its header is wrong."""
+        """Return the schema of a file's arrays. Raise an error if the header is invalid."""
 
     @classmethod
     @abstractmethod
@@ -62,17 +62,26 @@ class SavedModel(ABC):
         """Return the model of a file whose header and arrays were checked against `stored_schema`."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, completely or not at all. The file holds arrays and JSON, no pickle.
+        """Write the model to a file of arrays and JSON, without pickle, completely or not at all.
 
-        A model with numbers that `load` would refuse raises `ModelFileError`.
+        `ModelFileError` is raised if the model has numbers that `load` would refuse.
         """
+        with writing(path) as file:
+            self.write_to(file)
+
+    def write_to(self, file: IO[bytes]) -> None:
+        """Write the model to an open file, in the format of `save`."""
         arrays, header = self.get_state(), self.get_header()
-        check_state(self.stored_schema(header, arrays), arrays)
+        try:
+            check_state(self.stored_schema(header, arrays), arrays)
+        except SchemaError as error:
+            raise ModelFileError(f"the model cannot be saved, because {error}; fit it again") from error
         origin = {"format": _FORMAT, "version": _VERSION, "class": type(self).__name__}
         text = json.dumps(origin | header, default=np.generic.item)
-        with writing(path) as file:
-            np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
+        np.savez_compressed(file, allow_pickle=False, header=np.array(text), **arrays)
 
+
+_RENAMED = {"FramePSMT": "FramePredictor"}  # present names of classes that had another name when a file was saved
 
 Model = TypeVar("Model", bound=SavedModel)
 
@@ -80,11 +89,11 @@ Model = TypeVar("Model", bound=SavedModel)
 def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
     """Return the model in a file, of the class that its header names.
 
-    It must be one of `kinds`; by default it may be any class that saves models and has been imported. `place` is the
-    device and dtype, as the `load` of the class takes them. A file that is damaged, foreign, of another class, from a
-    newer version, or not as its schema says raises `ModelFileError`.
+    This class must be one of `kinds`, if any are given. Otherwise it may be any imported class that saves models.
+    `place` are device and dtype, as in the `load` method of the class. `ModelFileError` is raised if the file is
+    damaged, does not match its schema, or comes from other software, another class or a newer version.
     """
-    name = fspath(path)
+    name, limit = shown(fspath(path)), one_blas_thread()
     try:
         with Archive.open(path) as archive:
             header = _read_header(archive)
@@ -95,13 +104,13 @@ def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> 
             layouts = {part: archive.layout(part) for part in archive.names if part != _HEADER}
             schema = cls.stored_schema(own, layouts)
             check_layouts(schema, layouts)
-            # In the byte order of this machine; the memory order is kept, as it affects rounding.
+            # Arrays get the byte order of this machine. Their memory order is kept, because it affects rounding.
             arrays = {
                 part: (array := archive.read(part)).astype(array.dtype.newbyteorder("="), order="K") for part in layouts
             }
             check_values(schema, arrays)
         return cls.from_stored(own, arrays, **place)
-    except DeviceError:
+    except (DeviceError, MissingSourceError):
         raise
     except ModelFileError as error:
         raise ModelFileError(f"{name} {error}") from error
@@ -112,6 +121,8 @@ def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> 
         raise ModelFileError(
             f"{name} is damaged: its parts do not fit together ({text}); save the model again"
         ) from error
+    finally:
+        limit.leave()  # an interrupt may have left one behind
 
 
 def _read_header(archive: Archive) -> Header:
@@ -128,7 +139,7 @@ def _read_header(archive: Archive) -> Header:
 
 
 def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
-    """Return the class that a header names, or raise `ModelFileError` with what follows the name of the file."""
+    """Return the class that a header names. The caller adds the file's name to a `ModelFileError` raised here."""
     wanted = " or ".join(kind.__name__ for kind in kinds) or "model"
     known: dict[str, Any] = {kind.__name__: kind for kind in kinds} or SavedModel._classes  # noqa: SLF001
     if header.get("format") != _FORMAT:
@@ -138,7 +149,7 @@ def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
             f"has format version {header.get('version')!r}, but this psmt reads version {_VERSION}; "
             "load it with the psmt that wrote it, or upgrade psmt"
         )
-    stored = header.get("class")
+    stored = _RENAMED.get(str(header.get("class")), header.get("class"))
     if not isinstance(stored, str) or not stored.isidentifier():
         raise ModelFileError(f"holds {stored!r:.80}, not a {wanted}; {wanted}.save writes such files")
     if stored not in known:
@@ -147,11 +158,11 @@ def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
     return cls
 
 
+@np.errstate(all="ignore")
 def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:
-    """Raise unless a loaded model predicts finite numbers: the last of all checks."""
-    with np.errstate(all="ignore"):
-        if not np.isfinite(predict()).all():
-            raise ValueError("its prediction is not finite")
+    """Raise an error unless a loaded model predicts finite numbers. This is the last check of a file."""
+    if not np.isfinite(predict()).all():
+        raise ValueError("its prediction is not finite")
 
 
 def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
@@ -164,7 +175,7 @@ def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
 
 
 def plain(parameters: Mapping[str, Any]) -> Header:
-    """Return parameters as JSON holds them, without device and dtype; None for generators, which are state."""
+    """Return parameters as JSON values, without device and dtype. Random generators become None, as they are state."""
     values = {}
     for key, value in parameters.items():
         if key in ("device", "dtype"):

@@ -1,9 +1,9 @@
-"""Saved states: the protocol of everything that is saved, declarations of states, and their checks.
+"""Saved states: the protocol of all objects that are saved, declarations of states, and their checks.
 
-A state is a dict of arrays. An object that is set to a state continues exactly as the one that returned it. A `Schema`
-names every array of a state with its dtype, its shape and the range of its numbers. A size that the parameters do not
-determine has a name: the first array with that name defines its length, and all others must agree. So names, dtypes and
-shapes are known to be consistent before a number is read, and numbers before they are used.
+A state is a dict of arrays. An object that restores a state continues exactly as the object that returned it. A schema
+declares each array of a state with its dtype, its shape and the range of its numbers. A size that the parameters do not
+determine has a name. The first array with this name defines its length, and all others must agree. So names, dtypes and
+shapes are checked before any number is read, and numbers are checked before they are used.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ State: TypeAlias = dict[str, NDArray[Any]]
 
 
 class Stateful(Protocol):
-    """An object with a state. Its class also has a function `schema`, which returns the `Field` of each array."""
+    """An object with a state. Its class also has a function `schema` that returns the `Field` of each array."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays that a copy of the object needs to continue alike."""
+        """Return copies of all arrays from which another object of this class continues identically."""
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> object:
-        """Continue from a state that `get_state` returned."""
+        """Restore a state that `get_state` returned."""
 
 
 class AttributeState:
-    """Mixin that makes the state from the attributes that a class names.
+    """Mixin that builds the state from the attributes that a class lists.
 
     >>> class Mean(AttributeState):
     ...     state_arrays, state_figures = ("_total",), ("count",)
@@ -43,18 +43,18 @@ class AttributeState:
     """
 
     state_arrays: tuple[str, ...] = ()
-    """Attributes, arrays or numbers, that are saved one by one; without leading underscores they name the arrays."""
+    """Attributes (arrays or numbers) that are saved separately, by their names without leading underscores."""
     state_figures: tuple[str, ...] = ()
-    """Attributes, numbers or short vectors, that are saved together in one array, 'figures'."""
+    """Attributes (numbers or short vectors) that are saved together in one array, 'figures'."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays that a copy of the object needs to continue alike."""
+        """Return copies of all arrays from which another object of this class continues identically."""
         figures = [getattr(self, name) for name in self.state_figures]
         together = {"figures": np.hstack(figures).astype(np.float64)} if figures else {}
         return together | {name.lstrip("_"): np.array(getattr(self, name)) for name in self.state_arrays}
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Any:
-        """Continue from a state that `get_state` returned."""
+        """Restore a state that `get_state` returned."""
         start = 0
         for name in self.state_figures:
             current = getattr(self, name)
@@ -68,13 +68,13 @@ class AttributeState:
 
 
 LARGEST_SQUARE = 1e150
-"""Largest number in sums of squares; squares of it are finite. `LARGEST` is the bound for all other numbers."""
+"""Largest number in sums of squares, whose square is finite. `LARGEST` is the bound for all other numbers."""
 
 LARGEST_SINGLE = 1e16
-"""Largest number in float32 and complex64 arrays; squares of it are finite."""
+"""Largest number in float32 and complex64 arrays, whose square is finite."""
 
 Size: TypeAlias = int | str
-"""Length of an axis, or its name."""
+"""Length of an axis, or a name that stands for it."""
 
 Check: TypeAlias = Callable[[NDArray[Any]], bool]
 
@@ -82,11 +82,11 @@ Bound: TypeAlias = float | tuple[float, ...]
 
 
 class SchemaError(ValueError):
-    """A state differs from its schema; the message names the array."""
+    """A state differs from its schema. The message names the array."""
 
 
 class Layout(Protocol):
-    """A shape and a dtype: of an array, or of an array that is still in its file."""
+    """Anything with a shape and a dtype: an array, or the description of an array in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -95,37 +95,37 @@ class Layout(Protocol):
 
 
 class Field(NamedTuple):
-    """One array of a state."""
+    """Declaration of one array of a state."""
 
     shape: tuple[Size, ...] = ()
     dtype: str = "float64"
     low: Bound | None = None
-    """Smallest number, or one for each place of the last axis; by default minus the largest."""
+    """Smallest allowed number, or one for each index of the last axis. None means minus the largest allowed number."""
     high: Bound | None = None
-    """Largest number, or one for each place of the last axis."""
+    """Largest allowed number, or one for each index of the last axis. None means a general bound."""
     may_be_empty: bool = False
-    """Whether axes without a given length may have length 0."""
+    """If True, axes without a fixed length may have length 0."""
     check: tuple[Check, str] | None = None
-    """A further condition on the numbers, and the words that say what is wrong where it fails."""
+    """A further condition on the numbers, and the end of the message if it fails."""
     group: str = ""
-    """Fields of one group are all present or all missing: those that older files do not have."""
+    """Fields with the same non-empty group are either all present or all missing. Older files lack some groups."""
 
 
 Schema: TypeAlias = Mapping[str, Field]
 
 
 def flag() -> Field:
-    """A truth value, as 0 or 1."""
+    """Return the declaration of a truth value, stored as 0 or 1."""
     return Field((), "int64", 0, 1)
 
 
 def counter(least: int = 0, most: int = 2**53) -> Field:
-    """One whole number."""
+    """Return the declaration of one whole number."""
     return Field((), "int64", least, most)
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Upper bound of an exponentially weighted sum of numbers up to `most` that fade to 1/e after `memory` steps.
+    """Return an upper bound of an exponentially weighted sum of numbers up to `most`, with a memory of `memory` steps.
 
     >>> round(faded(8.0), 3)
     8.51
@@ -134,7 +134,7 @@ def faded(memory: float, most: float = 1.0) -> float:
 
 
 def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
-    """The same fields, with a prefix to their names.
+    """Return the fields of a schema with a prefix added to their names, and optionally a group.
 
     >>> list(under("moments.", {"total": Field((3,))}))
     ['moments.total']
@@ -143,7 +143,7 @@ def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
 
 
 def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
-    """Raise `SchemaError` unless names, dtypes and shapes are as declared; numbers are not read.
+    """Raise `SchemaError` unless names, dtypes and shapes are as declared. Numbers are not read.
 
     >>> schema = {"codes": Field((5, "n_atoms")), "total": Field(("n_atoms",))}
     >>> check_layouts(schema, {"codes": np.ones((5, 2)), "total": np.ones(3)})
@@ -176,7 +176,7 @@ def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
 
 
 def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise `SchemaError` unless the numbers of arrays, whose layouts are checked, are finite and in range.
+    """Raise `SchemaError` unless the numbers of arrays with checked layouts are finite and in range.
 
     >>> check_values({"norms": Field((2,), low=0.0)}, {"norms": np.array([1.0, -1.0])})
     Traceback (most recent call last):
@@ -201,7 +201,7 @@ def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def check_state(schema: Schema, state: Mapping[str, NDArray[Any]]) -> None:
-    """Raise `SchemaError` unless a state is as declared, in layout and numbers."""
+    """Raise `SchemaError` unless the layout and the numbers of a state are as declared."""
     check_layouts(schema, state)
     check_values(schema, state)
 
@@ -210,7 +210,7 @@ def _is_moment(array: NDArray[Any]) -> bool:
     diagonal = np.diagonal(array, axis1=-2, axis2=-1)
     if (diagonal < 0).any():
         return False
-    # Rounding grows with the entries that were added and subtracted again.
+    # Rounding errors grow with the entries that were added and subtracted again.
     root = np.sqrt(diagonal)
     reach = 1.001 * root[..., :, None] * root[..., None, :] + 1e-5 * diagonal.max(axis=-1, initial=0.0)[..., None, None]
     skew = np.abs(array - np.swapaxes(array, -2, -1))
@@ -218,4 +218,4 @@ def _is_moment(array: NDArray[Any]) -> bool:
 
 
 MOMENT = (_is_moment, "is not a matrix of second moments: symmetric, with no entry larger than its diagonal allows")
-"""Check of second moments (.., n, n), by the Cauchy-Schwarz inequality."""
+"""Check that arrays (.., n, n) can be second moments, by the Cauchy-Schwarz inequality."""

@@ -1,16 +1,17 @@
 """Arrays in ``.npy`` streams and ``.npz`` archives from untrusted files.
 
-Sizes in a file are checked against its bytes before memory is allocated: the header of an array is parsed first, and a
-member of an archive cannot unpack to more than its compressed bytes allow. Compressions that NumPy never writes (bzip2,
-lzma) are not unpacked. The many errors of zipfile, zlib and NumPy become one `ArchiveError`. Nothing is ever unpickled.
+Sizes in a file are checked before memory is allocated: the header of an array is parsed first, and a member of an
+archive cannot unpack to more than its compressed bytes allow. Compression methods that NumPy never writes (bzip2, lzma)
+are not unpacked. The many errors of zipfile, zlib and NumPy become one `ArchiveError`. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import IO, Any, NamedTuple, Self
 
@@ -18,19 +19,17 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from psmt.utils.files import never_ends
+from psmt.utils.files import reading, shown
 
 _SUFFIX = ".npy"
 
 _STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
-"""Bytes that one compressed byte can become: deflate needs at least 2 bits for a run of 258 equal bytes."""
+"""Largest number of bytes that one compressed byte can unpack to. Deflate needs at least 2 bits for 258 equal bytes."""
 
 _NAMES = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
-"""Compressions that NumPy never writes: a byte of them can become millions."""
+"""Compression methods that NumPy never writes. One compressed byte can unpack to millions."""
 
-_SLACK = 1 << 16
-"""Bytes that are allowed on top: so little memory is harmless."""
-
+_SLACK = 1 << 16  # number of bytes that are allowed in addition, because this little memory is harmless
 _BLOCK = 1 << 20
 
 _MOST_AXES = 32
@@ -49,27 +48,32 @@ class ArrayLayout(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Number of bytes that follow the header."""
+        """Return the number of bytes that follow the header."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
 def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
-    """Turn all errors into one `kind`, with a message of one line that begins with `what`.
+    """Turn all errors into the class `kind`, with a one-line message that begins with `what`. Ignore all warnings.
 
-    `FileNotFoundError` and `PermissionError` are not changed.
+    `FileNotFoundError` and `PermissionError` are passed on unchanged.
     """
+    filters = warnings.filters
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except (kind, FileNotFoundError, PermissionError):
         raise
     except Exception as error:
-        cause = " ".join(str(error).split()) or type(error).__name__
+        cause = shown(" ".join(str(error).split()), 400) or type(error).__name__
         raise kind(f"{what}: {cause}") from error
+    finally:
+        warnings.filters = filters  # an interrupt may have struck where the ``with`` statement ends
 
 
 def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
-    """Layout of the array in a ``.npy`` stream, which is left at the first number; `ArchiveError` names `what`."""
+    """Return the layout of a ``.npy`` stream, and leave the stream at the first number. Errors name `what`."""
     with trouble_named(what):
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -82,50 +86,47 @@ def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
 
 
 class Archive:
-    """The arrays of a ``.npz`` file, by name; opened by `Archive.open`, as a context."""
+    """The arrays of a ``.npz`` file by name. Use `Archive.open`, which returns a context."""
 
-    def __init__(self, file: zipfile.ZipFile, path: str) -> None:
+    def __init__(self, file: zipfile.ZipFile, size: int) -> None:
         self._file = file
         self._members = {info.filename.removesuffix(_SUFFIX): info for info in file.infolist()}
         if len(self._members) < len(file.infolist()):
             raise ArchiveError("two members of the archive have one name")
         if odd := next((name for name in self._members if not name.isprintable()), None):
-            raise ArchiveError(f"a member has the name {odd!r}, which cannot be printed")
+            raise ArchiveError(f"a member has the name {shown(repr(odd))}, which cannot be printed")
         packed = sum(info.compress_size for info in self._members.values())
-        if packed > (size := os.stat(path).st_size):
+        if packed > size:
             raise ArchiveError(f"its members take {packed:,} bytes, but the file has {size:,}")
 
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Open a file to read arrays from."""
-        if never_ends(path):
-            raise ArchiveError("a pipe or a device, not a file")
-        with trouble_named("no archive"):
-            file = zipfile.ZipFile(path)
-        with file:
+        """Open a file from which arrays are read."""
+        with ExitStack() as stack:
             with trouble_named("no archive"):
-                archive = cls(file, os.fspath(path))
+                file = stack.enter_context(reading(path, ArchiveError))
+                archive = cls(stack.enter_context(zipfile.ZipFile(file)), os.fstat(file.fileno()).st_size)
             yield archive
 
     @property
     def comment(self) -> bytes:
-        """The comment at the end of the file."""
+        """Return the comment at the end of the file."""
         return self._file.comment
 
     @property
     def names(self) -> list[str]:
-        """Names of the members that are arrays, in the order of the file."""
+        """Return the names of the members that are arrays, in the order of the file."""
         return [name for name, info in self._members.items() if info.filename.endswith(_SUFFIX)]
 
     @property
     def others(self) -> list[str]:
-        """Names of the members that are not arrays."""
+        """Return the names of the members that are not arrays."""
         return [name for name, info in self._members.items() if not info.filename.endswith(_SUFFIX)]
 
     @contextmanager
     def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
-        """Yield the layout of an array and a stream of its numbers, which raises as zipfile does (`trouble_named`)."""
+        """Yield the layout of an array and a stream of its numbers, whose errors `trouble_named` can convert."""
         info = self._members[name]
         if info.compress_type not in _STRETCH:
             packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")
@@ -144,14 +145,14 @@ class Archive:
             yield layout, member
 
     def layout(self, name: str) -> ArrayLayout:
-        """Layout of an array, checked against the bytes of the file."""
+        """Return the layout of an array, checked against the number of bytes in the file."""
         with self.stream(name) as (layout, _):
             return layout
 
     def read(self, name: str) -> NDArray[Any]:
-        """A whole array, with its checksum verified."""
+        """Return a whole array, after verifying its checksum."""
         with self.stream(name) as (layout, member), trouble_named(name):
-            # Memory grows with the bytes that come, not with the size that the header claims.
+            # Memory grows with the bytes that are read, not with the size that the header claims.
             numbers = bytearray()
             while block := member.read(_BLOCK):
                 numbers += block

@@ -1,23 +1,20 @@
 """Results of tasks in files, and the keys that name them.
 
-A key is a hash of everything that a result depends on: the inputs and the code. Code counts as its text. Parsed code
-would not change with its comments, but it would change with the version of Python, and machines would disagree.
+A key is a hash of everything that a result depends on, which is the inputs and the text of the code. Parsed code would
+not depend on comments, but it depends on the Python version, so that machines would disagree.
 
-A result is a .npz file with equal bytes for equal content. It ends with the key of its task and a hash of what it
-holds, so that no result is mistaken for another and a damaged file counts as missing.
+A result is an .npz file with equal bytes for equal content. It ends with the key of its task and a hash of its content,
+so that results cannot be confused, and a damaged file counts as missing.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
-import re
 import struct
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,22 +28,18 @@ from psmt.utils.files import writing
 
 _PACKAGE = Path(__file__).parents[1]
 
-_COMMENT = re.compile(r"#.*")
-_IMPORT = re.compile(r"(?:^|[:;])[ \t]*((?:from|import)\b(?:[^\n(\\]|\\\n)*(?:\([^)]*\))?)", re.MULTILINE)
-"""What looks like an import statement. Parsing only these takes milliseconds; parsing all modules, half a second."""
-
-_NAMED = re.compile(r"""["'](\w+(?:\.\w+)+)["']""")
-"""What looks like the name of a module in a string, for modules that are imported by name."""
+_PRESENTATION = ("cli", "figures", "live", "plot", "report")
+"""Folders of the package that only present results, so that changes in them leave all keys as they are."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Date of all members of a file, the earliest that a zip can hold."""
+"""Date of all members of a file, which is the earliest that a zip can hold."""
 
 
 # Keys
 
 
 def hash_values(values: Mapping[str, object], *, where: str) -> str:
-    """Hash of arrays and plain values by name, as 64 hex digits; errors name the value after `where`."""
+    """Return a hash of named arrays and plain values, as 64 hex digits. Error messages begin with `where`."""
     digest = hashlib.sha256()
     for name in sorted(values):
         _feed(digest, name, where)
@@ -55,7 +48,7 @@ def hash_values(values: Mapping[str, object], *, where: str) -> str:
 
 
 def _feed(digest: Any, value: object, where: str) -> None:
-    """Feed a value to a hash so that different values never give the same bytes: kind, size, content."""
+    """Feed a value to a hash as kind, size and content, so that different values never give equal bytes."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -82,68 +75,27 @@ def _feed(digest: Any, value: object, where: str) -> None:
         raise TypeError(f"{where} is a {type(value).__name__}; tasks take arrays and plain values")
 
 
+@cache
 def hash_code(function: Callable[..., object]) -> str:
-    """Hash of the module of a function and of every module of psmt that it reaches by imports, as 64 hex digits.
-
-    Imports inside functions count too: they are found in the text, without importing anything. Of packages other than
-    psmt, only the module of the function counts. Each file is read once per process.
-    """
-    name = function.__module__
-    if name.partition(".")[0] == _PACKAGE.name:
-        return hash_modules(frozenset({name}))
-    file = getattr(sys.modules[name], "__file__", None)
-    text = inspect.getsource(function) if file is None else _read(Path(file))
-    reached = hash_modules(_imports(text, name.rpartition(".")[0]))
-    return hash_values({"module": text, "reached": reached}, where=name)
+    """Return a hash of psmt's source and, if the function is outside psmt, of its module, as 64 hex digits."""
+    name, text = function.__module__, ""
+    if name.partition(".")[0] != _PACKAGE.name:
+        file = getattr(sys.modules[name], "__file__", None)
+        text = inspect.getsource(function) if file is None else Path(file).read_text(encoding="utf-8")
+    return hash_values({"module": text, "psmt": hash_package()}, where=name)
 
 
 @cache
-def hash_modules(names: frozenset[str], package: Path = _PACKAGE) -> str:
-    """Hash of these modules of the package in a folder, and of all its modules that they reach.
-
-    Names that are not modules of the package are skipped.
-    """
-    texts: dict[str, str] = {}
-    pending = set(names)
-    while pending:
-        name = pending.pop()
-        top, *parts = name.split(".")
-        base = package.joinpath(*parts)
-        files = (base / "__init__.py", base.with_suffix(".py"))
-        path = next((file for file in files if top == package.name and file.is_file()), None)
-        if path is None or name in texts:
-            continue
-        texts[name] = _read(path)
-        pending |= _imports(texts[name], name if path.name == "__init__.py" else name.rpartition(".")[0])
-        if "iter_modules(__path__)" in texts[name]:  # a package that imports all modules of its folder
-            pending |= {f"{name}.{module.stem}" for module in path.parent.glob("*.py")}
-        # No import statement names the CUDA kernels beside a module.
-        texts |= {kernel.relative_to(package).as_posix(): _read(kernel) for kernel in path.parent.glob("*.cu")}
-    # The package's own file only names what its modules hold, and has its version.
-    texts.pop(package.name, None)
+def hash_package(package: Path = _PACKAGE) -> str:
+    """Return a hash of all source of a package, except `_PRESENTATION` and its `__init__`, which has the version."""
+    files = {path.relative_to(package).as_posix(): path for kind in ("*.py", "*.cu") for path in package.rglob(kind)}
+    # Text is read with the same newlines on every machine.
+    texts = {
+        name: path.read_text(encoding="utf-8")
+        for name, path in files.items()
+        if name != "__init__.py" and name.partition("/")[0] not in _PRESENTATION
+    }
     return hash_values(texts, where="code of")
-
-
-@cache
-def _read(path: Path) -> str:
-    """Return the text of a file, with the same newlines on every machine."""
-    return path.read_text(encoding="utf-8")
-
-
-def _imports(text: str, parent: str) -> frozenset[str]:
-    """Names that may be modules: all that a module in the package `parent` imports, or names in a string."""
-    names: set[str] = set(_NAMED.findall(text))
-    for found in _IMPORT.findall(_COMMENT.sub("", text)):
-        # Prose may begin with the same words.
-        with suppress(SyntaxError):
-            for statement in ast.parse(found).body:
-                if isinstance(statement, ast.Import):
-                    names |= {alias.name for alias in statement.names}
-                elif isinstance(statement, ast.ImportFrom):
-                    above = parent.rsplit(".", statement.level - 1)[0] if statement.level else ""
-                    module = ".".join(filter(None, (above, statement.module)))
-                    names |= {module, *(f"{module}.{alias.name}" for alias in statement.names)}
-    return frozenset(names)
 
 
 # Files
@@ -151,7 +103,7 @@ def _imports(text: str, parent: str) -> frozenset[str]:
 
 def save_result(path: Path, key: str, result: Result) -> None:
     """Write a result as .npz with equal bytes for equal content, which `numpy.savez` does not promise."""
-    # Another machine that shares the folder may take our temporary file for a stale one, see clear_stale.
+    # Another machine that shares the folder may remove our temporary file as stale; see clear_stale.
     for last in (False, False, True):
         try:
             with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -168,7 +120,7 @@ def save_result(path: Path, key: str, result: Result) -> None:
 
 
 def load_result(path: Path, key: str) -> Result | None:
-    """Return the result in a file; None if the file is missing or damaged, or has another key."""
+    """Return the result in a file, or None if the file is missing or damaged or has another key."""
     try:
         with Archive.open(path) as archive:
             stored, _, digest = archive.comment.decode(errors="replace").partition(" ")
@@ -181,7 +133,7 @@ def load_result(path: Path, key: str) -> Result | None:
 
 
 def _digest(result: Result) -> str:
-    """Hash of all that a result holds, as 64 hex digits."""
+    """Return a hash of the content of a result, as 64 hex digits."""
     digest = hashlib.sha256()
     for name, array in result.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}\0".encode())

@@ -1,6 +1,6 @@
 """Where tasks run: in this process, in processes of this machine, or on a Dask cluster.
 
-All three have the interface of `concurrent.futures`, and all give the same results, byte for byte.
+All three have the interface of `concurrent.futures` and give the same results, byte for byte.
 """
 
 from __future__ import annotations
@@ -26,48 +26,51 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from psmt.errors import CacheWarning, PSMTError
 from psmt.utils.constraints import check_count
+from psmt.utils.files import shown
 
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "MKL", "OMP", "NUMBA")}
-"""Environment that numerical libraries read once, when they are first imported."""
+"""Environment variables that numerical libraries read once, when they are first imported."""
 
 _CONNECT_SECONDS = 5.0
-"""How long a scheduler may take to answer one question."""
+"""Seconds that a scheduler may take to answer one request."""
 
 _WORKER_SECONDS = 20.0
-"""How long a scheduler may be without any worker. A nanny restarts one in a few seconds."""
+"""Seconds that a scheduler may be without any worker. A Dask nanny restarts a worker in a few seconds."""
 
 _SILENT_SECONDS = 15.0
-"""How long a scheduler may give no answer while tasks are under way."""
+"""Seconds that a scheduler may give no answer while tasks are running."""
 
 _WATCH_SECONDS = 1.0
-"""Time between two questions."""
+"""Seconds between two requests."""
 
 _MOST_DEATHS = 3
-"""Workers that may die of one task. Dask's own limit, by default one more, is for the whole scheduler, which others may
-use too; so we count ourselves."""
+"""Number of workers that may die of one task. psmt counts them, because the limit of Dask (one more by default) is a
+setting of the whole scheduler, which others may use too.
+"""
 
 _CLOSE_SECONDS = 3.0
-"""How long disconnecting may take, as a scheduler that is gone does not answer."""
+"""Seconds that disconnecting may take, because a dead scheduler does not answer."""
 
 _LOGGERS = ("distributed", "distributed.client", "distributed.core", "distributed.comm", "tornado", "asyncio")
-"""Loggers that would report at length, with tracebacks, what a `ClusterError` says in a sentence."""
+"""Loggers that would print long tracebacks for what a `ClusterError` says in one sentence."""
 
 
 @contextmanager
 def open_executor(workers: int | None = None, cluster: str | None = None) -> Iterator[Executor]:
-    """Executor for `run_tasks`, closed at the end; leaving by an exception stops what is still running.
+    """Yield an executor for `run_tasks`, and close it at the end. After an exception, running calls are stopped.
 
     Parameters
     ----------
     workers : int, optional
-        Processes on this machine, one thread each; None is one per CPU. With 1, all runs in this process.
+        Number of processes on this machine, with one thread each. None starts one per CPU. With 1, everything runs in
+        this process.
     cluster : str, optional
         Address of a Dask scheduler, such as ``tcp://host:8786``, whose workers are used instead.
 
     Raises
     ------
     ClusterError
-        When dask.distributed is missing, the scheduler does not answer, or it has no workers.
+        If dask.distributed is missing, the scheduler does not answer, or it has no workers.
 
     Examples
     --------
@@ -95,18 +98,18 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
 
 
 def worker_count(executor: Executor) -> int:
-    """How many calls an executor runs at once; the CPUs of this machine where it does not say."""
+    """Return the number of calls that an executor runs at once, or the number of CPUs if it does not say."""
     workers = getattr(executor, "workers", None) or getattr(executor, "_max_workers", None)
     return int(workers) if workers else int(cpu_count())
 
 
 class SerialExecutor(Executor):
-    """Runs each call in this process, at once."""
+    """Executor that runs each call immediately, in this process."""
 
     workers = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Finished future of the call."""
+        """Run the call and return its finished future."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         try:
@@ -117,20 +120,20 @@ class SerialExecutor(Executor):
 
 
 class ProcessExecutor(Executor):
-    """Runs calls in processes of this machine, each with one thread, by a pool of loky.
+    """Executor that runs calls in a loky pool of processes on this machine, each with one thread.
 
-    A worker that dies (killed, out of memory) breaks the pool: all calls under way end with `BrokenProcessPool`. The
+    If a worker dies (killed, out of memory), the pool breaks, and all running calls end with `BrokenProcessPool`. The
     next call starts a new pool, and `run_tasks` submits the others again.
     """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        # Of a worker that loky replaces because it has grown, and of a missing pgrep, by which it looks for children.
+        # Ignore warnings about a worker that loky replaces because it has grown, and about a missing pgrep.
         warnings.filterwarnings("ignore", "A worker stopped|Failed to kill", UserWarning)
         self._pool = self._new_pool()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Future of the call."""
+        """Return the future of the call."""
         with _terminal_signals_blocked():
             try:
                 future: Future[Any] = self._pool.submit(fn, *args, **kwargs)
@@ -140,12 +143,12 @@ class ProcessExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the submitted calls end, or stop them with `cancel_futures`; then close."""
+        """Wait for the submitted calls, or stop them if `cancel_futures` is True. Then close the pool."""
         self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
 
     def _new_pool(self) -> Any:
         with _terminal_signals_blocked():
-            # Now, because it unblocks signals when it starts.
+            # Start it here, because it unblocks signals when it starts.
             resource_tracker.ensure_running()
             return ProcessPoolExecutor(
                 self.workers, initializer=_prepare_worker, initargs=(os.getpid(),), env=_ONE_THREAD
@@ -154,9 +157,9 @@ class ProcessExecutor(Executor):
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Block what a terminal sends to all its processes, for those that are started meanwhile too.
+    """Block the signals that a terminal sends to all its processes. Processes that are started meanwhile inherit this.
 
-    Ctrl-C, and the hang-up of a closed terminal, are for this process, which ends its workers.
+    Ctrl-C and the closing of a terminal are handled by this process, which ends its workers.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -169,14 +172,14 @@ def _terminal_signals_blocked() -> Iterator[None]:
 
 
 def _prepare_worker(parent: int) -> None:
-    """Leave Ctrl-C and warnings about the cache to the parent process, and end with it."""
+    """Set up a worker process: ignore Ctrl-C and cache warnings, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", category=CacheWarning)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    # Workers of loky would wait for their next call for ever after their parent was killed.
+    # A loky worker would wait forever for its next call after its parent was killed.
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
@@ -186,23 +189,23 @@ def _end_with(parent: int) -> None:
 
 
 class ClusterError(PSMTError, OSError):
-    """A cluster that cannot be used: not installed, not there, without workers, or lost."""
+    """A cluster cannot be used: Dask is not installed, or the scheduler or its workers are missing or lost."""
 
 
 class ClusterExecutor(Executor):
-    """Runs calls on the workers of a Dask cluster, which itself repeats those whose worker died.
+    """Executor that runs calls on the workers of a Dask cluster, which repeats calls whose worker died.
 
-    Dask waits for ever for a scheduler that is gone, and for workers that never come back. So `run_tasks` calls
-    `lost_calls` while it waits, which asks the scheduler every second and gives up after a while.
+    Dask waits forever for a lost scheduler, and for workers that never return. So `run_tasks` calls `lost_calls` while
+    it waits, which asks the scheduler every second and gives up after some time.
 
     Raises
     ------
     ClusterError
-        When dask.distributed is missing, the scheduler does not answer, or it has no workers.
+        If dask.distributed is missing, the scheduler does not answer, or it has no workers.
     """
 
     shares_disk = False
-    """Workers may be on other machines: a `DiskSeries` is sent as an array, inside the task."""
+    """False, because workers may be on other machines: a `DiskSeries` is sent as an array, inside the task."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -220,24 +223,37 @@ class ClusterExecutor(Executor):
         except BaseException:
             _set_levels(self._levels)
             raise
-        # Inputs are sent inside the task, so that Dask can send it again when a worker dies: it is large.
+        # Inputs are sent inside the task, which is therefore large, so that Dask can send it again when a worker dies.
         self._config: Any = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
-        # Not pure: tasks have names of their own, and Dask need not hash their inputs once more.
+        # Not pure, because tasks have unique names, and Dask need not hash their inputs again.
         self._executor = self._client.get_executor(pure=False)
         self._keys: WeakKeyDictionary[Future[Any], str] = WeakKeyDictionary()
-        """Name of each call on the scheduler."""
+        """Name of each call, by which the scheduler knows it."""
         self._asked = self._answered = self._worked = monotonic()
         self._is_lost = False
 
     def _connect(self, client_class: Any) -> Any:
         address = self._address
-        try:
-            client = client_class(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+        # Made before it is initialised, because Dask's finalizer waits for a client whose __init__ has failed.
+        client = client_class.__new__(client_class)
+        failed: list[Exception] = []
+
+        def connect() -> None:
+            try:
+                client.__init__(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+            except Exception as error:  # Dask raises what it pleases for servers that are no schedulers
+                failed.append(error)
+
+        # In a thread, because Dask waits forever for a server that accepts a connection and says nothing.
+        connecting = threading.Thread(target=connect, daemon=True)
+        connecting.start()
+        connecting.join(2 * _CONNECT_SECONDS)
+        if failed or connecting.is_alive():
+            client.status = "closed"
             raise ClusterError(
-                f"no Dask scheduler answers at cluster={address!r} within {_CONNECT_SECONDS:.0f} s; start one with "
-                "'dask scheduler' and give the address that it prints, such as tcp://host:8786"
-            ) from error
+                f"no Dask scheduler answers at cluster={shown(address)!r} within {_CONNECT_SECONDS:.0f} s; start one "
+                "with 'dask scheduler' and give the address that it prints, such as tcp://host:8786"
+            ) from (failed[0] if failed else None)
         try:
             client.wait_for_workers(1, timeout=_WORKER_SECONDS)
             self._n_threads: int = sum(client.nthreads().values())
@@ -250,11 +266,11 @@ class ClusterExecutor(Executor):
 
     @property
     def workers(self) -> int:
-        """Threads of all workers, when the scheduler was last asked."""
+        """Number of threads of all workers, as of the last answer of the scheduler."""
         return max(1, self._n_threads)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Future of the call."""
+        """Return the future of the call."""
         key = f"psmt-{uuid4().hex}"
         try:
             future: Future[Any] = self._executor.submit(fn, *args, key=key, **kwargs)
@@ -265,7 +281,7 @@ class ClusterExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Disconnect from the cluster, which goes on; with `cancel_futures` at once."""
+        """Disconnect from the cluster, which keeps running. If `cancel_futures` is True, do not wait for calls."""
         if wait and not cancel_futures and not self._is_lost:
             self._executor.shutdown(wait=True)
 
@@ -281,9 +297,10 @@ class ClusterExecutor(Executor):
             _set_levels(self._levels)
 
     def lost_calls(self, futures: Iterable[Future[Any]]) -> dict[Future[Any], ClusterError]:
-        """Calls that will never end, each with the error to raise; empty less than a second after the last answer.
+        """Return the calls that will never end, each with the error to raise.
 
-        All are lost with the scheduler or the last worker; a call also after too many workers have died of it.
+        All calls are lost if the scheduler or the last worker is lost. One call is lost if too many workers died of it.
+        The scheduler is asked at most once a second. Between two requests, the result is empty.
         """
         if monotonic() - self._asked < _WATCH_SECONDS:
             return {}
@@ -296,7 +313,7 @@ class ClusterExecutor(Executor):
             return sum(worker.nthreads for worker in dask_scheduler.workers.values()), deaths
 
         deaths: dict[str, int] = {}
-        # Dask has its own errors for each state that a connection may be in.
+        # Dask raises a different error for each state of a connection.
         with suppress(Exception):
             self._n_threads, deaths = self._client.run_on_scheduler(state, callback_timeout=_CONNECT_SECONDS)
             self._answered = monotonic()
@@ -310,14 +327,14 @@ class ClusterExecutor(Executor):
         return {calls[key]: self._deadly(times) for key, times in deaths.items() if times >= _MOST_DEATHS}
 
     def explain(self, error: Exception) -> Exception:
-        """The error of a call, or a `ClusterError` if the cluster has ended the call."""
-        if type(error).__name__ == "KilledWorker":  # by a scheduler that allows fewer deaths than we do
+        """Return the error of a call, or a `ClusterError` if the cluster has ended the call."""
+        if type(error).__name__ == "KilledWorker":  # the scheduler allows fewer deaths than `_MOST_DEATHS`
             return self._deadly(getattr(error, "allowed_failures", 2) + 1)
         return self._no_scheduler() if isinstance(error, CancelledError) else error
 
     def _deadly(self, times: int) -> ClusterError:
         return ClusterError(
-            f"its worker died {times} times over (killed, or out of memory?); give the workers of "
+            f"its worker died {times} times (killed, or out of memory?); give the workers of "
             f"cluster={self._address!r} more memory, or make the tasks smaller"
         )
 

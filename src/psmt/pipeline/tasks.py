@@ -1,8 +1,8 @@
-"""Tasks: independent pieces of an experiment, each with its result in a file of its own.
+"""Tasks: independent pieces of an experiment, each with its result in a separate file.
 
-A finished task is never computed again: its file is named after a hash of everything that the result depends on. So a
-killed run continues where it stopped, changed settings find no old results, and two runs in one folder at worst
-compute something twice. Nothing is locked: files appear complete or not at all.
+A finished task is never computed again, because its file is named after a hash of everything that the result depends
+on. So a killed run continues where it stopped, and changed settings find no old results. Two runs in one folder at
+worst compute a result twice. Nothing is locked, because files appear complete or not at all.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ __all__ = ["Task", "TaskError", "on_device", "run_tasks"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 _IN_FLIGHT = 2
-"""Tasks per worker that are submitted ahead: enough to keep it busy, few enough to hold in memory."""
+"""Number of tasks per worker that are submitted ahead. It is enough to keep workers busy, but needs little memory."""
 
 _ATTEMPTS = 2
-"""How often a task is tried when the process that it runs in dies."""
+"""Number of attempts at a task whose process dies."""
 
 
 class TaskError(PSMTError, RuntimeError):
-    """A task that could not be computed."""
+    """A task could not be computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One unit of work: independent, idempotent, its result a file.
+    """One unit of work. It is independent and idempotent, and its result is a file.
 
     Parameters
     ----------
     name : str
-        For people and file systems, such as ``sweep-M0512-H01024-w003``.
+        Readable name that suits a file, such as ``sweep-M0512-H01024-w003``.
     compute : callable
-        A function at the top level of an importable module. It is called with the inputs as keywords, on arrays of its
-        own, and returns a dict of arrays that depends on nothing else.
+        A function at the top level of an importable module. It is called with copies of the inputs as keywords and
+        returns a dict of arrays that depends on nothing else.
     inputs : mapping
-        Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing:
-        many tasks may share one film. A large `DiskSeries` stays on disk.
+        Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing,
+        so many tasks may share one film. A large `DiskSeries` stays on disk.
     """
 
     name: str
@@ -77,53 +77,50 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Hash of `compute`'s name, of the code that it reaches and of the inputs, as 64 hex digits."""
+        """Return a hash of the name of `compute`, the code that it uses and the inputs, as 64 hex digits."""
         function = f"{self.compute.__module__}.{self.compute.__qualname__}"
         inputs = hash_values(self.inputs, where=f"{self.name}: input")
         return hash_values({"function": function, "code": hash_code(self.compute), "inputs": inputs}, where=self.name)
 
     def path(self, folder: str | os.PathLike[str]) -> Path:
-        """File of the result when tasks are kept in `folder`."""
+        """Return the file of the result, if tasks are kept in `folder`."""
         return Path(folder) / "tasks" / f"{self.name}-{self.key[:16]}.npz"
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return the input that names the device of a task; none for the CPU, where results agree byte for byte."""
+    """Return the input that names a task's device. It is empty for the CPU, whose results are the same everywhere."""
     return {} if device == "cpu" else {"device": device}
 
 
-@one_thread()  # also for tasks in threads of this process, see `one_thread`
+@one_thread()  # also limits tasks that run in threads of this process
 def run_tasks(
     tasks: Iterable[Task],
     folder: str | os.PathLike[str],
     *,
     executor: Executor | None = None,
     progress: Progress = silent,
-    force: bool = False,
     stage: str = "tasks",
 ) -> list[Result]:
-    """Results of the tasks, in order; those that are on disk are read, the others computed and written.
+    """Return the results of the tasks, in order. Results on disk are read. Others are computed and written to disk.
 
     Parameters
     ----------
     tasks : iterable of Task
-        Taken one by one as there is room: where inputs are large, give a generator.
+        Tasks are taken one by one as workers become free. If inputs are large, give a generator.
     folder : path
         Results are kept in ``folder/tasks``.
     executor : Executor, optional
-        Anything with the interface of `concurrent.futures`, see `psmt.pipeline.executors.open_executor`. None computes
+        Anything with the interface of `concurrent.futures`; see `psmt.pipeline.executors.open_executor`. None computes
         in this process.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``; for a generator, `total` counts the tasks that it has yielded.
-    force : bool
-        Compute all tasks anew, and overwrite their files.
+        Called as ``progress(stage, done, total)``. For a generator, `total` is the number of tasks yielded so far.
     stage : str
         Name of this stage for `progress`.
 
     Raises
     ------
     TaskError
-        When a task fails. No further ones are started; those under way are completed and kept.
+        If a task fails. No further tasks are started. Running tasks are completed and their results are kept.
 
     Notes
     -----
@@ -138,7 +135,7 @@ def run_tasks(
     try:
         for index, task in enumerate(tasks):
             run.total = max(run.total, index + 1)
-            found = None if force else load_result(task.path(folder), task.key)
+            found = load_result(task.path(folder), task.key)
             if found is None:
                 run.submit(index, task)
             else:
@@ -152,13 +149,13 @@ def run_tasks(
         raise
     if run.failure:
         name, error = run.failure
-        raise TaskError(f"task {name} failed ({type(error).__name__}: {error}); the finished ones are kept") from error
+        raise TaskError(f"task {name} failed ({type(error).__name__}: {error}); finished tasks are kept") from error
     return [run.results[index] for index in range(len(run.results))]
 
 
 @dataclass(eq=False)
 class _Submitted:
-    """A task under way, and the places in the results that wait for it."""
+    """A submitted task, and the indices in the list of results that wait for it."""
 
     task: Task
     indices: list[int]
@@ -167,7 +164,7 @@ class _Submitted:
 
 @dataclass(eq=False)
 class _TaskRun:
-    """State of one `run_tasks`."""
+    """State of one call of `run_tasks`."""
 
     executor: Executor
     folder: Path
@@ -199,7 +196,7 @@ class _TaskRun:
             self.submitted[future] = item
 
     def collect(self, room: int) -> None:
-        """Write the results that are there, and wait until at most `room` tasks are under way."""
+        """Write the results that are available, and wait until at most `room` tasks are running."""
         lost_calls = getattr(self.executor, "lost_calls", None)
         while self.submitted:
             full = len(self.submitted) > room
@@ -242,7 +239,7 @@ class _TaskRun:
 
 
 def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
-    """Return the result of one task, with its arrays in C order; this is what a worker is sent.
+    """Return the result of one task, with arrays in C order. This function is sent to a worker.
 
     `version` and `code` are psmt's version and the hash of the code on the machine that started the run.
     """
@@ -269,11 +266,11 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
 
 
 def _own_copy(value: Any) -> Any:
-    """A copy of an array in C order, which the task may write into; a series too large for memory stays on disk."""
+    """Return a writable copy of an array in C order. A series that is too large for memory stays on disk."""
     large = isinstance(value, DiskSeries) and value.nbytes > IN_MEMORY
     return np.array(value, order="C") if isinstance(value, np.ndarray) and not large else value
 
 
 def _version() -> str:
-    # Not imported: what this module imports is part of the keys, and a new version alone is not new code.
+    # Not imported, because imports of this module are part of the keys, and a new version alone is not new code.
     return str(sys.modules["psmt"].__version__)

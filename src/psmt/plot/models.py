@@ -1,4 +1,4 @@
-"""Plots of a model: its atoms, its codes, the path through its embedding, and which atoms move together."""
+"""Plots of a model: its atoms, its codes, the path through its embedding, and the graph of its atoms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -18,18 +19,25 @@ from psmt.engines import engine_for
 from psmt.figures.graphs import draw_graph, stable_positions
 from psmt.figures.panels import as_picture, contrast, show_tiles, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, style_axes
-from psmt.plot.shared import Shape, axes_of, fitted, is_table, label, numbers, read_table, shape_of
+from psmt.plot.shared import ABOVE, Shape, axes_of, fitted, label, numbers, shape_of
+from psmt.types import Array
 from psmt.utils.constraints import check_count
 
+_NAMED = 34
+"""Largest number of names below an axis. If there are more features, every second or third is named."""
+
+_STRONGEST = 3
+"""Number of features that are named for each coloured component."""
+
 _PICTURES = 4
-"""Atoms of each coloured component that are shown as pictures."""
+"""Number of atoms of each coloured component that are shown as pictures."""
 
 
 def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the `n` most used atoms of a model, most used first, each on its own scale: as pictures or as bars.
+    """Draw the `n` most used atoms of a model, most used first, as pictures or as rows. Each atom is scaled separately.
 
-    `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). Without codes, atoms come in their
-    own order.
+    `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). Without codes, atoms are drawn in the
+    order of the dictionary. If features are not pixels, each atom is a row of coloured cells, one for each feature.
 
     >>> import numpy as np
     >>> atoms(np.eye(6), shape=(2, 3)).get_title("left")
@@ -40,16 +48,35 @@ def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = N
     dictionary, used = numbers(fitted(own), "dictionary"), getattr(model, "codes_", None)
     order = np.argsort(-used.sum(axis=0), kind="stable") if used is not None else np.arange(len(dictionary))
     order = order[:n]
-    # Frames are smoother than atoms, so that pictures are easier to recognise.
+    # Frames are smoother than atoms, so it is easier to detect from them whether features are pixels.
     known = shape_of(shape, dictionary if used is None else used[-200:] @ dictionary)
-    columns = min(int(np.ceil(np.sqrt(len(order) * (1 if known else 2.0)))), len(order))
-    places = [divmod(i, columns) for i in range(len(order))]
-    pictures = [as_picture(contrast(dictionary[atom]), known) for atom in order]
-    ax = axes_of(ax, (6.0, 6.3) if known else (7.0, 4.2))
-    show_tiles(ax, tiled(pictures, places, (-(-len(order) // columns), columns)))
     of = "" if len(order) == len(dictionary) else f" of {len(dictionary):,}"
-    kind = "" if known else f", {dictionary.shape[1]} features as bars"
-    return label(ax, f"{len(order):,}{of} atoms{', most used first' if used is not None else ''}{kind}")
+    title = f"{len(order):,}{of} atoms{', most used first' if used is not None else ''}"
+    if known is None:
+        names = getattr(model, "feature_names_in_", None)
+        return label(_rows(dictionary[order], names, ax), f"{title}, {dictionary.shape[1]} features", "feature", "atom")
+    columns = min(int(np.ceil(np.sqrt(len(order)))), len(order))
+    places = [divmod(i, columns) for i in range(len(order))]
+    ax = axes_of(ax, (6.0, 6.3))
+    pictures = [as_picture(contrast(dictionary[atom]), known) for atom in order]
+    show_tiles(ax, tiled(pictures, places, (-(-len(order) // columns), columns)))
+    return label(ax, title)
+
+
+def _rows(dictionary: Array, names: Any, ax: Axes | None) -> Axes:
+    """Draw atoms (n, n_features) as rows of cells, blue for negative and red for positive values."""
+    n, n_features = dictionary.shape
+    ax = axes_of(ax, (7.0, float(np.clip(0.12 * n + 1.4, 2.4, 9.0))))
+    values = [contrast(atom) for atom in dictionary]
+    image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    style_axes(ax, grid=False)
+    if names is not None:
+        shown = range(0, n_features, -(-n_features // _NAMED))
+        ax.set_xticks(shown, [str(names[i]) for i in shown], rotation=0 if n_features <= 8 else 90)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _colour_bar(ax, image, "value ÷ largest of the atom")
+    return ax
 
 
 def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -> Axes:
@@ -77,9 +104,9 @@ def trajectory(
 ) -> Axes:
     """Draw the path of a series through the embedding, dark at its beginning and bright at its end.
 
-    `model` is a model with ``transform``, or an array (time, n_components) of points. A model's points are those of the
-    frames `X` (time, n_features) in its present embedding, or of its window. `components` are the two to draw; 0 is the
-    straightest.
+    `model` is a model with ``transform``, or an array (time, n_components) of points. A model draws the points of the
+    frames `X` (time, n_features) in its present embedding. If `X` is None, it draws the points of its window.
+    `components` are the two directions to draw. Direction 0 is the straightest.
     """
     if not hasattr(model, "transform"):
         points = numbers(model, "points")
@@ -101,7 +128,7 @@ def trajectory(
     style_axes(ax)
     _colour_bar(ax, steps, "frame")
     title = f"{len(way):,} frames in the embedding"
-    return label(ax, title, f"component {first}", f"component {second}", legend={})
+    return label(ax, title, f"component {first}", f"component {second}", legend=ABOVE)
 
 
 def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
@@ -111,14 +138,12 @@ def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
 
 
 def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the graph of atoms with similar columns of P; or, from a table, the size of components over time.
+    """Draw the graph of atoms that move alike.
 
-    `model` is a `PSMT`, or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their columns is
-    above `threshold`. Components of more than two atoms are coloured, the largest first, with pictures of some of their
-    atoms. A table is topology.csv of ``psmt topology``, or its result: it has the component of each chosen atom.
+    `model` is a `PSMT` or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their
+    columns of the embedding is above `threshold`. Components of more than two atoms are coloured, largest first. Some
+    of their atoms are shown as pictures, or the features that are strongest in them are named, with their sign.
     """
-    if is_table(model):
-        return _components_over_time(model, ax)
     matrix = numbers(getattr(fitted(model), "embedding_", model), "embedding")
     used, similarity = similar_columns(matrix, None, engine_for("cpu"))
     pairs = links(used, similarity, threshold)
@@ -137,30 +162,26 @@ def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto",
     colours = np.array([COLOURS[largest.index(k)] if k in largest else RULE for k in component])
     draw_graph(ax, stable_positions([edges], len(linked)), edges, colours)
     ax.set_aspect("equal")
-    if (dictionary := getattr(model, "dictionary_", None)) is not None:
-        known = shape_of(shape, model.codes_[-200:] @ dictionary)
-        for row, k in enumerate(largest):
-            # The most linked atoms stand for the whole component.
-            degree = np.bincount(edges.ravel(), minlength=len(linked)) * (component == k)
-            for column, node in enumerate(np.argsort(-degree, kind="stable")[: min(_PICTURES, sizes[k])]):
-                picture = as_picture(contrast(dictionary[linked[node]]), known)
-                look: dict[str, Any] = {"cmap": "gray", "clim": (-1, 1), "interpolation": "nearest"}
-                frame = {"edgecolor": COLOURS[row], "linewidth": 1.8, "boxstyle": "square,pad=0.05"}
-                image = OffsetImage(picture, zoom=28 / max(picture.shape), **look)
-                place = (1.5 + 0.42 * column, 1.05 - 0.42 * row)
-                ax.add_artist(AnnotationBbox(image, place, pad=0.0, bboxprops=frame))
+    dictionary = getattr(model, "dictionary_", np.zeros((0, 1)))
+    known = shape_of(shape, model.codes_[-200:] @ dictionary) if len(dictionary) else None
+    names = getattr(model, "feature_names_in_", [f"feature {i}" for i in range(dictionary.shape[1])])
+    for row, k in enumerate(largest if len(dictionary) else ()):
+        place = 1.05 - 0.42 * row
+        # The most linked atoms represent the component.
+        degree = np.bincount(edges.ravel(), minlength=len(linked)) * (component == k)
+        nodes = np.argsort(-degree, kind="stable")[: min(_PICTURES, sizes[k])]
+        chosen = [contrast(dictionary[linked[node]]) for node in nodes]
+        if known is None:
+            mean = np.mean(chosen, axis=0)
+            strongest = np.argsort(-np.abs(mean), kind="stable")[:_STRONGEST]
+            text = ", ".join(f"{'+' if mean[i] > 0 else '−'} {names[i]}" for i in strongest)
+            ax.text(1.3, place, text, color=COLOURS[row], fontsize=SMALL, va="center")
+            continue
+        for column, picture in enumerate(as_picture(atom, known) for atom in chosen):
+            look: dict[str, Any] = {"cmap": "gray", "clim": (-1, 1), "interpolation": "nearest"}
+            frame = {"edgecolor": COLOURS[row], "linewidth": 1.8, "boxstyle": "square,pad=0.05"}
+            image = OffsetImage(picture, zoom=28 / max(picture.shape), **look)
+            ax.add_artist(AnnotationBbox(image, (1.5 + 0.42 * column, place), pad=0.0, bboxprops=frame))
+    if len(dictionary):
         ax.set_xlim(-1.1, 1.5 + 0.42 * _PICTURES)
     return ax
-
-
-def _components_over_time(table: Any, ax: Axes | None) -> Axes:
-    columns = read_table(table, ("center", "atom", "component_size"), made_by="psmt topology (topology.csv)")
-    ax = axes_of(ax, (7.0, 3.4))
-    for i, atom in enumerate(dict.fromkeys(columns["atom"].tolist())):
-        own = columns["atom"] == atom
-        colour = COLOURS[i % len(COLOURS)]
-        ax.plot(columns["center"][own], columns["component_size"][own], color=colour, label=f"atom {atom:g}")
-    style_axes(ax)
-    ax.set_yscale("log", base=2)
-    ax.yaxis.set_major_formatter("{x:g}")
-    return label(ax, "Links over time", "frame at the centre of the window", "atoms in component", legend={})

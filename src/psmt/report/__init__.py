@@ -1,26 +1,31 @@
-"""Reports: claims with verdicts, tables and pictures on one page. Independent of the experiments."""
+"""Reports: claims with verdicts, tables and pictures on one page. This package does not depend on the experiments."""
 
 from psmt.report.claim import (
     INCONCLUSIVE,
+    NO_CONTROLS,
     TIE,
     Claim,
     Evidence,
+    Judgement,
     Verdict,
     all_hold,
     error_ratio_evidence,
     write_interval,
 )
-from psmt.report.page import Fact, Page, Picture, Section, render
+from psmt.report.page import Answer, Fact, Page, Picture, Section, render
 from psmt.report.tables import Cell, Column, Table, csv_lines, csv_parts, to_csv
 
 __all__ = [
     "INCONCLUSIVE",
+    "NO_CONTROLS",
     "TIE",
+    "Answer",
     "Cell",
     "Claim",
     "Column",
     "Evidence",
     "Fact",
+    "Judgement",
     "Page",
     "Picture",
     "Section",

@@ -1,141 +1,208 @@
-"""Claims: a statement, the evidence that decides it, and the verdict."""
+"""Claims: a statement, its evidence, and two verdicts. One is as measured, the other beyond controls (null models)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import ArrayLike
+from math import exp, inf, isfinite, nan
+from typing import Any, Literal, NamedTuple
 
 from psmt.evaluation import Interval, difference_interval
-from psmt.report.numbers import log_ratio, signed
+from psmt.evaluation.null_models import NullTest
+from psmt.report.numbers import ratio, signed
 
 TIE = 1e-3
-"""Errors that differ by less than this fraction are called equal."""
+"""Errors that differ by less than this fraction count as equal."""
 
-Verdict = Literal["holds", "does not hold", "inconclusive"]
+Verdict = Literal["yes", "no", "inconclusive"]
 INCONCLUSIVE: Verdict = "inconclusive"
-"""The sample is too small, or the difference is a tie."""
+"""Verdict if the sample is too small, or the difference is too small to count."""
+
+
+class Judgement(NamedTuple):
+    """A verdict on a claim, with the comparison that decided it."""
+
+    verdict: Verdict = INCONCLUSIVE
+    ratio: float = nan
+    """Ratio of errors, or of another measure. It is NaN if the claim is not about a ratio."""
+    low: float = nan
+    high: float = nan
+    """Bounds of the ratio's interval."""
+    why: str = ""
+    """Sentence that says which comparison or which control decided."""
+
+    @property
+    def effect(self) -> str:
+        """The ratio with its interval as text, or '' if there is no ratio."""
+        if not isfinite(self.ratio):
+            return ""
+        # An infinite interval of a logarithm begins at a ratio of 0.
+        bounds = Interval(self.ratio, self.low or -inf, self.high)
+        return f"{ratio(self.ratio)} {write_interval(bounds, ratio)}".strip()
+
+
+NO_CONTROLS = Judgement(why="This claim has no controls.")
+"""The verdict beyond controls on a claim that has no controls."""
+
+Weighed = tuple[float, Judgement]
+"""How far an estimate lies from the threshold (positive in favour of the claim), and the judgement from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """A statistic with its interval, the same statistic under null models, and the sample size.
 
-    The statistic supports a claim if its whole interval lies above ``threshold + margin``, and contradicts it if the
-    whole interval lies below ``threshold - margin``. If `lower_is_better`, above and below change places. Where null
-    models are given, the statistic must also exceed that of each null model by more than the margin.
+    *As measured*, the statistic supports a claim if its whole interval lies above ``threshold + margin``, and
+    contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, the same must be true of
+    the statistic minus that of each null model. If `lower_is_better`, above and below change places.
     """
 
     name: str
-    """What was measured, as the beginning of a sentence."""
+    """Description of what was measured, as the beginning of a sentence."""
     statistic: Interval
     nulls: Mapping[str, Interval] = field(default_factory=dict)
     """The same statistic under each null model, by the model's name in a sentence."""
     n: int = 0
-    """Sample size; 0 if it has no meaning."""
+    """Sample size, or 0 if it has no meaning."""
     threshold: float = 0.0
     margin: float = 0.0
     lower_is_better: bool = False
+    to_ratio: Callable[[float], float] | None = None
+    """Converts a value of the statistic to a ratio, such as `exp` for a logarithm. It is None if there is no ratio."""
     write: Callable[[float], str] = signed
-    """How a value of the statistic is written, for example as a ratio."""
+    """Writes a value of the statistic as text, if the value does not stand for a ratio."""
     unit: str = ""
     too_few: str = ""
-    """Why there can be no verdict, such as a small sample; empty if there can be one."""
+    """Reason why there can be no verdict, such as a small sample. It is empty if there can be a verdict."""
     details: str = ""
     """Text at the end of the sentence."""
-    values: ArrayLike = field(default=(), repr=False, compare=False)
-    """The values (n,) behind the statistic, for figures."""
-    null_values: Mapping[str, ArrayLike] = field(default_factory=dict, repr=False, compare=False)
+    is_control: bool = False
+    """Whether the comparison is only a control, which counts for the verdict beyond controls but not as measured."""
+
+    @classmethod
+    def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
+        """Return evidence from one number, and from draws of this number under each null model."""
+        value = next(iter(tests.values())).value
+        excess = {null: test.excess for null, test in tests.items()}
+        nulls = {null: Interval(value - own.mean, value - own.high, value - own.low) for null, own in excess.items()}
+        return cls(name=name, statistic=Interval(value, value, value), nulls=nulls, **how)
 
     @property
-    def as_measured(self) -> Verdict:
+    def as_measured(self) -> Judgement:
         """Verdict without the null models."""
-        return INCONCLUSIVE if self.too_few else self._judge(self.statistic, self.threshold)
-
-    def beyond(self, null: str) -> Verdict:
-        """Whether the effect exceeds that of a null model."""
-        return self._judge(difference_interval(self.statistic, self.nulls[null]), 0.0)
+        return self.measured[1]
 
     @property
-    def verdict(self) -> Verdict:
+    def beyond_controls(self) -> Judgement:
         """Verdict with the null models."""
-        if self.as_measured != "holds":
-            return self.as_measured
-        return all_hold(["holds", *map(self.beyond, self.nulls)])
+        return decide(self.controlled)
 
     @property
-    def strength(self) -> float:
-        """Distance of the estimate from the threshold, positive in favour of the claim."""
-        distance = self.statistic.mean - self.threshold
-        return -distance if self.lower_is_better else distance
+    def measured(self) -> Weighed:
+        """The judgement of the statistic itself."""
+        return self._judge(self.statistic, lambda verdict: f"{self._measurement}{self._reason(verdict)}.")
+
+    @property
+    def controlled(self) -> list[Weighed]:
+        """The judgement of the excess over each null model, or of the statistic if there is no clear effect."""
+        own, there = self.estimate, {null: self.written(value.mean) for null, value in self.nulls.items()}
+
+        def why(verdict: Verdict, null: str) -> str:
+            values = f"{self.name}, {own} on the film, {there[null]} there"
+            if verdict == "yes":
+                return f"The film exceeds every control; the closest is {null}: {values}."
+            clearly = "" if verdict == "no" else " clearly"
+            return f"The control “{null}” decided: {values}, which the film does not{clearly} exceed."
+
+        if self.is_control or self.as_measured.verdict != "yes":
+            strength, measured = self.measured
+            clear = "" if measured.verdict == "no" else "clear "
+            reason = (
+                "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
+            )
+            return [(strength, measured._replace(why=f"{reason}: {measured.why}"))]
+        return [
+            self._judge(difference_interval(self.statistic, value), partial(why, null=null))
+            for null, value in self.nulls.items()
+        ]
 
     @property
     def estimate(self) -> str:
-        """The estimate with its unit."""
-        return f"{self.write(self.statistic.mean)}{self.unit}"
+        """The estimate with its unit as text."""
+        return f"{self.written(self.statistic.mean)}{self.unit}"
 
     @property
     def sentence(self) -> str:
-        """The estimate, its interval, the null models, and the reason for the verdict."""
-        text = f"{self.name}: {self.estimate} {write_interval(self.statistic, self.write)}{self.details}"
+        """Sentence with the estimate, its interval, the null models, and the reason if a verdict is inconclusive."""
         nulls = [
-            f"{self.write(own.mean)} {write_interval(own, self.write)} on {null}" for null, own in self.nulls.items()
+            f"{self.written(own.mean)} {write_interval(own, self.written)}".rstrip() + f" on {null}"
+            for null, own in self.nulls.items()
         ]
-        text = "; ".join([text, *nulls])
-        if self.too_few:
-            return f"{text} ({self.too_few})"
-        if self.as_measured == "holds" != self.verdict:
-            return f"{text} (not clearly better than on the null models)"
-        return f"{text} (too close to call)" if self.as_measured == INCONCLUSIVE else text
+        return "; ".join([self._measurement + self.details, *nulls]) + self._reason(self.as_measured.verdict)
+
+    def written(self, value: float) -> str:
+        """Return a value of the statistic as text."""
+        return self.write(value) if self.to_ratio is None else ratio(self.to_ratio(value))
 
     def summary(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "n": self.n,
             "estimate": self.statistic._asdict(),
-            "as_measured": self.as_measured,
-            "nulls": {
-                null: {"estimate": own._asdict(), "beyond": self.beyond(null)} for null, own in self.nulls.items()
-            },
-            "verdict": self.verdict,
+            "nulls": {null: own._asdict() for null, own in self.nulls.items()},
+            "as_measured": self.as_measured._asdict(),
+            "beyond_controls": self.beyond_controls._asdict(),
         }
 
-    def _judge(self, interval: Interval, threshold: float) -> Verdict:
-        low, high = interval.low - threshold, interval.high - threshold
-        if self.lower_is_better:
-            low, high = -high, -low
-        if low > self.margin:
-            return "holds"
-        return "does not hold" if high < -self.margin else INCONCLUSIVE
+    @property
+    def _measurement(self) -> str:
+        return f"{self.name}: {self.estimate} {write_interval(self.statistic, self.written)}".rstrip()
+
+    def _reason(self, verdict: Verdict) -> str:
+        return f" ({self.too_few or 'too close to call'})" if verdict == INCONCLUSIVE else ""
+
+    def _judge(self, interval: Interval, why: Callable[[Verdict], str]) -> Weighed:
+        sign = -1.0 if self.lower_is_better else 1.0
+        strength, *bounds = (sign * (value - self.threshold) for value in interval)
+        verdict: Verdict = "yes" if min(bounds) > self.margin else "no" if max(bounds) < -self.margin else INCONCLUSIVE
+        if self.too_few:
+            verdict = INCONCLUSIVE
+        estimate, low, high = (nan if self.to_ratio is None else self.to_ratio(value) for value in interval)
+        return strength, Judgement(verdict, estimate, low, high, why(verdict))
 
 
-error_ratio_evidence = partial(Evidence, lower_is_better=True, write=log_ratio, unit=" × the error")
+def from_log(value: float) -> float:
+    """Return the ratio whose logarithm is given. It is infinite if it is too large for a float."""
+    return exp(value) if value < 700 else inf
+
+
+error_ratio_evidence = partial(Evidence, lower_is_better=True, to_ratio=from_log, unit=" × the error")
 """Evidence whose statistic is the logarithm of a ratio of errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement with its verdict and the figures behind it."""
+    """A statement with its two verdicts and the numbers behind them."""
 
     key: str
     text: str
     rule: str
-    """When the claim holds."""
-    verdict: Verdict
+    """Condition under which the verdict is 'yes'."""
+    as_measured: Judgement
+    """Verdict from the comparison on the film, without null models."""
+    beyond_controls: Judgement = NO_CONTROLS
+    """Verdict with all controls: whether the effect is larger than in null models, which should not have it."""
     paper: bool = True
     """Whether the paper makes the claim."""
     size: str = ""
-    """Size of the effect in a few words; empty if it was not measured."""
+    """Size of the effect in a few words, or '' if it was not measured."""
     support: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is neither for nor against the claim, and why it is inconclusive."""
+    """Remarks that are neither for nor against the claim, and reasons for an inconclusive verdict."""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """The numbers, for programs."""
+    """The numbers behind the claim, for programs that read the summary."""
 
     @classmethod
     def from_evidence(
@@ -146,40 +213,52 @@ class Claim:
         evidence: Sequence[Evidence],
         *,
         paper: bool = True,
-        verdict: Verdict | None = None,
+        more: Sequence[Evidence] = (),
         size: str | None = None,
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
     ) -> Claim:
-        """Claim that holds if all its evidence does; each piece of evidence is listed for or against it.
+        """Make a claim whose verdict is 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
 
-        The size is by default that of the weakest evidence. Empty notes are left out. A given `verdict` decides in
-        place of all evidence together.
+        `more` evidence is listed in the notes, but does not affect the verdict. The size is by default that of the
+        weakest evidence. Empty notes are left out.
         """
-        weakest = min((e for e in evidence if np.isfinite(e.strength)), key=lambda e: e.strength, default=None)
+        weakest = min((e for e in evidence if isfinite(e.measured[0])), key=lambda e: e.measured[0], default=None)
+        notes = list(filter(None, notes))
 
         def sentences(verdict: Verdict) -> list[str]:
-            return [own.sentence for own in evidence if own.verdict == verdict]
+            return [own.sentence for own in evidence if own.as_measured.verdict == verdict]
 
+        without = Judgement(why="; ".join(notes) or "There is nothing to compare.")
+        controls = [weighed for own in evidence for weighed in own.controlled]
+        has_controls = any(own.nulls or own.is_control for own in evidence)
         return cls(
             key=key,
             text=text,
             rule=rule,
-            verdict=all_hold([own.verdict for own in evidence]) if verdict is None else verdict,
+            as_measured=decide([own.measured for own in evidence if not own.is_control], without),
+            beyond_controls=NO_CONTROLS if evidence and not has_controls else decide(controls, without),
             paper=paper,
             size=size if size is not None else f"{weakest.estimate}, {weakest.name}" if weakest else "",
-            support=tuple(sentences("holds")),
-            against=tuple(sentences("does not hold")),
-            notes=tuple(filter(None, [*sentences(INCONCLUSIVE), *notes])),
+            support=tuple(sentences("yes")),
+            against=tuple(sentences("no")),
+            notes=(*sentences(INCONCLUSIVE), *(f"{own.as_measured.verdict}: {own.sentence}" for own in more), *notes),
             figures={own.name: own.summary() for own in evidence} if figures is None else figures,
         )
 
+    @property
+    def verdicts(self) -> dict[str, Judgement]:
+        """Both verdicts by name. The second verdict is left out if there are no controls."""
+        controlled = {} if self.beyond_controls == NO_CONTROLS else {"beyond controls": self.beyond_controls}
+        return {"as measured": self.as_measured} | controlled
+
     def summary(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "claim": self.text,
             "of": "the paper" if self.paper else "ours",
-            "verdict": self.verdict,
+            "as_measured": self.as_measured._asdict(),
+            "beyond_controls": self.beyond_controls._asdict(),
             "size": self.size,
             "rule": self.rule,
             "for": list(self.support),
@@ -190,18 +269,32 @@ class Claim:
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
-    """'holds' if all verdicts do, 'does not hold' if one does not; inconclusive otherwise, and without any verdict."""
-    if "does not hold" in verdicts:
-        return "does not hold"
-    return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "holds"
+    """Return 'yes' if all verdicts are 'yes', 'no' if any is 'no', and else 'inconclusive', also without verdicts."""
+    if "no" in verdicts:
+        return "no"
+    return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "yes"
+
+
+def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
+    """Combine the verdicts by `all_hold`, and return the judgement that decides.
+
+    Among the judgements with the combined verdict, this is the one whose estimate favours the claim least. If there are
+    no judgements, `otherwise` is returned.
+    """
+    verdict = all_hold([own.verdict for _, own in found])
+    deciding = [weighed for weighed in found if weighed[1].verdict == verdict]
+    return min(deciding, key=lambda weighed: weighed[0])[1] if deciding else otherwise
 
 
 def write_interval(interval: Interval, write: Callable[[float], str] = signed) -> str:
-    """The bounds of an interval in brackets.
+    """Return the bounds of an interval in brackets, or '' for a single number, whose bounds are equal.
 
-    >>> write_interval(Interval(0.5, 0.25, 0.75)), write_interval(Interval(0.5, -float("inf"), float("inf")))
-    ('(0.25 to 0.75)', '(no interval)')
+    >>> [write_interval(Interval(0.5, *bounds)) for bounds in ((0.25, 0.75), (0.5, 0.5), (-inf, inf), (0.25, inf))]
+    ['(0.25 to 0.75)', '', '(no interval)', '(0.25 or more)']
     """
-    if not interval.is_finite:
-        return "(no interval)"
-    return f"({write(interval.low)} to {write(interval.high)})"
+    low, high = (write(bound) if isfinite(bound) else "" for bound in interval[1:])
+    if interval.low == interval.high:
+        return ""
+    if low and high:
+        return f"({low} to {high})"
+    return f"({low} or more)" if low else f"({high} or less)" if high else "(no interval)"

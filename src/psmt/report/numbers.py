@@ -1,14 +1,12 @@
-"""Numbers as text."""
+"""Functions that write numbers as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 
 def signed(value: float) -> str:
-    """Two decimals, with a real minus sign.
+    """Return a number with two decimals and a typographic minus sign.
 
     >>> signed(-1.5), signed(-0.001)
     ('−1.50', '0.00')
@@ -17,7 +15,7 @@ def signed(value: float) -> str:
 
 
 def plus(number: str) -> str:
-    """A gain or a loss, with its sign.
+    """Return a number that is already written as text, with a plus or minus sign before it.
 
     >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
     ('+0.17', '−0.17', '−3')
@@ -26,7 +24,7 @@ def plus(number: str) -> str:
 
 
 def error(value: float) -> str:
-    """An error in three digits.
+    """Return an error with three digits.
 
     >>> [error(value) for value in (0.6594, 0.1, 0.000114, 7.45e-8)]
     ['0.659', '0.100', '0.000114', '7.45e−8']
@@ -38,7 +36,7 @@ def error(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio in three digits, with more of them close to 1, where they matter.
+    """Return a ratio with three digits, or with more digits close to 1.
 
     >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, -0.071, float("nan"))]
     ['0.021', '0.9995', '1.34', '429', '12,424', '−0.071', 'n/a']
@@ -52,17 +50,8 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}".replace("-", "−")
 
 
-def log_ratio(value: float) -> str:
-    """The ratio whose logarithm is given, as in `ratio`.
-
-    >>> log_ratio(0.0), log_ratio(-2.0)
-    ('1.0000', '0.14')
-    """
-    return ratio(float(np.exp(value)))
-
-
 def percent(value: float) -> str:
-    """A share in percent, in two digits where it is small.
+    """Return a share in percent. Small shares have two digits.
 
     >>> [percent(value) for value in (0.9844, 0.031, 0.000123)]
     ['98%', '3.1%', '0.012%']
@@ -71,7 +60,7 @@ def percent(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration.
+    """Return a duration as text, in suitable units.
 
     >>> [seconds(value) for value in (0.31, 42.4, 95, 4000)]
     ['0.3 s', '42 s', '1 min 35 s', '1 h 6 min']
@@ -87,7 +76,7 @@ def seconds(value: float) -> str:
 
 
 def listed(words: Sequence[object]) -> str:
-    """Words as a list in a sentence.
+    """Return words as a list in a sentence.
 
     >>> listed([128, 256, 512])
     '128, 256 and 512'

@@ -19,7 +19,7 @@ from psmt.report.tables import Table
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file with alternative text."""
+    """A PNG or JPEG file with alternative text."""
 
     png: bytes
     alt: str
@@ -27,12 +27,12 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The picture as a data URI."""
+        """Return the picture as a data URI."""
         return _data_uri(self.png)
 
     @property
     def share(self) -> float:
-        """Width relative to the page, so that all figures have one scale."""
+        """Width of the picture relative to the page, so that all figures have the same scale."""
         if not is_figure(self.png):
             return 1.0
         image = Image.open(BytesIO(self.png))
@@ -40,7 +40,7 @@ class Picture:
 
     @property
     def dark_uri(self) -> str:
-        """The picture for a dark page; empty for a photograph, which is the same on any page."""
+        """Return the picture for a dark page as a data URI, or '' for a photograph, which is the same on any page."""
         dark = darkened(self.png)
         return "" if dark is None else _data_uri(dark)
 
@@ -51,15 +51,30 @@ class Section:
 
     title: str
     text: Sequence[str] = ()
-    """Paragraphs."""
+    """Paragraphs of the section."""
     film: str = ""
-    """Name of a film to play, in the folder of the page."""
+    """Name of a film to play, which lies in the folder of the page."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
+    folded: Sequence[Section] = ()
+    """Parts that are shown after a click."""
+
+
+class Answer(NamedTuple):
+    """What a command found, in one or two sentences, and a command that may be more useful for the film."""
+
+    text: str = ""
+    command: str = ""
+    """The command to run next. An experiment gives the words after ``psmt``, with ``{source}`` for the film. A page has
+    the whole command. It is empty if there is none.
+    """
+    reason: str = ""
+    """What this command does, as the end of a sentence."""
+    pictures: Sequence[Picture] = ()
 
 
 class Fact(NamedTuple):
-    """One line of "How this page was made"."""
+    """One line of the list "How this page was made"."""
 
     name: str
     value: str
@@ -70,16 +85,17 @@ class Page:
     """Content of a page, for the template."""
 
     title: str
-    lead: str
+    lead: str = ""
+    """Text that says what the page is about."""
+    answer: Answer = field(default_factory=Answer)
+    """The answer that the page begins with."""
     claims: Sequence[Claim]
     sections: Sequence[Section]
-    still: Picture | None = None
-    """Picture beside the title."""
     facts: Sequence[Fact] = field(default_factory=tuple)
 
 
 def render(page: Page) -> bytes:
-    """The page as one HTML file in UTF-8. It loads nothing but films in its own folder."""
+    """Return the page as one HTML file in UTF-8. It loads nothing except films in the folder of the page."""
     environment = Environment(
         loader=PackageLoader("psmt", "report"),
         autoescape=True,
@@ -91,4 +107,5 @@ def render(page: Page) -> bytes:
 
 
 def _data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + b64encode(png).decode()
+    kind = "jpeg" if png.startswith(b"\xff\xd8") else "png"
+    return f"data:image/{kind};base64,{b64encode(png).decode()}"

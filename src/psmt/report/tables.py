@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 _AT_A_TIME = 1000
-"""Lines of a long CSV file in memory at a time."""
+"""Number of lines of a long CSV file that are held in memory."""
 
 
 class Cell(NamedTuple):
@@ -23,19 +23,19 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: which value of a record it shows, how the value is written, and what is marked."""
+    """A column of a table: the value that it shows of each record, how the value is written, and when it is marked."""
 
     name: str
     value: str | Callable[[Any], Any]
     """Name of an attribute of the records, or function of a record. A `Cell` is shown as it is."""
     write: Callable[[Any], str] = str
     best: Callable[[Iterable[Any]], Any] | None = None
-    """`min` or `max`: values that are equal to that of the whole column are marked as the best."""
+    """`min` or `max`. Values that are equal to the smallest or largest value of the column are marked as best."""
     loses: Callable[[Any], bool] | None = None
-    """Function of a record: whether its value is marked as losing."""
+    """Function of a record that returns whether its value is marked as losing."""
 
     def cells(self, records: Sequence[Any]) -> list[Cell]:
-        """Cells of all records."""
+        """Return the cells of all records."""
         read = attrgetter(self.value) if isinstance(self.value, str) else self.value
         values = [read(record) for record in records]
         known = [value for value in values if not isinstance(value, Cell) and value == value]
@@ -53,17 +53,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; the first column names the row, the others are numbers."""
+    """Columns and rows of a table. The first column names the row, the others have numbers."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    key: Sequence[int] = ()
-    """Columns that a narrow screen shows, the most important first; empty for the first columns."""
 
     @classmethod
-    def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column], key: Sequence[int] = ()) -> Table:
-        """Table with a row per record.
+    def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column]) -> Table:
+        """Return a table with a row for each record.
 
         >>> records = [Cell("PSMT"), Cell("copy last frame")]
         >>> columns = [Column("method", "text"), Column("letters", lambda record: len(record.text), best=min)]
@@ -73,11 +71,11 @@ class Table:
         """
         listed = list(records)
         cells = [column.cells(listed) for column in columns]
-        return cls(caption, [column.name for column in columns], list(zip(*cells, strict=True)), key)
+        return cls(caption, [column.name for column in columns], list(zip(*cells, strict=True)))
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    r"""A CSV file as UTF-8. Floats are written so that reading them gives the same float.
+    r"""Return a CSV file in UTF-8. Floats are written so that reading them gives equal floats.
 
     >>> to_csv(("frame", "mse"), [(0, 0.1), (1, 1e-20)])
     b'frame,mse\n0,0.1\n1,1e-20\n'
@@ -86,7 +84,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """Yield the CSV file that `to_csv` returns in parts, for tables that are too long for memory."""
+    """Yield parts of the CSV file that `to_csv` returns, for tables that are too long for memory."""
     yield csv_lines([columns])
     rows = iter(rows)
     while part := list(islice(rows, _AT_A_TIME)):
@@ -94,7 +92,7 @@ def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
-    """Lines of a CSV file."""
+    """Return the lines of a CSV file."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="surrogateescape")

@@ -1,1 +1,1 @@
-"""Helpers without knowledge of the model: validation, BLAS threads, compiled kernels, atomic files, data on disk."""
+"""Helpers that do not depend on the model: validation, BLAS threads, compiled kernels, atomic files, data on disk."""

@@ -1,41 +1,41 @@
-"""Constraints of parameters, declared once and checked by one function. Free of heavy imports.
+"""Constraints of parameters, which are declared once and checked by one function. No heavy imports.
 
-Errors name the value, the bound and the way out. `psmt.utils.validation` has the checks of arrays.
+Error messages name the value, the bound and a remedy. `psmt.utils.validation` has the checks of arrays.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from math import inf
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_LARGEST = 1e100
-"""Largest value of a real parameter: its square is finite."""
-
-_MOST = 2**31 - 1
-"""Largest count: no memory holds an array with more rows."""
+_LARGEST = 1e100  # largest value of a real parameter, chosen so that its square is finite
+_MOST = 2**31 - 1  # largest count. No memory can hold an array with more rows.
 
 Constraint = Callable[[str, object], object]
-"""Called with the name and the value of a parameter; raises unless the value is allowed."""
+"""Function of the name and the value of a parameter, which raises an error unless the value is allowed."""
 
 
-def check_count(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int; raise unless it is a whole number of at least `minimum`."""
+def check_count(name: str, value: object, *, minimum: int = 1, maximum: float = inf) -> int:
+    """Return `value` as an int. Raise an error unless it is a whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} is not a whole number; give an int >= {minimum}")
     if value < minimum:
         raise ValueError(f"{name}={value} is too small; use {name} >= {minimum}")
+    if int(value) > maximum:
+        raise ValueError(f"{name}={value} is too large; use {name} <= {maximum}")
     return int(value)
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
-    """Return `value` as a float; raise unless it is below 1e100 and at least (`open_bound`: above) `minimum`."""
+    """Return `value` as a float. Raise an error unless it is below 1e100 and >= `minimum` (> with `open_bound`)."""
     sign = ">" if open_bound else ">="
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")
@@ -49,7 +49,7 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return `value`; raise unless it is one of `choices`.
+    """Return `value`. Raise an error unless it is one of `choices`.
 
     >>> check_choice("solver", "Closed", ("closed", "sgd"))
     Traceback (most recent call last):
@@ -63,7 +63,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def near_miss(value: object, choices: Collection[str]) -> str:
-    """End of an error message that names the most similar choice; empty if none is similar.
+    """Return the end of an error message that suggests the most similar choice, or '' if none is similar.
 
     >>> near_miss("Auto", ["auto"]), near_miss("much", ["auto"])
     ("; did you mean 'auto'?", '')
@@ -73,22 +73,17 @@ def near_miss(value: object, choices: Collection[str]) -> str:
 
 
 def count(minimum: int = 1) -> Constraint:
-    """Constraint: a whole number of at least `minimum`, of at most 31 bits."""
-
-    def check(name: str, value: object) -> None:
-        if check_count(name, value, minimum=minimum) > _MOST:
-            raise ValueError(f"{name}={value} is too large; use {name} <= {_MOST}")
-
-    return check
+    """Return the constraint that a value is a whole number of at least `minimum` and below 2**31."""
+    return lambda name, value: check_count(name, value, minimum=minimum, maximum=_MOST)
 
 
 def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
-    """Constraint: a finite number of at least (`open_bound`: above) `minimum`."""
+    """Return the constraint that a value is a finite number >= `minimum` (> `minimum` if `open_bound`)."""
     return lambda name, value: check_real(name, value, minimum=minimum, open_bound=open_bound)
 
 
 class choice:
-    """Constraint: one of these words, which the command line offers too."""
+    """Constraint that a value is one of the given words. The command line offers these words, too."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
@@ -99,13 +94,13 @@ class choice:
 
 
 def text(name: str, value: object) -> None:
-    """Constraint: any text."""
+    """Check that a value is a string."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}={value!r} is not a text")
+        raise TypeError(f"{name}={value!r} is not a string")
 
 
 def truth(name: str, value: object) -> None:
-    """Constraint: True or False."""
+    """Check that a value is True or False."""
     if not isinstance(value, bool):
         import numpy as np
 
@@ -114,23 +109,22 @@ def truth(name: str, value: object) -> None:
 
 
 def seed(name: str, value: object) -> None:
-    """Constraint: a seed of random numbers, which is None, a whole number of 32 bits, or a generator of NumPy."""
+    """Check that a value is a seed of random numbers: None, a whole number below 2**32, or a NumPy generator."""
     import numpy as np
 
     if value is None or value is np.random or isinstance(value, np.random.RandomState):
         return
-    if check_count(name, value, minimum=0) >= 2**32:
-        raise ValueError(f"{name}={value} is too large; use {name} < 2**32")
+    check_count(name, value, minimum=0, maximum=2**32 - 1)
 
 
 def nothing(name: str, value: object) -> None:
-    """Constraint: the value must be None."""
+    """Check that a value is None."""
     if value is not None:
         raise ValueError(f"{name}={value!r} is not None, the only value that it can have here")
 
 
 def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> Constraint:
-    """Constraint: a mapping of these names (`complete=False`: of some of them), with a constraint each.
+    """Return the constraint that a value maps these names (all, if `complete`) to values that meet their constraints.
 
     >>> mapping({"n_atoms": count()})("parameters", {"n_atoms": 5, "colour": 1})
     Traceback (most recent call last):
@@ -155,7 +149,7 @@ def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> 
 
 
 def allowing(special: object, constraint: Constraint) -> Constraint:
-    """Constraint: as another one, or this special value, such as None or 'auto'. Errors name a word that is allowed.
+    """Return the constraint that a value is `special`, such as None or 'auto', or meets another constraint.
 
     >>> allowing("auto", real())("lam", "auto")
     >>> allowing("auto", real())("lam", "Auto")
@@ -178,7 +172,7 @@ def allowing(special: object, constraint: Constraint) -> Constraint:
 
 
 def each(constraint: Constraint) -> Constraint:
-    """Constraint: a sequence whose items all meet another constraint."""
+    """Return the constraint that a value is a sequence whose items all meet another constraint."""
 
     def check(name: str, value: object) -> None:
         if isinstance(value, str) or not isinstance(value, Iterable):
@@ -190,7 +184,7 @@ def each(constraint: Constraint) -> Constraint:
 
 
 def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> None:
-    """Raise unless the attributes of `owner` meet the constraints, which are given by name.
+    """Raise an error unless the attributes of `owner` meet the constraints, which are given by name.
 
     >>> from types import SimpleNamespace
     >>> check_parameters(SimpleNamespace(n_atoms=0), {"n_atoms": count()})
@@ -203,31 +197,46 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
 
 
 def parameter(default: T, constraint: Constraint) -> T:
-    """Field of a dataclass with a default and a constraint, which `Declared` finds."""
+    """Return a dataclass field with a default and a constraint, which `Declared` finds."""
     return field(default=default, metadata={"constraint": constraint})
 
 
+def by_name(cls: type[T]) -> type[T]:
+    """Make a class refuse positional arguments and unknown parameters, with an error that suggests the right name.
+
+    >>> @by_name
+    ... class Model:
+    ...     def __init__(self, *, n_atoms=512):
+    ...         self.n_atoms = n_atoms
+    >>> Model(n_atom=64)
+    Traceback (most recent call last):
+    ...
+    TypeError: Model has no parameter 'n_atom'; did you mean 'n_atoms'? Its parameters are n_atoms
+    """
+    init = cls.__init__
+    known = [name for name, one in signature(init).parameters.items() if one.kind is one.KEYWORD_ONLY]
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **parameters: Any) -> None:
+        if args:
+            given = f"{known[0]}={args[0]!r}" if len(args) == 1 else f"{known[0]}=..."
+            name = type(self).__name__
+            raise TypeError(f"{name} takes parameters by name, and {len(args)} came without: write {name}({given})")
+        for name in parameters:
+            if name not in known:
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}{near_miss(name, known) or ';'} "
+                    f"Its parameters are {', '.join(known)}"
+                )
+        init(self, **parameters)
+
+    cls.__init__ = checked  # type: ignore[method-assign]
+    return cls
+
+
 class Declared:
-    """The constraints of a class by name: those of its fields that are made by `parameter`, if it is a dataclass."""
+    """Descriptor that returns the constraints of a dataclass, by the name of each field made by `parameter`."""
 
     def __get__(self, _owner: object, cls: Any) -> dict[str, Constraint]:
         own = fields(cls) if is_dataclass(cls) else ()
         return {field.name: field.metadata["constraint"] for field in own if field.metadata}
-
-
-def renamed(name: str, value: T, former: str, given: T | Literal["deprecated"]) -> T:
-    """Return the value of a parameter that was renamed; its former name works for one release.
-
-    >>> renamed("half_stencils", False, "ends", "deprecated")
-    False
-    """
-    if given == "deprecated":
-        return value
-    warn_renamed(former, name)
-    return given
-
-
-def warn_renamed(former: str, name: str) -> None:
-    """Warn that the former name was used."""
-    text = f"{former} is called {name} now; the old name goes with the next release"
-    warnings.warn(text, FutureWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Series larger than memory: rows in a file that NumPy maps."""
+"""Series larger than memory, as memory-mapped files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from psmt.types import Array
 __all__ = ["IN_MEMORY", "DiskSeries", "blocks", "mean_of", "release_pages", "spread_of"]
 
 IN_MEMORY = 1 << 25
-"""Bytes up to which a series is kept in memory: 16,384 patches of 16 x 16."""
+"""Series up to this number of bytes (16,384 patches of 16 x 16) are kept in memory."""
 
-_BLOCK = 1 << 23
-"""Bytes that `blocks` reads at a time."""
+_BLOCK = 1 << 23  # number of bytes that `blocks` reads at a time
 
 
 class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     """Read-only rows (time, n_features) of finite float64 in a file, as a `numpy.memmap`.
 
-    It adds two things. Each index or slice first releases the pages that earlier ones have mapped, so that peak memory
-    does not grow with the file. And a pickle holds the name of the file, not the numbers, so that tasks in other
-    processes of this machine map the same file. A slice without a step is a `DiskSeries`; other indices and operations
-    give plain arrays.
+    A `DiskSeries` differs from a `memmap` in two ways. Each indexing operation first releases the pages that earlier
+    ones have mapped, so that peak memory does not grow with the file. A pickle holds the name of the file instead of
+    the numbers, so that other processes on this machine map the same file. A slice without a step is a `DiskSeries`.
+    Other indices and operations return plain arrays.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> DiskSeries:
-        """Map some rows of a file that another process keeps."""
+        """Map the given rows of a file that another process created and will delete."""
         series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
         return cast(DiskSeries, series[rows])
 
@@ -68,7 +67,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
         if isinstance(key, slice | tuple) or np.ndim(key) > 1 or self.filename is None:
             part = super().__getitem__(key)
             return part if isinstance(key, slice) and key.step in (None, 1) else np.asarray(part)
-        # Single rows are read: for each row that is mapped the system may map megabytes around it.
+        # Single rows are read instead of mapped, because for each one the system may map megabytes around it.
         rows = np.arange(len(self))[key]
         values = np.empty((*rows.shape, self.shape[1]))
         with open(self.filename, "rb", buffering=0) as file:
@@ -79,12 +78,12 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @property
     def _first_row(self) -> int:
-        """Row of the file that this series begins with."""
+        """Return the row of the file with which this series begins."""
         start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
         return int(self.ctypes.data - start) // self.strides[0]
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """Return what a function of NumPy has computed."""
+        """Return the result of a NumPy function as a plain array."""
         return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -95,21 +94,21 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
 
 def _mapping(array: Any) -> Any:
-    """The `mmap` that an array is a view of, or None for an array in memory."""
+    """Return the `mmap` that an array is a view of, or None if the array is in memory."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array
 
 
 def release_pages(series: Array) -> None:
-    """Release the pages of a mapped file that this process has read: they stay in the cache of the system."""
+    """Release the pages of a mapped file that this process has read. They stay in the system's cache."""
     mapping = _mapping(series)
-    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # which Windows has not
+    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows does not have it
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def blocks(values: Array) -> Iterator[Array]:
-    """Yield all rows (n, n_features), in order: those of a `DiskSeries` in blocks of 8 MiB, any other array at once."""
+    """Yield all rows (n, n_features) in order: a `DiskSeries` in blocks of 8 MiB, any other array at once."""
     if not isinstance(values, DiskSeries):
         yield values
         return
@@ -119,12 +118,12 @@ def blocks(values: Array) -> Iterator[Array]:
 
 
 def mean_of(values: Array) -> Array:
-    """Mean row (n_features,), summed block by block."""
+    """Return the mean row (n_features,), summed block by block."""
     total = sum(block.sum(axis=0) for block in blocks(values))
     return cast(Array, total / len(values))
 
 
 def spread_of(values: Array) -> float:
-    """Standard deviation of all values, summed block by block."""
+    """Return the standard deviation of all values, summed block by block."""
     mean = sum(block.sum() for block in blocks(values)) / values.size
     return float(np.sqrt(sum(np.square(block - mean).sum() for block in blocks(values)) / values.size))

@@ -1,51 +1,101 @@
-"""Files that are written completely or not at all, and the removal of what killed processes left."""
+"""Opening files that users name, writing files completely or not at all, and locking folders."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from platform import node
-from time import time
+from time import sleep, time
 from typing import BinaryIO
 
-_MARK = "on-"
-"""Begins the name of the machine in a temporary file's name; files of earlier versions do not have it."""
+from psmt.errors import FrameSourceError, MissingSourceError, PSMTError
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks
+    fcntl = None  # type: ignore[assignment]
+
+_MARK = "on-"  # prefix of the machine's name in the name of a temporary file. Files of earlier versions lack it.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-"""Errors of a disk that cannot be written to."""
+"""Error numbers that mean that a disk cannot be written to."""
 
-_DAY = 86_400.0
-"""Seconds."""
+_PAUSE = 0.2  # seconds between two attempts to lock a folder
+_DAY = 86_400.0  # number of seconds in a day
 
 
-def never_ends(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a pipe, a socket or a device, whose reading may never end."""
-    path = Path(path)
-    return path.exists() and not path.is_file() and not path.is_dir()
+def shown(name: object, most: int = 200) -> str:
+    r"""Return a name for messages: control characters are escaped, and the middle of a long name is left out.
+
+    >>> shown("\x1b[31mfilm.mp4"), shown("x" * 50 + ".mp4", most=20)
+    ('\\x1b[31mfilm.mp4', 'xxxxxxxx..xxxxxx.mp4')
+    """
+    # Bytes above 0x9f of a name that is not UTF-8 are letters of another encoding, and stay.
+    kept = (c if c.isprintable() or "\udca0" <= c <= "\udcff" else ascii(c)[1:-1] for c in str(name))
+    text = "".join(kept)
+    return text if len(text) <= most else f"{text[: most // 2 - 2]}..{text[-(most // 2) :]}"
+
+
+def shown_names(names: Iterable[object]) -> str:
+    """Return the first few names for a message, and the number of the others."""
+    first, *others = [*names] or ["none"]
+    few = [shown(name, 40) for name in (first, *others[:7])]
+    return ", ".join(few) + (f" and {len(others) - 7:,} more" if len(others) > 7 else "")
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], error: type[Exception] = FrameSourceError) -> Iterator[BinaryIO]:
+    """Open a file that a user named, for reading. All of psmt opens such files by this function.
+
+    Pipes, sockets and devices are refused, because reading them may never end or may have effects. The check is made on
+    the opened file, because the name may point to another file a moment later. A missing file raises
+    `MissingSourceError`. Any other failure, also while the file is read, raises `error` with the name of the file.
+    """
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise error(f"{shown(path)} is a pipe or a device, not a file; copy its content into a file")
+            yield file
+    except (PSMTError, error):
+        raise
+    except FileNotFoundError as missing:
+        raise MissingSourceError(f"{shown(path)} does not exist; check the path") from missing
+    except OSError as trouble:
+        way_out = "check its permissions" if isinstance(trouble, PermissionError) else "check the file and its disk"
+        raise error(f"{shown(path)} cannot be read ({trouble.strerror or trouble}); {way_out}") from trouble
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a pipe waits for its writer. Windows has neither flag.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0), 0o666)
+
+
+def _without_links(path: str, flags: int) -> int:
+    return _without_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def temporary_name(path: Path) -> Path:
-    """The name of a temporary file beside `path`; it names this process, for `clear_stale`."""
+    """Return the name of a temporary file beside `path`. It contains the process id, which `clear_stale` uses."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Binary file under a temporary name, renamed to `path` at the end; removed after an error.
+    """Open a binary file under a temporary name. Rename it to `path` at the end, or remove it after an error.
 
-    An earlier file of that name stays until the new one is complete and on disk. A folder, a device or a pipe of that
-    name is an error: root would replace ``/dev/null`` by a file.
+    An earlier file at `path` stays until the new one is complete and on disk. An error is raised if `path` is a folder,
+    a device or a pipe, because root could otherwise replace ``/dev/null`` by a file.
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "a folder; give the name of a file", str(path))
-    if never_ends(path):
+    if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "a device or a pipe; give the name of a file", str(path))
     temporary = temporary_name(path)
     try:
@@ -64,10 +114,59 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
+@contextmanager
+def locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
+    """Wait until no other process works in a folder of results, and keep others out until the end of the context.
+
+    If it must wait, `report` is called once with a sentence that names the other process. The lock is a file with an
+    flock, which ends with its process, however that ends. Without flock (Windows, some network disks) nobody waits.
+    """
+    path, reported = folder / ".psmt-lock", False
+    while (file := _try_lock(path)) is None:
+        if not reported:
+            with suppress(PSMTError), reading(path) as held:
+                holder = shown(held.read(1000).decode(errors="replace")) or "another process"
+                report(f"{shown(folder)} is in use by {holder}; waiting for its end (or give another folder)")
+                reported = True
+        sleep(_PAUSE)
+    with file:
+        try:
+            file.truncate(0)
+            file.write(f"process {os.getpid()} ({' '.join(sys.argv)})".encode(errors="replace"))
+            file.flush()
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _try_lock(path: Path) -> BinaryIO | None:
+    """Return the locked file, or None if another process has locked it or has just removed it."""
+    file = open(path, "ab", opener=_without_links)  # noqa: SIM115
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # the content of another file would be lost
+        file.close()
+        raise FileExistsError(errno.EEXIST, "not a lock of psmt; remove it, or give another folder", str(path))
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours = os.path.samestat(found, path.stat())
+    except (BlockingIOError, FileNotFoundError):
+        ours = False
+    except OSError:  # this disk has no locks
+        ours = True
+    if ours:
+        return file
+    file.close()
+    return None
+
+
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
-    """Write all files, whole or in parts, into the folder, or none; and remove half-written files of killed runs."""
+    """Write all files into the folder, or none, and remove temporary files of killed runs.
+
+    The content of a file is bytes, or an iterable of bytes that are written one after the other.
+    """
     with ExitStack() as stack:
-        # Files have temporary names until all are on disk, and get their own when the stack unwinds.
+        # Files have temporary names until all are on disk. They get their final names when the stack unwinds.
         for name, content in files.items():
             clear_stale(folder, name)
             file = stack.enter_context(writing(Path(folder) / name))
@@ -75,14 +174,14 @@ def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iter
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
-    """Remove temporary files of killed runs in `folder`, for names like `pattern`.
+    """Remove temporary files of killed runs from `folder`, for file names that match `pattern`.
 
-    Files of processes that are alive on this machine stay. Files of another machine, in a shared folder, stay until
+    Files of processes that are alive on this machine stay. In a shared folder, files of another machine stay until
     nothing was written to them for a day.
     """
     for path in Path(folder).glob(f".{pattern}.*.tmp"):
         *_, machine, pid, _ = path.name.split(".")
-        # Windows does not remove open files, and another process may be clearing too.
+        # Windows does not remove open files, and another process may be removing the same file.
         with suppress(OSError):
             if pid.isdecimal() and _is_stale(path, machine, int(pid)):
                 path.unlink()
@@ -96,13 +195,13 @@ def _is_stale(path: Path, machine: str, pid: int) -> bool:
 
 @cache
 def _machine() -> str:
-    """A short name of this machine, without dots."""
+    """Return a short name of this machine, without dots."""
     return _MARK + sha256(node().encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def _alive(pid: int) -> bool:
     if sys.platform == "win32":
-        # A signal would end the process there; files that it holds open cannot be removed anyway.
+        # A signal would end the process on Windows. Files that it holds open cannot be removed there anyway.
         return False
     try:
         os.kill(pid, 0)

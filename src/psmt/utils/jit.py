@@ -1,7 +1,7 @@
-"""Numba's `njit` with a cache that may fail.
+"""Numba's `njit`, with a cache whose failures are ignored.
 
-Numba refuses to compile if it finds no folder for its cache (a read-only installation without a home), and fails if it
-cannot write to the cache or read its files. Here the code is then compiled without a cache.
+Numba does not compile if it finds no folder for its cache, for example in a read-only installation. It also fails if it
+cannot write to the cache or read its files. In these cases, this `njit` compiles without a cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Numba's decorator, except that `cache` stores compiled code only if that is possible."""
+    """Do what Numba's decorator does, except that `cache` is ignored if compiled code cannot be stored."""
 
     def decorate(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
@@ -30,7 +30,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Functio
             except RuntimeError:  # no folder is writable
                 _warn_once()
             else:
-                # Numba has no public hook between compiling and the files.
+                # Numba has no public hook between compiling and storing.
                 kernel._cache = _SafeCache(kernel._cache)  # noqa: SLF001
         return cast(Function, kernel)
 
@@ -47,7 +47,7 @@ class _SafeCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *args: Any) -> Any:
-        """The compiled code for these types; None if there is none, or it cannot be read."""
+        """Return the compiled code for these types, or None if there is none or it cannot be read."""
         try:
             return self._cache.load_overload(*args)
         except Exception:
@@ -55,7 +55,7 @@ class _SafeCache:
             return None
 
     def save_overload(self, *args: Any) -> None:
-        """Store compiled code, if that is possible."""
+        """Store compiled code if that is possible."""
         try:
             self._cache.save_overload(*args)
         except OSError:

@@ -1,38 +1,56 @@
-"""Checks of arrays: errors name the value, the bound and the way out. `psmt.utils.constraints` checks parameters."""
+"""Checks of arrays. Error messages name the value, the bound and a remedy. Parameters are checked in `constraints`."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from psmt.errors import NotEnoughFramesError
+from psmt.errors import NotEnoughFramesError, SeriesWarning
 from psmt.utils.disk_series import DiskSeries
 
+Float = TypeVar("Float", bound=np.floating[Any])
+
 LARGEST = 1e36
-"""Largest value in a series or a model's state: fourth powers of a product of two stay finite."""
+"""Largest value in a series or a model's state, chosen so that fourth powers of products of two stay finite."""
 
 LARGEST_LEVEL = 1e8
-"""Largest grey level: its fourth power stays finite in float32."""
+"""Largest grey level, chosen so that its fourth power stays finite in float32."""
 
 
 def check_series(
-    values: ArrayLike, *, name: str = "X", n_features: int | None = None, minimum: int = 1
+    values: ArrayLike,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    minimum: int = 1,
+    largest: float = LARGEST,
+    columns: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return a finite float64 array (time, features) with at least `minimum` rows; a stored series stays one.
+    """Return a finite float64 array (time, features) with at least `minimum` rows; a `DiskSeries` is returned as it is.
 
-    Some messages use the words that scikit-learn's checks of estimators require.
+    `columns` are names of features for messages, by default those of a table. Some messages contain words that
+    scikit-learn's checks of estimators require.
     """
+    if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
+        raise ValueError(
+            f"{name} is a {type(values).__name__} of {len(values)} series; one array is needed: "
+            f"{name}, lengths = psmt.series.join_series({name}), then fit({name}, lengths=lengths)"
+        )
+    names = getattr(values, "columns", columns)
     array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
-            "Reshape your data by .reshape(1, -1) if it is a single frame"
+            f"Reshape your data by np.reshape({name}, (-1, 1)) if it is one feature over time, or by .reshape(1, -1) "
+            "if it is a single frame"
         )
-    if array.dtype.kind == "O":  # columns of a table that have no type in common
-        array = _numbers(array, name)
+    if array.dtype.kind in "OM":  # columns of a table without a common type, or dates
+        array = _numbers(array, name, names)
     if array.dtype.kind not in "buif":
         what = ". Complex data not supported" if array.dtype.kind == "c" else ""
         raise ValueError(f"{name} has dtype {array.dtype}; a series holds real numbers{what}")
@@ -45,20 +63,23 @@ def check_series(
         raise ValueError(f"{name} has {array.shape[1]} features, but the model was fitted with {n_features}")
     if len(array) < minimum:
         raise NotEnoughFramesError(f"{name} has {len(array)} frames; at least {minimum} are needed")
-    if isinstance(array, DiskSeries):  # checked when it was written
+    if isinstance(array, DiskSeries):  # its values were checked when it was written
         return cast(NDArray[np.float64], array)
-    with np.errstate(over="ignore"):  # longer floats
-        array = array.astype(np.float64, copy=False)
+    array = as_floats(array, np.float64)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
-        raise ValueError(f"{name} has a NaN or infinite value in frame {bad}; remove or fill such frames")
-    check_size(array, name=name)
+        column = _column(int(np.argmin(np.isfinite(array[bad]))), names)
+        raise ValueError(
+            f"{name} has a NaN or infinite value in frame {bad}, {column}; remove such frames, or fill the gaps, as by "
+            "interpolate() of pandas"
+        )
+    check_size(array, name=name, largest=largest)
     return cast(NDArray[np.float64], array)
 
 
 def as_array(values: object, *, name: str) -> NDArray[Any]:
-    """Return `values` as a plain array of any dtype; raise for what no array can be made of.
+    """Return `values` as a plain array of any dtype. Raise an error if no array can be made of them.
 
     >>> as_array([[1.0], [2.0, 3.0]], name="X")
     Traceback (most recent call last):
@@ -79,7 +100,7 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
 
 
 def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
-    """Return `values` as an array of real numbers, of any shape and size, finite or not."""
+    """Return `values` as an array of real numbers of any shape. The values need not be finite."""
     array = as_array(values, name=name)
     if array.dtype.kind == "O":
         array = _numbers(array, name)
@@ -89,9 +110,9 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
 
 
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
-    """Return the samples (n_samples, n_features) of an estimator, checked by scikit-learn; `finite` checks values too.
+    """Return samples (n_samples, n_features), checked by scikit-learn. If `finite`, values are checked too.
 
-    `reset` stores the names of a table's features; later calls are compared with them.
+    If `reset` is True, feature names of a table are stored. Otherwise they are compared with the stored ones.
     """
     from sklearn.utils.validation import validate_data
 
@@ -118,44 +139,152 @@ def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> 
         raise ValueError(f"{name} has a value of {worst:.3g}, which is beyond {largest:g}; divide it by its scale")
 
 
+@np.errstate(over="ignore")
+def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
+    """Return an array as floats of another size, without a copy if possible. Larger numbers become infinite."""
+    return array.astype(dtype, copy=False)
+
+
+@np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise if a number is not finite, in scikit-learn's words, or too large. Good values are read once."""
+    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large. Read the values once."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)
-    with np.errstate(all="ignore"):
-        length = float(flat @ flat) ** 0.5
-    if not length <= LARGEST:  # False for NaN; and no number is larger than the root of the sum of squares
+    length = float(flat @ flat) ** 0.5
+    if not length <= LARGEST:  # also true for NaN; no number is larger than the root of the sum of squares
         assert_all_finite(values, input_name=name)
         check_size(values, name=name)
 
 
 def refuse_sparse(values: object, *, name: str) -> None:
-    """Raise if the values are a sparse matrix: frames are dense, only their codes are sparse."""
+    """Raise an error if the values are a sparse matrix. Frames must be dense; only their codes may be sparse."""
     if issparse(values):
         raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
 
 
-def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return Python objects as float64 numbers."""
+def _column(i: int, names: Any) -> str:
+    return f"column {i if names is None else repr(names[i])}"
+
+
+def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.float64]:
+    """Return Python objects as float64 numbers. The error for other objects names their column."""
     try:
-        return array.astype(np.float64)
+        if array.dtype.kind != "M":
+            return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} has a value that is not a number ({error}); a series holds real numbers") from None
+        kind, why = type(error), str(error)
+    else:
+        kind, why = ValueError, f"dates of dtype {array.dtype}"
+    for i, values in enumerate(array.T if array.ndim == 2 else [array]):
+        example = next((value for value in values.ravel() if not is_number(value)), None)
+        if example is not None:
+            where = _column(i, columns)
+            is_date = hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64)
+            way = (
+                f"make it the index, as by set_index({columns[i]!r})" if is_date and columns is not None else "drop it"
+            )
+            what = "holds dates" if is_date else "holds no numbers"
+            why = f"{why}; {where} {what}, such as {str(example)[:40]!r}: {way}, or convert it"
+            break
+    raise kind(f"{name} has a value that is not a number ({why}); a series holds real numbers")
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number or the text of one. Dates are not."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, np.datetime64 | np.timedelta64)
+
+
+_FEW = 20  # a series with fewer rows than this causes a warning
+
+
+def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
+    """Warn if a series that a model learns from is very short, probably transposed, or has constant columns."""
+    (n, n_features), names = array.shape, getattr(values, "columns", None)
+    if n < _FEW:
+        _warn(f"X has {n} rows, which are too few to learn from; give at least {_FEW}, better some hundreds")
+    if n_features > n > 1 and n * n_features < _LARGEST_CHECKED and _is_transposed(array):
+        _warn(
+            f"X has {n} rows and {n_features} columns, and columns change more smoothly than rows; rows are times, and "
+            "columns are features: if yours are the other way round, give X.T"
+        )
+    constant = np.flatnonzero((array == array[:1]).all(axis=0) & (n > 1))
+    if len(constant):
+        shown = ", ".join(_column(int(i), names).removeprefix("column ") for i in constant[:5])
+        more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
+        _warn(f"X has {len(constant)} of {n_features} columns that are constant ({shown}{more}); drop them")
+
+
+_LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothness along both axes is compared
+
+
+def _is_transposed(array: NDArray[np.float64]) -> bool:
+    """Return whether columns are so much smoother than rows that they must be times, and not pixels of a picture.
+
+    Neighbouring pixels are alike, too. But a fast film has no more than about ten times smoother columns, and columns
+    of a square picture have larger steps where one row of pixels ends and the next begins.
+    """
+    ratio = _roughness(array.T) / _roughness(array)
+    for channels in (1, 3):
+        side = isqrt(array.shape[1] // channels)
+        if side >= 4 and channels * side**2 == array.shape[1]:
+            steps = np.abs(np.diff(array, axis=1)).mean(axis=0)
+            row_ends = steps[channels * side - 1 :: channels * side]
+            return ratio < 0.1 and float(np.median(row_ends)) < 1.5 * float(np.median(steps))
+    return ratio < 0.25
+
+
+def _roughness(array: NDArray[np.float64]) -> float:
+    """Return the mean square of the steps from row to row, relative to the variance of the columns."""
+    centred = array - array.mean(axis=0)
+    scale = float(np.sum(centred**2))
+    return float(np.sum(np.diff(array, axis=0) ** 2)) / scale if scale > 0 else 1.0
+
+
+def _warn(message: str) -> None:
+    import warnings
+
+    warnings.warn(message, SeriesWarning, stacklevel=2)
+
+
+def check_time_order(values: object, lengths: Sequence[int]) -> None:
+    """Raise unless the index of a table, if it has dates or numbers, increases within each series."""
+    index = getattr(values, "index", None)
+    if index is None or not hasattr(index, "is_monotonic_increasing"):
+        return
+    start = 0
+    for length in lengths:
+        part = index[start : start + length]
+        if getattr(part.dtype, "kind", "O") in "iufM" and not part.is_monotonic_increasing:
+            at = int(np.argmax(part[1:] < part[:-1]))
+            raise ValueError(
+                f"the index of X is out of order: {part[at]} in row {start + at} is followed by {part[at + 1]}; rows "
+                "must be in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
+            )
+        start += length
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
-    """Return patches or a series (time, features) for an experiment: a contiguous array, or a stored series."""
+    """Return patches or a series (time, features) for an experiment, as a contiguous array or a `DiskSeries`."""
     film = check_series(values, name="patches")
     return film if isinstance(film, DiskSeries) else np.ascontiguousarray(film)
 
 
-def check_frame(value: ArrayLike, n_features: int, *, name: str = "x") -> NDArray[np.float64]:
+def check_frame(value: ArrayLike, n_features: int, *, name: str = "x", largest: float = LARGEST) -> NDArray[np.float64]:
     """Return `value` as a finite float64 vector (n_features,)."""
     array = as_array(value, name=name)
     if array.shape != (n_features,):
-        raise ValueError(f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features")
-    frame: NDArray[np.float64] = check_series(array[None], name=name)[0]
+        ways = f"one frame ({n_features},)"
+        if array.shape == (1, n_features):
+            ways += ", as table.iloc[i] or X[i] without a second pair of brackets; partial_fit takes several rows"
+        raise ValueError(
+            f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features: give {ways}"
+        )
+    frame: NDArray[np.float64] = check_series(array[None], name=name, largest=largest)[0]
     return frame
 
 
@@ -166,13 +295,19 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
-    """Return grey levels as a finite float32 array (height, width), or with `n_axes=3` (time, height, width)."""
+    """Return levels as finite float32, (height, width) for `n_axes=2` or (time, height, width) for `n_axes=3`.
+
+    Colour frames have one more axis, for red, green and blue.
+    """
     array = as_array(values, name=name)
-    wanted = "(time, height, width)" if n_axes == 3 else "(height, width)"
-    if array.ndim != n_axes or 0 in array.shape[-2:] or array.dtype.kind not in "buif":
-        raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels {wanted}")
-    with np.errstate(over="ignore"):  # found below
-        array = array.astype(np.float32, copy=False)
+    wanted = "time, height, width" if n_axes == 3 else "height, width"
+    colour = array.ndim == n_axes + 1 and array.shape[-1] == 3
+    if not (array.ndim == n_axes or colour) or 0 in array.shape[n_axes - 2 :] or array.dtype.kind not in "buif":
+        raise ValueError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}; give grey levels ({wanted}) or colours "
+            f"({wanted}, 3)"
+        )
+    array = as_floats(array, np.float32)
     check_finite(array, name=name)
     check_size(array, name=name, largest=LARGEST_LEVEL)
     return array

@@ -1,4 +1,4 @@
-"""Prediction of whole frames: `FramePSMT`, its reader of films, its priors and its baselines."""
+"""Prediction of whole frames: the estimator `FramePredictor`, a reader of films, priors, and baselines."""
 
 from psmt.video.baselines import (
     FRAME_BASELINES,
@@ -10,23 +10,26 @@ from psmt.video.baselines import (
     LinearPixels,
     RidgePixels,
 )
-from psmt.video.frames import ColourFrame, FrameReader
-from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePSMT
+from psmt.video.frames import FrameReader, has_colour, luma
+from psmt.video.model import FRAME_EXTRAPOLATIONS, FramePredictor
+from psmt.video.patch import PatchInFrame
 from psmt.video.prior import Prior, learn_prior
 
 __all__ = [
     "FRAME_BASELINES",
     "FRAME_EXTRAPOLATIONS",
     "BlockMotion",
-    "ColourFrame",
     "CopyLastFrame",
     "FourierPhase",
     "FrameBaseline",
     "FrameBaselineEntry",
-    "FramePSMT",
+    "FramePredictor",
     "FrameReader",
     "LinearPixels",
+    "PatchInFrame",
     "Prior",
     "RidgePixels",
+    "has_colour",
     "learn_prior",
+    "luma",
 ]

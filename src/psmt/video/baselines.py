@@ -1,6 +1,6 @@
-"""Baselines for whole frames, with the interface of `FramePSMT`: `fit`, `update`, `predict`.
+"""Baselines for whole frames, with the interface of `FramePredictor`: `fit`, `update`, `predict`.
 
-All take and return grey levels. Each sees only the frames it was given, and none is tuned on what it predicts.
+All baselines take and return grey levels. No baseline is tuned on the frames that it predicts.
 """
 
 from __future__ import annotations
@@ -9,39 +9,40 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.fft
-import scipy.linalg
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
+from psmt.data.contract import grey
 from psmt.engines.frame_kernels import hann
 from psmt.errors import NotEnoughFramesError
 from psmt.model.baselines import LastFramesPredictor
 from psmt.types import Array, Levels
 from psmt.utils.constraints import Constraint, allowing, count, real
 from psmt.utils.jit import njit
-from psmt.video.frames import check_film, check_next_frame
+from psmt.video.frames import check_grey_film, check_next_frame
 
 _WINDOW, _STRIDE = 16, 4  # side of a Fourier window, and the distance from one to the next, in pixels
 
 
 class FrameBaseline(LastFramesPredictor):
-    """Autoregressive predictor of whole frames: grey levels (time, height, width) in, grey levels out.
+    """Autoregressive predictor of whole frames: grey levels or colours in, grey levels out.
 
-    A baseline is a subclass and a line in `FRAME_BASELINES`. It defines how many of the last frames it uses (`n_last`),
-    which frame follows them (`next_frame`), and, where `fit` learns something, how (`learn`) and what (`learned`).
+    To add a baseline, write a subclass and add a line to `FRAME_BASELINES`. The subclass defines the number of last
+    frames that it uses (`n_last`) and the prediction from them (`next_frame`). A baseline that learns in `fit` also
+    defines the method `learn` and the names of the learned attributes (`learned`).
     """
 
     def check_past(self, X: ArrayLike) -> Levels:
-        """Return the past frames as finite grey levels."""
-        return check_film(X, minimum=self.n_last)
+        """Return the past frames as finite grey levels, after checking them. Colours become their luma."""
+        return check_grey_film(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Levels:
-        """Return a frame as finite grey levels."""
-        return check_next_frame(x, self.shape_)
+        """Return the next frame as finite grey levels, after checking it. Colours become their luma."""
+        return grey(check_next_frame(x, self.shape_ if np.ndim(x) < 3 else (*self.shape_, 3)))
 
 
 class CopyLastFrame(FrameBaseline):
-    """Persistence: the next frame is the last one, which every predictor has to beat.
+    """Persistence: the last frame is the prediction of the next one. Every predictor has to beat this baseline.
 
     >>> import numpy as np
     >>> CopyLastFrame().fit(np.zeros((2, 3, 3))).update(np.ones((3, 3))).predict()[0]
@@ -88,14 +89,17 @@ _FADE = np.outer(*[hann(_WINDOW).astype(np.float32)] * 2)
 
 
 def _windows(frame: Levels) -> Levels:
-    """Windowed patches (rows, columns, _WINDOW, _WINDOW) of a frame; every pixel is in the same number of them."""
+    """Return overlapping patches (rows, columns, _WINDOW, _WINDOW) of a frame, multiplied by the Hann window.
+
+    The frame is padded so that every pixel lies in the same number of patches.
+    """
     ends = [-size % _STRIDE + _WINDOW - _STRIDE for size in frame.shape]
     padded = np.pad(frame, [(_WINDOW - _STRIDE, end) for end in ends], mode="symmetric")
     return sliding_window_view(padded, (_WINDOW, _WINDOW))[::_STRIDE, ::_STRIDE] * _FADE
 
 
 def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
-    """Frame of `shape` from patches of `_windows`, windowed once more to avoid seams."""
+    """Return the frame of `shape` that patches of `_windows` add up to. A second windowing avoids seams."""
     rows, columns = windows.shape[:2]
     steps = _WINDOW // _STRIDE
     parts = (windows * _FADE).reshape(rows, columns, steps, _STRIDE, steps, _STRIDE)
@@ -110,15 +114,15 @@ def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
 
 
 class BlockMotion(FrameBaseline):
-    """Block-matching motion compensation, causal and overlapped: blocks continue to move as they moved.
+    """Block-matching motion compensation: each block of the picture continues its last motion.
 
-    The motion of each block from the frame before to the last frame is searched, to a fraction of a pixel. The
+    Block matching estimates the motion of each block between the last two frames, to a fraction of a pixel. The
     prediction moves the block once more by the same amount. Overlapping blocks are blended.
 
     Parameters
     ----------
     block : int, default 16
-        Side of a block in pixels; neighbours are half a block apart.
+        Side of a block in pixels. Neighbouring blocks are half a block apart.
     reach : int, default 8
         Largest motion in pixels per frame, along each axis.
     """
@@ -144,7 +148,7 @@ class BlockMotion(FrameBaseline):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
-    """Frame (height, width) after `now`; both frames have a margin of half + reach + 1 pixels."""
+    """Predict the frame (height, width) after `now`. The frames `before` and `now` have margins of half + reach + 1."""
     margin = half + reach + 1
     side = 2 * half
     total = np.zeros((height, width), dtype=np.float32)
@@ -166,7 +170,7 @@ def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int
 def _search(
     before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
 ) -> tuple[float, float]:
-    """How far down and right the block at (row, column) of `now` came; `errors` is a work array."""
+    """Return the motion (down, right) from `before` to `now` of the block at (row, column). `errors` is overwritten."""
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
             error = np.float32(0.0)
@@ -195,7 +199,7 @@ def _search(
 
 @njit(cache=True, nogil=True)
 def _vertex(errors: Levels, k: int) -> float:
-    """Distance from k to the minimum of the parabola through three errors; 0 at the ends and where there is none."""
+    """Return the offset from k of the minimum of the parabola through three errors, or 0 if there is no minimum."""
     if k == 0 or k == len(errors) - 1:
         return 0.0
     bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
@@ -207,7 +211,7 @@ def _vertex(errors: Levels, k: int) -> float:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _between(frame: Levels, y: float, x: float) -> float:
-    """Grey level between four pixels, by bilinear interpolation."""
+    """Return the grey level at (y, x) by bilinear interpolation."""
     i, j = int(np.floor(y)), int(np.floor(x))
     a, b = np.float32(y - i), np.float32(x - j)
     upper = frame[i, j] + b * (frame[i, j + 1] - frame[i, j])
@@ -228,8 +232,8 @@ class RidgePixels(FrameBaseline):
     tile : int, default 25
         Side of a tile in pixels.
     penalty : float or 'auto', default 'auto'
-        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' takes the best of six on
-        the last eighth of the past, learning from what lies before it, then learns from all of it.
+        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' tries six penalties and
+        takes the one with the smallest error on the last eighth of the past frames.
     """
 
     n_last = 2
@@ -247,7 +251,7 @@ class RidgePixels(FrameBaseline):
         self.penalty = penalty
 
     def learn(self, past: Levels) -> None:
-        """Learn from the checked past."""
+        """Learn the weights of each tile from the checked past frames."""
         if len(past) < 4:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; ridge autoregression needs at least 4")
         n_steps = len(past) - 2
@@ -261,7 +265,7 @@ class RidgePixels(FrameBaseline):
         self.weights_ = self._solve([a + b for a, b in zip(early, late, strict=True)], self.penalty_)
 
     def _tiles(self) -> list[tuple[slice, slice]]:
-        """Rows and columns of each tile of the frame."""
+        """Return the rows and columns of each tile of the frame."""
         height, width = self.shape_
         return [
             (slice(top, min(top + self.tile, height)), slice(left, min(left + self.tile, width)))
@@ -270,7 +274,10 @@ class RidgePixels(FrameBaseline):
         ]
 
     def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
-        """Return inputs (height, width, n_inputs): the neighbourhoods of each pixel in two frames, less its value."""
+        """Return the inputs (height, width, n_inputs) of the regression at each pixel.
+
+        They are the levels around the pixel in both frames, minus the level of the pixel in `now`.
+        """
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
@@ -279,7 +286,10 @@ class RidgePixels(FrameBaseline):
         return np.delete(inputs, side * side + side * side // 2, axis=2)
 
     def _moments(self, past: Levels) -> list[Array]:
-        """Second moments of inputs (tiles, n, n), of inputs with the change (tiles, n), and of the change (tiles,)."""
+        """Return sums over pixels and frames of X'X (tiles, n, n), X'y (tiles, n) and y'y (tiles,).
+
+        X are the inputs, and y is the change of the pixel to the next frame.
+        """
         tiles = self._tiles()
         n = 2 * (2 * self.radius + 1) ** 2 - 1
         gram, cross, power = np.zeros((len(tiles), n, n)), np.zeros((len(tiles), n)), np.zeros(len(tiles))
@@ -295,22 +305,17 @@ class RidgePixels(FrameBaseline):
 
     @staticmethod
     def _solve(moments: list[Array], penalty: float) -> Levels:
-        """Weights (tiles, n)."""
+        """Return the ridge weights (tiles, n) that follow from the moments."""
         gram, cross, _ = moments
         scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
         # Penalties below the rounding of the moments have no effect, and in some tiles nothing varies.
         floor = np.maximum(max(penalty, 1e-12) * scale, 1e-12)
-        eye = np.eye(gram.shape[1])
-        return np.stack(
-            [
-                scipy.linalg.solve(one + low * eye, other, assume_a="pos")
-                for one, other, low in zip(gram, cross, floor, strict=True)
-            ]
-        ).astype(np.float32)
+        ridge = floor[:, None, None] * np.eye(gram.shape[1])
+        return np.linalg.solve(gram + ridge, cross[..., None])[..., 0].astype(np.float32)
 
     @staticmethod
     def _error(moments: list[Array], weights: Levels) -> float:
-        """Sum of squared errors of weights (tiles, n) on the frames of the moments."""
+        """Return the sum of squared errors of weights (tiles, n) on the frames that the moments were computed from."""
         gram, cross, power = moments
         explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
         return float(np.sum(power) + explained)
@@ -327,7 +332,7 @@ class RidgePixels(FrameBaseline):
 class FrameBaselineEntry(NamedTuple):
     """A baseline in comparisons: its label in tables, its class, and whether it is `slow`.
 
-    Slow baselines take about as much time as the model, and are left out unless requested.
+    A slow baseline takes about as much time as the model. Comparisons include it only on request.
     """
 
     label: str

@@ -1,9 +1,9 @@
-"""Candidates for the change to the next frame: continued motion, memory of the past, neighbouring pixels.
+"""Candidates: predictions of the change to the next frame, from motion, running means and neighbouring pixels.
 
-Local Fourier planes continue motion by the phases of a short-space Fourier transform. A shift of what a tile shows
-rotates each of its Fourier coefficients by an angle. This angle is the phase of the cross-spectrum of the last two
-frames; rotating by it once more continues the motion. One cross-spectrum is noisy, so an exponentially weighted sum of
-several is used.
+Local Fourier planes continue motion by the phases of a short-space Fourier transform. If the content of a tile shifts,
+each of its Fourier coefficients is rotated by an angle. This angle is the phase of the cross-spectrum of the last two
+frames. Rotating by the same angle once more continues the motion. One cross-spectrum is noisy, so an exponentially
+weighted sum of several is used.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from psmt.types import Levels
 from psmt.video.state import FRAME_FIELD, from_array, to_array
 
 Planes = tuple[tuple[int, tuple[float, ...]], ...]
-"""Sizes of tiles, and for each the share of its cross-spectra that each estimate keeps per frame, 0 <= memory < 1."""
+"""Pairs of a tile size and its memories. A memory in [0, 1) is the fraction of past cross-spectra kept per frame."""
 
 PLANES: Planes = ((9, (0.5, 0.97)), (36, (0.95,)))  # small tiles follow small objects, large ones fast motion
 NEIGHBOURS = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < abs(i) + abs(j) <= 2)  # (down, right)
 MEANS = (0.5, 0.8, 0.95)  # share of the past that each running mean keeps per frame; they average out noise
-FLOWS = 4  # number of latest flows that are kept: what swings moves as it did a few frames ago
+FLOWS = 4  # number of latest flows that are kept: an object that swings repeats its motion of a few frames ago
 BANDS = (0.8, 2.0)  # widths in pixels of the Gaussians that split a candidate into fine, middle and coarse detail
-_TRACKED = 0.7  # share of the past that the running mean along the flow keeps per frame
+TRACKED = 0.7  # share of the past that the running mean along the flow keeps per frame
 _FARTHEST = 1e4  # largest flow in a saved model, in pixels; estimated flows are at most a few dozen
 
 
@@ -42,7 +42,7 @@ class LocalSpectra(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The state that a prediction starts from. It is never modified in place, so that rollouts do not disturb it."""
+    """The state that a prediction starts from. It is never modified in place, so that rollouts can share it."""
 
     previous: Levels
     current: Levels
@@ -54,21 +54,21 @@ class Scene(NamedTuple):
 
 
 class CandidateGroup(NamedTuple):
-    """Candidates that are computed together."""
+    """A group of candidates (predicted changes) that are computed together."""
 
     names: tuple[str, ...]
     fill: Callable[[Scene, Levels], None]  # writes the changes of a scene into an array (len(names), height, width)
 
 
 class Candidates:
-    """Candidate changes of a scene. To add one, add a line to `_predictions` or `_others`.
+    """Computes the candidate changes of a scene. To add a candidate, add a line to `_predictions` or `_others`.
 
-    Sides of tiles are multiples of 3, as tiles lie a third apart: the smallest overlap at which squared Hann windows
-    add up to a constant. At half a tile predictions are 3% worse; a quarter gains 0.5%, for 16/9 of the tiles. Without
-    any planes, the last change is the only candidate.
+    The sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
+    overlap at which squared Hann windows add up to a constant. Half a side makes predictions 3% worse. A quarter makes
+    them 0.5% better, with 16/9 of the tiles. Without any planes, the last change is the only candidate.
 
-    `moving_names` are those of the changes that are predictions by themselves, `names` those of all candidates. A
-    network sees the first `n_network_inputs` of them: all that are in bands, and the running means.
+    `names` are the names of all candidates. `moving_names` are the names of the changes that are complete predictions.
+    The correction network sees the first `n_network_inputs` candidates: all bands of detail and the running means.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:
@@ -86,7 +86,7 @@ class Candidates:
     # The candidates
 
     def _predictions(self) -> Iterator[CandidateGroup]:
-        """Yield changes that are predictions by themselves. As candidates they are split into bands of detail."""
+        """Yield the changes that are complete predictions. Each gives several candidates, its bands of detail."""
         yield CandidateGroup(("last change",), self._last_change)
         for k, (tiles, memories) in enumerate(self._planes):
             names = tuple(f"planes {tiles.size}, memory {memory}" for memory in memories)
@@ -96,7 +96,7 @@ class Candidates:
             yield CandidateGroup(("tracked mean",), self._tracked_mean)
 
     def _others(self) -> Iterator[CandidateGroup]:
-        """Yield candidates that are not split into bands. The running means come first: a network sees them too."""
+        """Yield the candidates that are not split into bands. The running means, which the network uses, come first."""
         if self.rich:
             yield CandidateGroup(tuple(f"mean {kept}" for kept in MEANS), self._running_means)
             for k in range(1, FLOWS):
@@ -121,8 +121,8 @@ class Candidates:
         out[...] = scene.means - scene.current
 
     def _sway(self, scene: Scene, out: Levels) -> None:
-        """The picture shifted by the mean motion of each of the last frames, to first order."""
-        # Each pixel's neighbours below and to the right, less those above and to the left.
+        """Write the changes, to first order, of a picture that moves by the mean flow of each of the last frames."""
+        # Slopes are differences of neighbours: below minus above, right minus left.
         sides = room(scene.current, 4)
         self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
         slopes = (sides[:2] - sides[2:]).reshape(2, -1)
@@ -137,7 +137,7 @@ class Candidates:
     # The scene
 
     def start(self, frame: Levels) -> Scene:
-        """Return the scene of one frame (height, width), without motion."""
+        """Return a scene that begins with this frame (height, width), without motion."""
         spectra = []
         for tiles, memories in self._planes:
             now = self._kernels.spectra(frame, tiles)
@@ -147,9 +147,9 @@ class Candidates:
         return Scene(frame, frame, 0, tuple(spectra), means, flows, frame)
 
     def see(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> tuple[Scene, Levels, Levels]:
-        """Return the scene after one more frame (height, width), and its candidates as in `look_ahead`.
+        """Return the scene after one more frame (height, width), and the two arrays that `look_ahead` returns for it.
 
-        Pass the `flow` to the frame where it has been computed already.
+        The optical `flow` to the frame is computed unless it is passed.
         """
         # The age changes each time, so it is left out of what is captured.
         after, moving, candidates = self._seen(scene._replace(age=0), frame, flow)
@@ -177,15 +177,15 @@ class Candidates:
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
-        """Running means of each pixel and along the flow, after one more frame."""
+        """Return the running means of each pixel, and the running mean along the flow, after one more frame."""
         means = frame + self._kept * (scene.means - frame)
-        return means, frame + _TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
+        return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
     def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        """Return the changes that are predictions by themselves, and all candidates.
+        """Return the changes that are complete predictions, and all candidates.
 
-        (len(moving_names), height, width) and (len(names), height, width). The candidates begin with the former, split
-        into bands of detail by differences of Gaussians.
+        Their shapes are (len(moving_names), height, width) and (len(names), height, width). The first candidates are
+        the complete predictions, split into bands of detail by differences of Gaussians.
         """
         moving, candidates = (room(scene.current, len(names)) for names in (self.moving_names, self.names))
         n_bands = len(BANDS) + 1
@@ -198,7 +198,7 @@ class Candidates:
 
     @staticmethod
     def schema(shape: tuple[int, int], planes: Planes) -> dict[str, Field]:
-        """Declare the state of a scene with frames of this shape."""
+        """Return the schema of a saved scene: a field for each array, given the `shape` of the frames."""
         frame = FRAME_FIELD._replace(shape=shape)
         fields = {
             "previous": frame,
@@ -214,14 +214,14 @@ class Candidates:
         return fields
 
     def get_state(self, scene: Scene) -> State:
-        """Return the scene as arrays, without what can be computed from them."""
+        """Return the arrays from which `from_state` can restore the scene."""
         fields = self.schema((0, 0), ())
         own = {name: to_array(self._kernels, field, getattr(scene, name)) for name, field in fields.items()}
         turns = (np.array([*map(self._kernels.numpy, spectra.cross)]) for spectra in scene.spectra)
         return own | {f"turns{k}": turn for k, turn in enumerate(turns)}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
-        """Return the scene that `get_state` was given."""
+        """Return the scene from which `get_state` made these arrays."""
         own = {name: from_array(self._kernels, field, state[name]) for name, field in self.schema((0, 0), ()).items()}
         start = self.start(own["current"])
         levels = self._kernels.levels
@@ -234,7 +234,7 @@ def _tiles(shape: tuple[int, int], size: int) -> Tiles:
 
 
 def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Iterator[Callable[[], None]]:
-    """Yield work that fills an array (n, height, width) with the candidates of groups, one after the other."""
+    """Yield one function per group, which writes its candidates into its part of the array (n, height, width)."""
     first = 0
     for group in groups:
         yield partial(group.fill, scene, out[first : first + len(group.names)])
@@ -242,12 +242,12 @@ def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Ite
 
 
 def room(frame: Levels, n: int) -> Levels:
-    """An uninitialised array for n maps of the size of a frame, on its device."""
+    """Return an uninitialised array (n, height, width) of the size and on the device of a frame (height, width)."""
     return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 
 
 def mean_square(values: Levels) -> Levels:
-    """Mean () of the squares of a map, on its device."""
+    """Return the mean of the squares as an array without axes, on the device of the values."""
     flat = values.reshape(-1)
     mean: Levels = flat @ flat * (1.0 / len(flat))
     return mean

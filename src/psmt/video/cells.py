@@ -1,8 +1,9 @@
-"""Statistics by cell: a grid of square cells over the frame, weights of candidate changes, and gains of predictions."""
+"""A grid of cells over the frame. The pixels of a cell share one gain and the weights of the candidate changes."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ _TINY = 1e-30  # smallest safe divisor
 class Grid:
     """Square cells that cover frames of a shape (height, width), in a `layout` of (rows, columns).
 
-    The kernels are those of the device that the frames are on; by default the CPU's. `moments` and `weighted` are two
-    of them, `cell_moments` and `weighted`, for cells of this size.
+    The kernels belong to the device of the frames, by default the CPU. `moments` and `weighted` are the kernels
+    `cell_moments` and `weighted` for cells of this size.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:
@@ -35,7 +36,7 @@ class Grid:
         self.weighted = partial(self.kernels.weighted, cell=CELL)
 
     def with_limited_energy(self, predicted: Levels, last: Levels) -> Levels:
-        """Return the predicted change (height, width), scaled down where it has far more energy than the last one.
+        """Return the predicted change (height, width), scaled down where it has far more energy than the last change.
 
         Weights learned from violent motion are wrong once the motion has stopped.
         """
@@ -45,7 +46,7 @@ class Grid:
 
 
 def _smoothed(energy: Levels) -> Levels:
-    """Energies (rows, columns), smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
+    """Smooth energies (rows, columns) by the binomial kernel (1, 2, 1) / 4 along both axes."""
     concat = array_namespace(energy).concat
     for _ in range(2):
         padded = concat([energy[:1], energy, energy[-1:]])
@@ -56,13 +57,13 @@ def _smoothed(energy: Levels) -> Levels:
 class CellBlend(DeclaredState):
     """Least-squares weights of candidate changes for each cell of the frame.
 
-    Recursive least squares with a forgetting factor: moments of candidates and true changes are exponentially weighted
-    sums over the frames. `solve` computes the weights from them.
+    This is recursive least squares with a forgetting factor. `learn` adds a frame to exponentially weighted moments of
+    the candidates and true changes. `solve` computes the weights from the moments.
     """
 
     _MEMORY = 30.0  # frames after which old ones have faded to 1/e
     _RIDGE = 0.01  # penalty of a cell's weights towards those of the frame, relative to the candidates' energy
-    _YOUNG = 0.3  # added to it after one frame, and a part of it after more: a cell that has seen little is uncertain
+    _YOUNG = 0.3  # added to _RIDGE after one frame, and less after more frames: weights from few frames are uncertain
     _PRIOR_FRAMES = 3.0  # number of frames that a prior counts as, in the weights of the whole frame
     _SETTLED = 10.0  # number of frames from which on each frame updates only half of the rows and cells
 
@@ -76,10 +77,15 @@ class CellBlend(DeclaredState):
     def __init__(self, grid: Grid, n_candidates: int) -> None:
         super().__init__(grid.kernels, self.schema(grid, n_candidates))
         self.grid = grid
+        # The former moments, which the next ones overwrite: until then they can be restored.
+        self._spare: tuple[Levels, Levels] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_spare": None}
 
     @staticmethod
     def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         match = Field((*grid.layout, n_candidates), "float32")
         return {
             "gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT),
@@ -91,15 +97,13 @@ class CellBlend(DeclaredState):
         }
 
     def discount(self, factor: float) -> None:
-        """Discount the accumulated moments."""
-        self.gram *= factor
-        self.match *= factor
-        self.frames *= factor
+        """Multiply the accumulated moments by a factor below 1."""
+        self.gram, self.match, self.frames = factor * self.gram, factor * self.match, factor * self.frames
 
     def learn(self, candidates: Levels, change: Levels, weight: float = 1.0) -> None:
         """Add candidate changes (n_candidates, height, width) and the true change (height, width) to the moments.
 
-        A `weight` of 1 / energy is the same as dividing both by the root of that energy.
+        A `weight` of 1 / energy has the effect of dividing candidates and change by the root of the energy.
         """
         kept = float(np.exp(-1.0 / self._MEMORY))
         cell = (CELL, CELL)
@@ -108,14 +112,17 @@ class CellBlend(DeclaredState):
             half, cell = slice(int(self.odd), None, 2), (CELL // 2, CELL)
             candidates, change, weight = candidates[:, half], change[half], 2 * weight
             self.odd = not self.odd
-        self._kernels.add_moments(self.gram, self.match, kept, candidates, change, weight, cell)
+        known = self.gram, self.match
+        spare = self._spare or (1 * self.gram, 1 * self.match)
+        self._kernels.add_moments(known, kept, candidates, change, weight, cell, spare)
+        self._spare, (self.gram, self.match) = known, spare
         self.frames = kept * self.frames + 1.0
 
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
-        """Update the `weights` (rows, columns, n_candidates), given moments of other films as in `solved`.
+        """Update the `weights` (rows, columns, n_candidates). The prior is explained in `solved`.
 
-        Once the moments have settled, one frame hardly moves the weights: the upper and the lower half of the cells
-        take turns.
+        After the first frames, each call solves either the upper or the lower half of the cells, in turns, because one
+        frame then changes the weights very little.
         """
         if self.frames < self._SETTLED:
             self.weights = self.solved(prior)
@@ -127,21 +134,31 @@ class CellBlend(DeclaredState):
         self.weights[rows] = self.solved(prior, rows)
         self.lower = not self.lower
 
-    def solved(self, prior: tuple[Levels, Levels] | None = None, rows: slice = slice(None)) -> Levels:
-        """Weights (rows, columns, n_candidates), given the moments (n, n) and (n,) of a usual frame of other films."""
+    def solved(
+        self,
+        prior: tuple[Levels, Levels] | None = None,
+        rows: slice = slice(None),
+        moments: tuple[Levels, Levels] | None = None,
+    ) -> Levels:
+        """Return the weights (rows, columns, n_candidates) of these rows of cells.
+
+        The `prior` has the mean moments (n, n) and (n,) of a frame of other films. Other `moments` may be given in the
+        place of (`gram`, `match`), such as those of a few of the candidates.
+        """
+        gram, match = (self.gram, self.match) if moments is None else moments
         ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
         if prior is not None:
             prior = (self._PRIOR_FRAMES * prior[0], self._PRIOR_FRAMES * prior[1])
-        return self._kernels.cell_weights(self.gram, self.match, ridge, PULL, prior, rows)
+        return self._kernels.cell_weights(gram, match, ridge, PULL, prior, rows)
 
 
 class CellGain(DeclaredState):
-    """Regression gain in [0, 1] per cell: the best multiple of earlier predicted changes.
+    """Factor in [0, 1] per cell by which predicted changes are multiplied, learned by regression.
 
-    The weights of candidates are fitted to the past; the gain is learned from predictions made before the truth was
-    known. So a prediction is only used where it has beaten copying. Moments are exponentially weighted, and cells are
-    shrunk to the gain of the whole frame. The gain starts at 0 and returns there after a cut. With a `head_start` of n
-    frames it starts as after n perfect predictions.
+    The true change is regressed on the predicted change, over predictions made before the truth was known. So a
+    prediction is used only where it has been better than copying. Moments are exponentially weighted, and the gain of
+    a cell is shrunk to the gain of the whole frame. The gain starts at 0, and again at 0 after a cut. With a
+    `head_start` of n, it starts with the value that n perfect predictions would give.
     """
 
     _MEMORY = 15.0  # frames after which old ones have faded to 1/e
@@ -160,19 +177,19 @@ class CellGain(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         match = Field(grid.layout, "float32")
         return {"energy": match._replace(low=0.0), "match": match, "length": counter()}
 
     def clear(self) -> None:
-        """Start a new record."""
+        """Forget all predictions so far."""
         # Changes are in units of their usual energy: one per pixel of a usual frame.
         self.energy = self._kernels.levels(np.full(self._grid.layout, self._head_start * CELL**2))
         self.match = 1 * self.energy
         self.length = self._PROBATION if self._head_start else 0
 
     def learn(self, predicted: Levels, change: Levels) -> None:
-        """Add a predicted change (height, width) and the true one to the record."""
+        """Add a predicted change (height, width) and the true change to the moments."""
         self.energy, self.match = self._learned(self.energy, self.match, predicted, change)
         self.length += 1
 
@@ -182,7 +199,7 @@ class CellGain(DeclaredState):
         return kept * energy + new_energy[..., 0, 0], kept * match + new_match[..., 0]
 
     def gains(self) -> Levels:
-        """Gains (rows, columns, 1)."""
+        """Return the gain (rows, columns, 1) of each cell."""
         gains: Levels = min(self.length / self._PROBATION, 1.0) * self._gains(self.energy, self.match)
         return gains
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple, cast
 
@@ -22,17 +23,17 @@ _LARGEST = 1e3  # weights are clipped to this; weights learned from films are a 
 _PIXELS, _FRAMES = 1024, 64  # remembered pixels of each frame, and frames whose pixels are remembered
 _BATCHES, _ROWS = 4, 1024  # training steps for each frame, and the batch size of each step
 _EVERYWHERE = 0.3  # share of the remembered pixels drawn uniformly; the others are drawn where the error was large
-_GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples are spread evenly: frames are sampled at other pixels
+_GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples spread evenly: each frame is sampled at other pixels
 _CALM, _NONE = 1e-3, 1e-6  # smallest unit of changes, relative to the contrast, and to the range of all levels so far
 _BEYOND = 8.0  # inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel
 
 _N_OTHERS = 11
-"""Number of inputs beside candidates: the prediction around the pixel (3), its last error (2), energies of changes and
-the disagreement of two candidates (3), the levels around the pixel (3)."""
+"""Number of network inputs besides candidates: the predicted change around the pixel (3), the last error there (2),
+the energy of changes around it and the difference of two candidates (3), and the levels around the pixel (3)."""
 
 
 class Perceptron(DeclaredState):
-    """A network (n_inputs, *HIDDEN, 1) of rectified units whose output is zero at first, trained online by Adam."""
+    """A perceptron with layers (n_inputs, *HIDDEN, 1) and ReLU units, trained by Adam. Its output is 0 at first."""
 
     weights: Levels  # (n_weights,): of each layer its weights (inputs, outputs), then its biases (outputs,)
     mean: Levels  # exponential mean of the gradients (n_weights,)
@@ -54,13 +55,13 @@ class Perceptron(DeclaredState):
 
     @staticmethod
     def schema(n_inputs: int) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
         weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
         return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
 
     def layers(self, weights: Levels) -> Layers:
-        """Weights (inputs, outputs) and biases (outputs,) of each layer."""
+        """Split a vector of weights into the matrix (inputs, outputs) and the biases (outputs,) of each layer."""
         layers, first = [], 0
         for inputs, outputs in pairwise(self._sizes):
             last = first + outputs * inputs
@@ -69,17 +70,17 @@ class Perceptron(DeclaredState):
         return tuple(layers)
 
     def train(self, inputs: Levels, aims: Levels) -> None:
-        """Take a step for each batch of inputs (n_batches, n_rows, n_inputs) towards its aims (n_batches, n_rows, 2).
+        """Take one training step per batch of inputs (n_batches, n_rows, n_inputs) and aims (n_batches, n_rows, 2).
 
-        An aim is a target and a unit; the loss is the mean of (target - unit * output) ** 2. The new weights are used
-        once `adopt` is called, so that training can run beside a prediction.
+        An aim is a pair (target, unit). The loss is the mean of (target - unit * output) ** 2. Predictions use the new
+        weights only after `adopt` is called, so that training can run at the same time as a prediction.
         """
         steps = self._kernels.levels(float(self.steps))
         trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
         self._next = (*trained, self.steps + len(inputs))
 
     def adopt(self) -> None:
-        """Use the weights of the last `train`."""
+        """Use the weights that the last call of `train` computed."""
         if self._next is not None:
             self.weights, self.mean, self.square, self.steps = self._next
             self._next = None
@@ -102,7 +103,7 @@ class Perceptron(DeclaredState):
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
-        """Gradient (n_weights,) of the mean squared error of a batch (n_rows, n_inputs), by back-propagation."""
+        """Return the gradient (n_weights,) of the loss of a batch (n_rows, n_inputs), by back-propagation."""
         layers = self.layers(weights)
         seen = [inputs]
         for k, (matrix, biases) in enumerate(layers, 1):
@@ -130,15 +131,15 @@ class _Pending(NamedTuple):
 
 
 class Correction(DeclaredState):
-    """Predicts the error of the next frame at each pixel, by a network that sees the candidates at and around it.
+    """Predicts the error of the predicted frame at each pixel, by a network that sees the candidates around the pixel.
 
-    The blend of candidates is linear with weights by cell. It cannot decide pixel by pixel whether something moving
-    covers the background; the network can. It has the same weights all over the frame. It is trained on pixels of the
-    last frames. Pixels with large errors are sampled more often and weighted less in turn. Its output is zero at first,
-    and is scaled by a gain learned from its own record.
+    The blend of candidates is linear, with weights by cell. The network is nonlinear and can decide for each pixel
+    whether a moving object covers the background. It has the same weights all over the frame. It is trained on pixels
+    of the last frames. Pixels with large errors are sampled more often and weighted less in turn. A gain, learned from
+    earlier corrections, scales the output of the network.
 
-    The network sees the first `n_changes` candidates. Two moving candidates are `compared`, given by their indices:
-    their disagreement is an input.
+    The network sees the first `n_changes` candidates. `compared` are the indices of two complete predictions. Their
+    difference is another input.
     """
 
     rows: Levels  # inputs of the remembered pixels (_FRAMES, _PIXELS, n_inputs)
@@ -162,7 +163,7 @@ class Correction(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid, n_changes: int) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         n_inputs = n_changes + _N_OTHERS
         return {
             "rows": Field((_FRAMES, _PIXELS, n_inputs), "float32", -_BEYOND, _BEYOND),
@@ -173,23 +174,37 @@ class Correction(DeclaredState):
             **under("gain.", CellGain.schema(grid)),
         }
 
+    def undo(self) -> Callable[[], None]:
+        """Return a function that takes back what is learned after this call, by one call of `learn` at most."""
+        slot, others = self.count % _FRAMES, super().undo()
+        pixels = 1 * self.rows[slot], 1 * self.aims[slot]
+
+        def restore() -> None:
+            others()
+            self.rows[slot], self.aims[slot] = pixels
+
+        return restore
+
     def clear(self) -> None:
-        """Discard the record and what belongs to the scene, after a cut."""
+        """Discard the gain, the last error and the pending prediction, after a cut."""
         self.gain.clear()
         self.residual = self._kernels.levels(np.zeros(self._grid.shape))
         self._pending = None
 
     def pause(self) -> None:
-        """Discard the pending prediction and the record: they are not scored while the correction is off."""
+        """Call `clear` if a prediction is pending, because predictions are not scored while the correction is off."""
         if self._pending is not None:
             self.clear()
 
     def prepare(self, current: Levels, moving: Levels, limits: Levels) -> None:
-        """Compute the inputs that do not need the prediction, from the current frame and changes (n, height, width)."""
+        """Compute the network inputs that do not depend on the prediction.
+
+        `moving` are the complete predictions (n, height, width), and `limits` the lowest and highest level seen so far.
+        """
         self._prepared = self._described(current, moving, self.residual, limits)
 
     def corrected(self, current: Levels, candidates: Levels, uncorrected: Levels, limits: Levels) -> Levels:
-        """Correct the frame (height, width) predicted after the current one; `prepare` comes first."""
+        """Return the predicted frame (height, width) after its correction. `prepare` must be called before."""
         inputs, unit = self._prepared
         changes = candidates[: self._n_changes]
         inputs, change, frame = self._applied(
@@ -200,9 +215,9 @@ class Correction(DeclaredState):
         return corrected
 
     def learn(self, frame: Levels, energy: float, failed: bool) -> None:
-        """Learn from the true frame (height, width), in units of the usual `energy` of a change.
+        """Learn from the true frame (height, width). Changes are divided by the root of their usual `energy`.
 
-        Where the prediction has `failed`, the gain starts a new record.
+        If the prediction has `failed`, the gain starts again from 0.
         """
         if self._pending is None or energy == 0:
             return
@@ -219,7 +234,7 @@ class Correction(DeclaredState):
         self.count += 1
 
     def train(self) -> None:
-        """Train the network on remembered pixels; the result is used from the next call of `learn` on."""
+        """Train the network on remembered pixels. The next call of `learn` puts the new weights to use."""
         if not self.count:
             return
         n_known, n_drawn = min(self.count, _FRAMES) * _PIXELS, _BATCHES * _ROWS
@@ -229,7 +244,10 @@ class Correction(DeclaredState):
         self.network.train(rows.reshape(_BATCHES, _ROWS, -1), aims.reshape(_BATCHES, _ROWS, 2))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Inputs (_N_OTHERS, height, width), of which the first three are filled later, and the unit () of changes."""
+        """Return the inputs besides candidates (_N_OTHERS, height, width), and the unit of changes as a scalar array.
+
+        The first three inputs are left empty, because they depend on the prediction.
+        """
         last, level = moving[0], current.mean()
         contrast = mean_square(current - level) ** 0.5 + _NONE * (limits[1] - limits[0]) + 1e-30
         unit = mean_square(last) ** 0.5 + _CALM * contrast
@@ -258,12 +276,12 @@ class Correction(DeclaredState):
         gains: Levels,
         limits: Levels,
     ) -> tuple[Levels, Levels, Levels]:
-        """Return the inputs except the candidates, the output of the network in levels, and the corrected frame."""
+        """Return the inputs besides candidates, the output of the network in grey levels, and the corrected frame."""
         change = uncorrected - current
         _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit
         (first, biases), *others = self.network.layers(weights)
-        # Candidates are many and in levels: instead of them, their weights are divided by the unit.
+        # There are many candidates, so their weights are divided by the unit instead of the candidates themselves.
         first = array_namespace(weights).concat([first[: len(changes)] / unit, first[len(changes) :]])
         output = self._kernels.perceptron((changes, inputs), ((first, biases), *others))
         output = unit * output.clip(-_BEYOND, _BEYOND)
@@ -279,7 +297,10 @@ class Correction(DeclaredState):
     def _sample(
         self, changes: Levels, inputs: Levels, unit: Levels, residual: Levels, figures: Levels
     ) -> tuple[Levels, Levels]:
-        """Inputs (_PIXELS, n_inputs) and aims (_PIXELS, 2) of a systematic sample, denser where the error is large."""
+        """Return the inputs (_PIXELS, n_inputs) and aims (_PIXELS, 2) of sampled pixels.
+
+        The sample is systematic, and denser where the error is large.
+        """
         xp, shift, weight = array_namespace(inputs), figures[0], figures[1]
         errors = abs(residual).reshape(-1)
         usual = errors.mean() + 1e-30

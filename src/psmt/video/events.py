@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.changes import SurpriseAlarm
+from psmt.data.contract import grey
 from psmt.evaluation import mse
 from psmt.persistence.schema import AttributeState, State
-from psmt.surprise import SurpriseAlarm
 from psmt.types import Levels
 
 Kind = Literal["cut", "flash", "surprise"]
@@ -19,14 +20,14 @@ Kind = Literal["cut", "flash", "surprise"]
 class EventDetector(AttributeState):
     """Classifies the frames of a film as events.
 
-    A cut is a frame that the model classifies as one. It turns out to be a flash if the earlier picture returns within
-    a few frames. Other surprises count if they exceed the threshold of `SurpriseAlarm`, except in the first frames of a
+    The model decides which frames are cuts. A cut turns out to be a flash if the earlier picture returns within a few
+    frames. Other surprises are events if they exceed the threshold of `SurpriseAlarm`, except in the first frames of a
     scene. Successive alarms are one event.
 
     Parameters
     ----------
     rate : float
-        Of false alarms per frame.
+        Expected number of false alarms per frame.
     """
 
     state_arrays = ("_since_cut", "_alarmed", "_before")
@@ -42,10 +43,12 @@ class EventDetector(AttributeState):
         self._before: Levels = np.zeros((0, 0), np.float32)
 
     def observe(self, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Return the kind of event that a frame (height, width) is, given the one before it; None if it is none.
+        """Return the kind of event that a frame, in grey or in colour, is, or None if it is not an event.
 
-        'flash' is returned for the frame in which the picture returns; the last 'cut' began the flash.
+        `last` is the frame before it. 'flash' is returned for the frame in which the earlier picture returns. The flash
+        began at the last frame for which 'cut' was returned.
         """
+        last, frame = grey(last), grey(frame)
         self._since_cut += 1
         if self._since_cut <= self._FLASH and len(self._before) and self._is_back(frame):
             self._before = self._before[:0]
@@ -65,14 +68,14 @@ class EventDetector(AttributeState):
         return None
 
     def _is_back(self, frame: Levels) -> bool:
-        """Whether a frame (height, width) shows the picture before the last cut."""
+        """Return whether a frame (height, width) shows the same picture as the frame before the last cut."""
         return float(mse(frame, self._before, axes=2)) < self._ALIKE * float(np.var(self._before))
 
     def get_state(self) -> State:
-        """Return all that changes from frame to frame, as arrays."""
+        """Return the state that changes from frame to frame, as arrays."""
         return super().get_state() | self._alarm.get_state()
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Continue from what `get_state` returned."""
+        """Continue from a state that `get_state` returned."""
         super().set_state(state)
         self._alarm.set_state(state)

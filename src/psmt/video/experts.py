@@ -1,4 +1,4 @@
-"""Experts: several predictions of the change, averaged by their record into the next frame, and into a rollout."""
+"""Experts: several predictions of the next change, averaged with weights that depend on their past errors."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from psmt.video.state import DeclaredState
 
 
 class ExpertWeights(DeclaredState):
-    """Exponentially weighted average of experts (Vovk; Littlestone and Warmuth), with losses that fade.
+    """Weights of experts by the exponentially weighted average forecaster (Vovk; Littlestone and Warmuth).
 
-    The squared error of an average of predictions is at most the average of their errors. So the average is never much
-    worse than the best expert of the last few frames.
+    The squared error of an average of predictions is at most the average of their squared errors. So the average is
+    never much worse than the best expert of the last few frames.
 
-    The `shape` is (.., n_experts): one set of weights for each index of the first axes. Losses fade to 1/e after
-    `memory` frames. The higher the `rate`, the sharper weights fall with the loss.
+    The `shape` is (.., n_experts), with one set of weights for each index of the first axes. Past losses fade to 1/e
+    after `memory` frames. With a higher `rate`, the weights of experts with larger losses are smaller.
     """
 
-    _CAP = 6.0  # largest loss of one frame: enough to change the order of the experts, and fades within a few frames
+    _CAP = 6.0  # losses of one frame are clipped to this: it can change the order of experts, and fades in a few frames
 
     losses: Array
 
@@ -41,38 +41,42 @@ class ExpertWeights(DeclaredState):
 
     @classmethod
     def schema(cls, shape: tuple[int, ...], *, memory: float = 4.0) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         return {"losses": Field(shape, low=0.0, high=faded(memory, cls._CAP))}
 
     def weights(self) -> Array:
-        """Weights (.., n_experts) of the experts, which sum to 1."""
+        """Return the weights (.., n_experts) of the experts. They sum to 1."""
         weights = np.exp(-self._rate * (self.losses - self.losses.min(axis=-1, keepdims=True)))
-        normalised: Array = weights / weights.sum(axis=-1, keepdims=True)
-        return normalised
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
     def learn(self, losses: Array, index: int | EllipsisType = ...) -> None:
-        """Add the squared errors (n_experts,) of one frame, relative to the energy of its change."""
+        """Add the squared errors (n_experts,) of one frame, divided by the energy of its change, to the losses.
+
+        `index` selects a set of weights if there are several.
+        """
         fading = float(np.exp(-1.0 / self._memory))
+        self.losses = self.losses.copy()
         self.losses[index] = fading * self.losses[index] + np.minimum(losses, self._CAP)
 
     def clear(self) -> None:
-        """Start a new record."""
+        """Set all losses to zero."""
         self.losses = np.zeros_like(self.losses)
 
 
 class Proposals(NamedTuple):
-    """All predictions of the change to the next frame, maps (n, height, width).
+    """All predictions of the change to the next frame, as arrays (n, height, width).
 
-    The experts are the blend of candidates, before its gain, copying, optical flow and the prior's blend.
+    The experts are the blend of candidates (not multiplied by its gain yet), copying, optical flow, and the blend with
+    the weights of the prior.
     """
 
-    moving: Levels  # candidates that are predictions by themselves
-    candidates: Levels  # weighted by cell
-    experts: Levels  # averaged
+    moving: Levels  # complete predictions, before they are split into bands
+    candidates: Levels  # combined with weights by cell
+    experts: Levels  # combined with weights of the whole frame
 
 
 class LearnedWeights(NamedTuple):
-    """Everything learned that a prediction uses. It is never modified in place: learning can continue meanwhile."""
+    """All learned weights that a prediction uses. They are never modified in place, so that learning can continue."""
 
     candidates: Levels  # weights by cell (rows, columns, n_candidates)
     gains: Levels  # of the blend (rows, columns, 1)
@@ -81,16 +85,16 @@ class LearnedWeights(NamedTuple):
 
 
 class RolloutStep(NamedTuple):
-    """The latest frame of a rollout, in which frames are predicted from predictions."""
+    """One step of a rollout, in which each frame is predicted from the predictions before it."""
 
     frame: Levels
-    scene: Scene  # that the frame was predicted from
+    scene: Scene  # the state that the frame was predicted from
     gains: Levels  # product of the blend's gains over all steps so far (rows, columns, 1)
     learned: LearnedWeights
 
 
 class ExpertMixture:
-    """Predicts the frame after a scene as the weighted average of experts, and so on for a rollout."""
+    """Predicts the next frame of a scene, and the frames of a rollout, as weighted averages of experts."""
 
     def __init__(self, grid: Grid, candidates: Candidates, prior: Prior | None) -> None:
         self._grid, self._candidates, self._prior = grid, candidates, prior
@@ -99,13 +103,16 @@ class ExpertMixture:
     def predict(
         self, scene: Scene, moving: Levels, candidates: Levels, learned: LearnedWeights
     ) -> tuple[Proposals, RolloutStep]:
-        """Predict from a scene and its candidates, as `Candidates.see` returns them."""
+        """Predict the next frame. `Candidates.see` returns the first three arguments.
+
+        Return all predictions of the change, and the predicted frame as the first step of a rollout.
+        """
         prior = () if self._prior is None else self._grid.kernels.levels(self._prior.weights_at(scene.age))
         experts, frame = self._mixed(scene.current, scene.previous, moving, candidates, prior, learned)
         return Proposals(moving, candidates, experts), RolloutStep(frame, scene, learned.gains, learned)
 
     def continue_rollout(self, step: RolloutStep) -> RolloutStep:
-        """Predict one more frame."""
+        """Predict one more frame of a rollout."""
         # A prediction from a prediction is scaled by the gains of both.
         gains = step.gains * step.learned.gains
         seen = self._candidates.see(step.scene, step.frame)
@@ -113,7 +120,7 @@ class ExpertMixture:
         return after._replace(learned=step.learned)
 
     def _errors(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
-        """Mean squared errors (n_moving + n_experts,) of proposals for the true change (height, width)."""
+        """Return mean squared errors (n_moving + n_experts,), given the true change (height, width)."""
         own = self._grid.weighted(experts[:1], gains)
         return array_namespace(change).stack([mean_square(one - change) for one in (*moving, own, *experts[1:])])
 
@@ -126,7 +133,7 @@ class ExpertMixture:
         prior: Levels | tuple[()],
         learned: LearnedWeights,
     ) -> tuple[Levels, Levels]:
-        """Experts (n_experts, height, width), and the frame (height, width) that they predict together."""
+        """Return the experts' changes (n_experts, height, width), and the frame predicted by their weighted average."""
         others = [0 * current]
         if self._candidates.rich:
             others.append(moving[self._candidates.moving_names.index("flow")])

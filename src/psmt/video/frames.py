@@ -1,46 +1,35 @@
-"""Frames as they come in: read from a film at a chosen size, and checked before they are used."""
+"""Frames for the predictor: films are read one frame at a time at a chosen height, and films and frames are checked."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from psmt.data import Frame, FrameSource
-from psmt.data.contract import grey
-from psmt.data.patches import PatchCutter
+from psmt.data.contract import REC601
+from psmt.data.patches import resize_weights
 from psmt.errors import NotEnoughFramesError
 from psmt.types import Levels
 from psmt.utils.constraints import Constraint, allowing, check_parameters, count
 from psmt.utils.validation import check_levels
 
 SMALLEST = 16  # side of the smallest frame that is predicted
-
-
-class ColourFrame(NamedTuple):
-    """A frame as luma, which is predicted, and chroma, which is carried along; they add up to its colours."""
-
-    luma: Frame
-    """Grey levels (height, width)."""
-    chroma: Frame
-    """Red, green and blue less the luma (height, width, 3); zeros in a grey film."""
-
-    def coloured(self, luma: NDArray[Any]) -> NDArray[Any]:
-        """Return other grey levels (height, width) in the colours of this frame, (height, width, 3)."""
-        return np.asarray(luma[:, :, None] + self.chroma)
+_COLOURED = 0.05  # a frame has colour if a channel differs from the luma by more than this; less may be rounding
 
 
 @dataclass(frozen=True)
 class FrameReader:
-    """Reads films one frame at a time.
+    """Reads the whole picture of films, one frame at a time. No part of a picture is cut off.
 
     Parameters
     ----------
     size : int or 'native'
-        Height and width to which the largest centred square is shrunk; 'native' keeps the film's own picture.
+        Height in pixels to which frames are shrunk. The width follows from the shape of the film. 'native' keeps the
+        frames as they are.
     """
 
     size: int | Literal["native"] = 200
@@ -51,34 +40,74 @@ class FrameReader:
         check_parameters(self, self._parameter_constraints)
 
     def shape(self, film: FrameSource) -> tuple[int, int]:
-        """Return height and width of the frames that `read` yields; raise for films that are too small."""
+        """Return the height and width of the frames that `read` yields. Raise `ValueError` if the film is too small."""
         height, width = film.shape
-        side = min(height, width)
-        if side < SMALLEST:
+        if min(height, width) < SMALLEST:
             raise ValueError(f"{film.name} has frames of {height} x {width} pixels; at least {SMALLEST} are needed")
         if self.size == "native":
             return height, width
-        if self.size > side:
+        least = -(-SMALLEST * height // width)
+        if not least <= self.size <= height:
             raise ValueError(
-                f"size={self.size} is larger than the frames of {film.name}, {height} x {width} pixels; "
-                f"use size <= {side}, or native"
+                f"size={self.size} does not suit the frames of {film.name}, {height} rows of {width} pixels; "
+                f"use {max(least, SMALLEST)} <= size <= {height}, or native"
             )
-        return self.size, self.size
+        return self.size, round(width * self.size / height)
 
-    def read(self, film: FrameSource) -> Generator[ColourFrame, None, None]:
-        """Yield the frames of a film."""
-        cutter = None
-        if self.size != "native" and film.shape != self.shape(film):
-            cutter = PatchCutter(frame_size=self.size, patch_size=1)
+    def read(self, film: FrameSource) -> Generator[Frame, None, None]:
+        """Yield the frames of a film (height, width, 3) at this size. The channels of a grey film are equal."""
+        shape = self.shape(film)
         for pixels in film.iter_colour():
-            if cutter is not None:
-                pixels = np.stack([cutter.reduce(pixels[:, :, k]) for k in range(3)], axis=2).astype(np.float32)
-            luma = grey(pixels)
-            yield ColourFrame(luma, pixels - luma[:, :, None])
+            yield pixels if film.shape == shape else resized(pixels, shape)
+
+
+def resized(pixels: Frame, shape: tuple[int, int]) -> Frame:
+    """Return a colour frame (height, width, 3) at another size, by averages over areas."""
+    height, width, n_channels = pixels.shape
+    down, right = (resize_weights(old, new) for old, new in zip((height, width), shape, strict=True))
+    rows = (down @ pixels.reshape(height, -1).astype(np.float64)).reshape(shape[0], width, n_channels)
+    columns = right @ rows.transpose(1, 0, 2).reshape(width, -1)
+    return np.asarray(columns.reshape(shape[1], shape[0], n_channels).transpose(1, 0, 2).astype(np.float32))
+
+
+# Colour: red and blue minus the luma are the chroma. The luma and these two determine the frame.
+
+
+def luma(frames: Levels) -> Levels:
+    """Return the Rec. 601 luma (.., height, width) of colour frames (.., height, width, 3)."""
+    return frames @ REC601
+
+
+def split(frame: Levels) -> tuple[Levels, Levels | None]:
+    """Split a colour frame (height, width, 3) into its luma (height, width) and its chroma (2, height, width).
+
+    The chroma of a grey frame (height, width) is None.
+    """
+    if frame.ndim == 2:
+        return frame, None
+    grey = luma(frame)
+    return grey, np.stack([frame[:, :, 0] - grey, frame[:, :, 2] - grey])
+
+
+def join_colour(grey: Levels, chroma: Levels) -> Levels:
+    """Return the colour frame (height, width, 3) that `split` splits into this luma and chroma."""
+    red, green, blue = REC601
+    return np.stack([grey + chroma[0], grey - (red * chroma[0] + blue * chroma[1]) / green, grey + chroma[1]], axis=2)
+
+
+def has_colour(frames: Levels) -> bool:
+    """Return whether any of the frames (time, height, width, 3) has colour beyond rounding errors."""
+    return any(float(np.ptp(frame, axis=2).max()) > _COLOURED for frame in frames)
+
+
+# Checks
 
 
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
-    """Return finite grey levels (time, height, width) of at least `minimum` frames, given as an array or a source."""
+    """Check a film, given as an array or a source, and return its levels (time, height, width) or (.., width, 3).
+
+    A source is read in grey. Raise an error if a level is not finite or there are fewer than `minimum` frames.
+    """
     if isinstance(frames, FrameSource):
         # The array grows while it is read: a file may claim any number of frames.
         frames = np.fromiter(frames, np.dtype((np.float32, frames.shape)))
@@ -87,8 +116,17 @@ def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
     return film
 
 
+def check_grey_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
+    """Check a film as `check_film` does. Return its grey levels (time, height, width); colours become their luma."""
+    film = check_film(frames, minimum=minimum)
+    return luma(film) if film.ndim == 4 else film
+
+
 def check_each(source: FrameSource, *, minimum: int) -> Iterator[Levels]:
-    """Yield finite grey levels (height, width) of each of at least `minimum` frames, without storing the film."""
+    """Yield the grey levels (height, width) of each frame after checking it, without storing the film.
+
+    Raise an error if a level is not finite or there are fewer than `minimum` frames.
+    """
     n = 0
     for frame in source:
         n += 1
@@ -102,7 +140,7 @@ def _check_enough(n: int, minimum: int) -> None:
 
 
 def check_next_frame(frame: ArrayLike, shape: tuple[int, ...]) -> Levels:
-    """Return finite grey levels (height, width) of the shape that the model was fitted with."""
+    """Return a frame as finite levels. Raise an error unless it has the `shape` that the model was fitted with."""
     received = check_levels(frame, name="frame", n_axes=2)
     if received.shape != shape:
         raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {shape}")

@@ -1,4 +1,4 @@
-"""The loop behind `FramePSMT`: predict the next frame, compare it with the true one, learn, and save the state."""
+"""The loop behind `FramePredictor`: predict the next frame, compare it with the true one, learn, and save the state."""
 
 from __future__ import annotations
 
@@ -10,40 +10,46 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmt.changes import CutDetector
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import Field, Layout, State, Stateful, check_layouts, counter, flag, under
-from psmt.surprise import CutDetector
 from psmt.types import Levels
 from psmt.utils.threads import one_blas_thread
 from psmt.video.candidates import MEANS, Candidates, Planes, Scene, mean_square
 from psmt.video.cells import LARGEST_WEIGHT, CellBlend, CellGain, Grid
+from psmt.video.chroma import ChromaFollower
 from psmt.video.correction import Correction
 from psmt.video.experts import ExpertMixture, ExpertWeights, LearnedWeights, Proposals, RolloutStep
+from psmt.video.frames import join_colour, split
 from psmt.video.prior import Prior
 from psmt.video.rollouts import SELDOM, RolloutRecord
-from psmt.video.state import FRAME_FIELD, joined, restore
+from psmt.video.state import FRAME_FIELD, joined, restore, undo
 
 _KEPT = 0.1  # factor by which a cut discounts the moments of candidates
-_FLOOR = 1e-6  # smallest energy of a change that others are divided by, relative to the variance over the picture
+_FLOOR = 1e-6  # smallest energy that changes are divided by, relative to the variance over the picture
 _LEAST = 1e-200  # smallest safe divisor
 _JOLT = 6.0  # surprise above which motion that no candidate predicted clears the record of the experts
-_WORSE = 2.0  # a prediction failed if its error is larger than this multiple of that of copying: motion has stopped
+_WORSE = 2.0  # a prediction has failed if its error exceeds this multiple of copying's error: motion has stopped
 _HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
+_UNEXPLAINED = (0.5, 0.65)  # shares of a change that motion leaves unexplained, from which on the change is not trusted
+_DOUBT = 0.75  # share of the predicted change that is then left out
+_STUTTER = 0.1  # energy of a change, relative to the next one, below which it was no motion
 _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
 
 
 class Rule(NamedTuple):
-    """What an extrapolation uses besides the last change."""
+    """How an extrapolation of `FramePredictor` predicts the next change."""
 
     planes: Planes = ()
     share: float | None = None  # multiple of the last change that is predicted; None where it is learned
 
 
 class FrameLearner:
-    """Predicts, receives and learns from frames that have been checked already, from a first frame (height, width) on.
+    """Predicts frames and learns from the true ones, beginning with a first frame. It checks no input.
 
-    The prior must be that of the rule's candidates. The kernels of the grid are those of the device.
+    Frames are (height, width), or in colour (height, width, 3). The luma of colour frames is what is learned from.
+    The prior, if given, must have the candidates of the rule. The kernels of the grid determine the device.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
@@ -52,6 +58,7 @@ class FrameLearner:
 
     def __init__(self, rule: Rule, prior: Prior | None, grid: Grid, frame: Levels) -> None:
         self.grid, self._share, self.prior = grid, rule.share, prior
+        frame, chroma = split(frame)
         self._low, self._high = float(frame.min()), float(frame.max())
         self._candidates = Candidates(grid.shape, rule.planes, grid.kernels)
         self._blend = CellBlend(grid, len(self._candidates.names))
@@ -69,10 +76,16 @@ class FrameLearner:
         self.rollout: RolloutStep | None = None
         self._compared = grid.kernels.capture(_compare)
         self.candidate_errors = {}
+        self.chroma = None if chroma is None else ChromaFollower(grid, self._candidates, chroma)
         self._begin(grid.kernels.levels(frame))
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the frames."""
+        return self.grid.shape if self.chroma is None else (*self.grid.shape, 3)
+
     def _begin(self, frame: Levels) -> None:
-        """Start a scene from one frame, on the device."""
+        """Start a new scene with a luma (height, width) that is on the device."""
         self._scene = self._candidates.start(frame)
         self._proposals = None
         self._predicted = frame
@@ -80,48 +93,60 @@ class FrameLearner:
     # Predict
 
     def predict(self, n_steps: int) -> list[Levels]:
-        """Return the next frames (height, width), each predicted from those before it."""
-        if self._share is not None:
-            frames = self._straight(self._share, n_steps)
-        else:
-            with one_blas_thread():
-                mixed = self.record.mixed(self._roll_out(n_steps), self._scene.current, self._scene.means)
-            frames = [frame.clip(self._low, self._high) for frame in mixed]
-        return [self.grid.kernels.numpy(frame) for frame in frames]
+        """Return the next `n_steps` frames. Each is predicted from the predictions before it."""
+        chroma: list[Levels] = []
+        with one_blas_thread():
+            steps = self._roll_out(n_steps)
+            if self._share is not None:
+                frames = self._straight(self._share, n_steps)
+            else:
+                rolled = [step.frame for step in steps] or [self._predicted] * n_steps
+                mixed = self.record.mixed(rolled, self._scene.current, self._scene.means)
+                frames = [frame.clip(self._low, self._high) for frame in mixed]
+            if self.chroma is not None:
+                chroma = self.chroma.predict(steps, self.record) or [self.chroma.current] * n_steps
+        numpy = self.grid.kernels.numpy
+        if not chroma:
+            return [numpy(frame) for frame in frames]
+        return [join_colour(numpy(frame), numpy(own)) for frame, own in zip(frames, chroma, strict=True)]
 
     def snapshot(self) -> Self:
-        """Return a copy that predicts the same, whatever is learned meanwhile."""
+        """Return a copy whose predictions do not change when this object learns."""
         # Only the record of rollouts is modified in place; everything else that a prediction uses is replaced.
         known = copy(self)
-        known.record = deepcopy(self.record)
+        known.record, known.chroma = deepcopy(self.record), copy(self.chroma)
         return known
 
     def _straight(self, share: float, n_steps: int) -> list[Levels]:
-        """Return the next frames if each differs from the one before by the same share of the last change."""
+        """Return the next frames on a straight line. Each is the frame before plus `share` times the last change."""
         step = share * (self._scene.current - self._scene.previous)
         return [self._scene.current + k * step for k in range(1, n_steps + 1)]
 
-    def _roll_out(self, n_steps: int) -> list[Levels]:
+    def _roll_out(self, n_steps: int) -> list[RolloutStep]:
+        """Return the steps of a rollout, or no steps if nothing is known yet."""
         if self._proposals is None:
-            return [self._predicted] * n_steps
-        step = self._first_step()
-        frames = [step.frame]
-        while len(frames) < n_steps:
-            step = self._mixture.continue_rollout(step)
-            frames.append(step.frame)
-        return frames
+            return []
+        steps = [self._first_step()]
+        while len(steps) < n_steps:
+            steps.append(self._mixture.continue_rollout(steps[-1]))
+        return steps
 
     def _first_step(self) -> RolloutStep:
         return RolloutStep(self._predicted, self._scene, self._learned.gains, self._learned)
 
     # Receive and learn
 
-    def receive(self, frame: Levels, *, rollouts: bool, correct: bool) -> None:
-        """Score the prediction, learn from the true frame (height, width), and predict the next one.
+    def undo(self) -> Callable[[], None]:
+        """Return a function that takes back the next call of `receive`, wherever it was interrupted."""
+        return undo(self, self._parts.values())
 
-        `rollouts` and `correct` are parameters of `FramePSMT`.
+    def receive(self, frame: Levels, *, rollouts: bool, correct: bool) -> None:
+        """Score the prediction, learn from the true frame, and predict the next one.
+
+        `rollouts` and `correct` are the parameters `rollouts` and `correction` of `FramePredictor`.
         """
         kernels = self.grid.kernels
+        frame, chroma = split(frame)
         now, last = kernels.levels(frame), self._scene.current
         predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
         # All figures in one array: on a GPU each transfer takes longer than the computation.
@@ -129,7 +154,7 @@ class FrameLearner:
         copy_error, error, last_energy, low, high = figures[2:]
         contrast = max(figures[:2])
         flow, left = None, np.inf
-        # Only a frame that is unlike the last one can be a cut; only then the part that motion explains is computed.
+        # Only a frame that is unlike the last one can be a cut. Only then is it computed how much motion explains.
         if self._candidates.rich and copy_error > self.cut_detector.unlike * contrast:
             flow = self._candidates.flow(last, now)
             left = unexplained_error(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
@@ -145,12 +170,15 @@ class FrameLearner:
             self.record.drop()
             self.rollout = None
             self._begin(now)
+            if self.chroma is not None and chroma is not None:
+                self.chroma.begin(kernels.levels(chroma))
             return
         if self._share is not None:
             self._scene = self._candidates.update(self._scene, now, flow)
+            self._follow(chroma)
             return
         # Changes are divided by their energy, so that calm frames weigh as much as lively ones: otherwise lively ones
-        # would dominate long after the motion has stopped. The maximum, as a single calm frame may be a stutter.
+        # would dominate long after the motion has stopped. A single calm frame may be a stutter, hence the maximum.
         energy = max(last_energy, copy_error, _FLOOR * contrast)
         # These are independent: learning reads the scene before this frame, and a rollout has scenes of its own.
         works: list[Callable[[], Any]] = [partial(self._candidates.see, self._scene, now, flow)]
@@ -161,14 +189,15 @@ class FrameLearner:
             works.append(partial(self.correction.learn, now, energy, error > _WORSE * copy_error))
         (self._scene, *seen), *others = kernels.together(*works)
         self._look_ahead(*seen, correct=correct)
+        self._follow(chroma)
         if self.rollout is not None:
-            self._add_to_record(others[0])
+            self.rollout = None if self.record.add(others[0].frame) else others[0]
         self._start_rollout(rollouts)
 
     def _learn(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
-        """Learn from the frame (height, width), before the scene is updated.
+        """Learn from the true frame (height, width), before the scene is updated.
 
-        Changes are in units of the usual `energy`. Motion has `left` an error of this size unexplained.
+        Changes are divided by the root of the usual `energy`. `left` is the error that motion does not explain.
         """
         proposals = self._proposals
         self.record.learn(frame)
@@ -186,12 +215,22 @@ class FrameLearner:
             self._blend.learn(proposals.candidates, change, 1 / energy)
         none_is_good = min(self.candidate_errors.values(), default=0.0) > 0.5 * copy_error
         if np.isfinite(left) and self.cut_detector.surprise > _JOLT and none_is_good:
-            # Not a cut, but motion that no candidate predicted: the record of the experts does not apply to it.
+            # No candidate predicted this motion, so the past losses of the experts say nothing about it.
             self._experts.clear()
         self._blend.solve(None if self.prior is None else self.prior.at(self._scene.age + 1))
 
+    def _follow(self, chroma: Levels | None) -> None:
+        """Receive the true chroma (2, height, width) of a frame from which the luma was learned."""
+        if self.chroma is not None and chroma is not None:
+            self.chroma.receive(self.grid.kernels.levels(chroma), self._scene.flows[0])
+            self._look_ahead_in_colour()
+
+    def _look_ahead_in_colour(self) -> None:
+        if self.chroma is not None and self._proposals is not None:
+            self.chroma.look_ahead(self._first_step(), self._blend, self.prior)
+
     def _look_ahead(self, moving: Levels, candidates: Levels, *, correct: bool) -> None:
-        """Predict the next frame from the scene and its candidates, as `Candidates.look_ahead` returns them."""
+        """Predict the next frame from the scene and the two arrays that `Candidates.look_ahead` returns."""
         levels = self.grid.kernels.levels
         shares, limits = levels(self._experts.weights()), levels([self._low, self._high])
         self._learned = LearnedWeights(self._blend.weights, self._gain.gains(), shares, limits)
@@ -207,23 +246,43 @@ class FrameLearner:
         self._predicted = step.frame
         if network is not None:
             self._predicted = network.corrected(self._scene.current, candidates, step.frame, limits)
+        trust = self._trust()
+        if trust < 1:
+            self._predicted = self._scene.current + trust * (self._predicted - self._scene.current)
+
+    def _trust(self) -> float:
+        """Return the factor by which the predicted change of a scene that has just begun is multiplied.
+
+        After one change, it is smaller if motion does not explain the change, which is then noise of a still picture.
+        After two changes, it is 0 if the first was almost nothing: the film stutters, or shows every frame twice.
+        """
+        scene, kernels = self._scene, self.grid.kernels
+        if not self._candidates.rich or scene.age not in (1, 2):
+            return 1.0
+        if scene.age == 1:
+            other = kernels.moved(scene.previous, scene.flows[0]) - scene.current
+        else:
+            # This is a quarter of the first change.
+            other = 4 * (scene.means[0] - 0.5 * (scene.current + scene.previous))
+        last, energy = (float(mean_square(one)) for one in (scene.current - scene.previous, other))
+        if scene.age == 2:
+            return float(energy >= _STUTTER * last)
+        low, high = _UNEXPLAINED
+        return 1 - _DOUBT * min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
 
     def _start_rollout(self, wanted: bool) -> None:
-        """Start to record a rollout if enough frames have passed since the last start."""
+        """Start to record a rollout if it is `wanted` and enough frames have passed since the last start."""
         self._since_rollout = min(self._since_rollout + 1, SELDOM)
         if wanted and self._since_rollout >= self.record.every:
             self._since_rollout = 0
             self.record.begin(self._predicted, self._scene.current, self._scene.means)
             self.rollout = self._first_step()
 
-    def _add_to_record(self, step: RolloutStep) -> None:
-        self.rollout = None if self.record.add(step.frame) else step
-
     # State
 
     @property
     def _parts(self) -> dict[str, Stateful]:
-        """Everything that learns, by the prefix of its arrays in a file."""
+        """Return all objects that learn, by the prefix of their arrays in a file."""
         parts: dict[str, Stateful] = {
             "places.": self._blend,
             "trust.": self._gain,
@@ -231,11 +290,16 @@ class FrameLearner:
             "horizons.": self.record,
             "surprise.": self.cut_detector,
         }
-        return parts if self.correction is None else parts | {"correction.": self.correction}
+        parts |= {} if self.correction is None else {"correction.": self.correction}
+        return parts | ({} if self.chroma is None else {"chroma.": self.chroma})
 
     @staticmethod
     def schema(rule: Rule, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Declare the state, for frames of the size of `current` in the layouts, and with a prior if they have one."""
+        """Return the fields (shape, type and range) of the saved state, by name.
+
+        The layout of `current` gives the size of the frames. Fields of a prior and of chroma are included if the
+        layouts have any.
+        """
         check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
         height, width = layouts["current"].shape
         grid, candidates = Grid((height, width)), Candidates((1, 1), rule.planes)
@@ -252,13 +316,16 @@ class FrameLearner:
             **under("horizons.", RolloutRecord.schema(grid, len(MEANS))),
             **under("surprise.", CutDetector.schema()),
             **(under("correction.", Correction.schema(grid, candidates.n_network_inputs)) if rule.planes else {}),
+            **(under("chroma.", ChromaFollower.schema(grid)) if "chroma.current" in layouts else {}),
         }
 
     def get_state(self) -> State:
-        """Return copies of all that changes from frame to frame, without what can be computed from it."""
+        """Return copies of the arrays from which `from_state` can restore this object."""
+        record, rollout = deepcopy(self.record), self.rollout
         with one_blas_thread():
-            while self.rollout is not None:
-                self._add_to_record(self._mixture.continue_rollout(self.rollout))
+            while rollout is not None:
+                rollout = self._mixture.continue_rollout(rollout)
+                rollout = None if record.add(rollout.frame) else rollout
         prior = {} if self.prior is None else {"gram": self.prior.gram, "match": self.prior.match}
         return {
             "levels": np.array([self._low, self._high]),
@@ -266,20 +333,26 @@ class FrameLearner:
             "since_rollout": np.array(self._since_rollout),
             **self._candidates.get_state(self._scene),
             **{f"prior.{key}": value.copy() for key, value in prior.items()},
-            **joined(self._parts),
+            **joined(self._parts | {"horizons.": record}),
         }
 
     @classmethod
     def from_state(cls, rule: Rule, kernels: FrameKernels, state: Mapping[str, NDArray[Any]], *, correct: bool) -> Self:
-        """Return a learner that continues from a state that was checked against the schema, bit for bit."""
+        """Return a learner that continues from a state, with the same results bit for bit.
+
+        The caller must have checked the state against the schema.
+        """
         low, high = state["levels"].tolist()
         if not low <= min(state["current"].min(), state["previous"].min()) <= state["current"].max() <= high:
-            raise ValueError(f"levels are {low:g} to {high:g}, but the frames go beyond")
+            raise ValueError(f"levels are {low:g} to {high:g}, but the frames have levels outside this range")
         prior = None
         if "prior.gram" in state:
             prior = Prior(Candidates((1, 1), rule.planes).names, state["prior.gram"], state["prior.match"])
         height, width = state["current"].shape
-        learner = cls(rule, prior, Grid((height, width), kernels), state["current"])
+        first = state["current"]
+        if "chroma.current" in state:
+            first = join_colour(first, state["chroma.current"])
+        learner = cls(rule, prior, Grid((height, width), kernels), first)
         restore(learner._parts, state)
         learner._low, learner._high = low, high
         learner._since_rollout = int(state["since_rollout"])
@@ -288,11 +361,13 @@ class FrameLearner:
         if state["looks_ahead"]:
             with one_blas_thread():
                 learner._look_ahead(*learner._candidates.look_ahead(learner._scene), correct=correct)
+                learner._look_ahead_in_colour()
         return learner
 
+    @np.errstate(all="ignore")
     def _check_weights(self) -> None:
-        """Raise `ValueError` unless the weights that follow from the moments of a file are in range."""
-        with np.errstate(all="ignore"), one_blas_thread():
+        """Raise `ValueError` if the moments of a file give weights that are too large."""
+        with one_blas_thread():
             given = {"places": [self._blend.solved()], "horizons": self.record.weights()}
             if self.prior is not None:
                 given["prior"] = [self.prior.weights_at(self._scene.age)]
@@ -305,28 +380,35 @@ class FrameLearner:
 
 
 def _experts_shape(rule: Rule, has_prior: bool) -> tuple[int]:
-    """Number of experts: the blend, copying, and where there are any, optical flow and the prior's blend."""
+    """Return (n_experts,). The experts are the blend and copying, and optical flow and the prior where available."""
     return (2 + bool(rule.planes) + has_prior,)
 
 
 def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -> Levels:
-    """Contrasts of the last frame and this one, errors of copying and the prediction, the last change, the range."""
+    """Return seven figures of a frame and its prediction.
+
+    They are the variances of the last frame and of this one; the mean squared errors of copying and of the prediction;
+    the energy of the last change; and the lowest and highest level.
+    """
     contrasts = (mean_square(shown - shown.mean()) for shown in (last, frame))
     energies = (mean_square(one - other) for one, other in ((frame, last), (frame, predicted), (last, previous)))
     return array_namespace(frame).stack([*contrasts, *energies, frame.min(), frame.max()])
 
 
 def unexplained_error(last: Levels, frame: Levels, moved: Levels) -> float:
-    """Mean squared error of a frame (height, width) explained as the last one `moved` along a flow, or panned.
+    """Return the smaller of two mean squared errors: that of optical flow and that of a pan of the whole picture.
 
-    Motion leaves a small part of the change, however fast it is; a cut leaves most of it. A pan of the whole picture is
-    scored where both frames overlap, so that what comes in at the edge does not count.
+    `moved` is the last frame, moved along the flow. Motion explains most of a change, however fast it is, but little of
+    a cut. A pan is scored only where both frames overlap, so that new content at the edge does not count.
     """
     return min(float(np.mean((moved - frame) ** 2)), _pan_error(last, frame))
 
 
 def _pan_error(last: Levels, frame: Levels) -> float:
-    """Mean squared error of the best shift of the whole picture, by phase correlation, where both frames overlap."""
+    """Return the mean squared error of the best shift of the whole picture, found by phase correlation.
+
+    Only the area in which both frames overlap is scored.
+    """
     windows = [np.hanning(length + 2)[1:-1] for length in frame.shape]
     spectra = [np.fft.rfft2((one - one.mean()) * np.outer(*windows)) for one in (last, frame)]
     cross = spectra[1] * spectra[0].conj()

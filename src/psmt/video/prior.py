@@ -1,7 +1,8 @@
-"""Priors: moments of candidates and true changes, learned on other films, by the age of a scene.
+"""Priors: moments of candidates and true changes, learned on other films, for scenes of different ages.
 
-In a scene that has just begun the model has no record. Which candidates are useful then is similar in all films, and
-differs from later on: phases of one step are noisy, and running means hold a single frame.
+At the start of a scene the model has no data to learn weights from. The useful candidates are then similar in all
+films. They differ from the useful candidates later in a scene, because the phase of one step is noisy and a running
+mean holds a single frame.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Self
 
 import numpy as np
 
+from psmt import __version__
 from psmt.engines.frame_kernels import common_weights
 from psmt.errors import ModelFileError
 from psmt.persistence.model_file import Header, SavedModel, load_model
@@ -24,7 +26,7 @@ from psmt.types import Levels
 from psmt.utils.constraints import each, mapping, text
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import PULL, Grid
-from psmt.video.frames import check_film
+from psmt.video.frames import check_grey_film
 
 STAGES = (1, 2, 3, 5, 8, 13)  # ages of a scene, in changes seen, at which a stage begins
 SNIPPET = 16  # frames of the pieces of film that a prior is learned from; each is a new scene
@@ -33,16 +35,16 @@ _HEAVIEST = 1e3  # largest weight that a prior may give to a candidate; weights 
 
 @dataclass(frozen=True, eq=False)
 class Prior(SavedModel):
-    """Moments of candidates and changes, of films in which every frame has the same weight.
+    """Moments of candidates and true changes over films. Every frame has the same weight.
 
     Attributes
     ----------
     names : tuple of str
-        Of the candidates.
+        Names of the candidates.
     gram : (len(STAGES), n_candidates, n_candidates) array
-        Mean inner products of the candidates over cells and frames, by stage.
+        Mean inner products of the candidates over cells and frames, by stage of the scene's age.
     match : (len(STAGES), n_candidates) array
-        The same of candidates and true changes.
+        Mean inner products of the candidates with the true changes.
     """
 
     names: tuple[str, ...]
@@ -51,41 +53,44 @@ class Prior(SavedModel):
 
     @staticmethod
     def schema(n_candidates: int) -> dict[str, Field]:
-        """Declare the moments of this number of candidates."""
+        """Return the fields (shape, type and range) of the moments of this number of candidates, by name."""
         match = Field((len(STAGES), n_candidates), "float32")
         return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
 
     def at(self, age: int) -> tuple[Levels, Levels]:
-        """Moments (n_candidates, n_candidates) and (n_candidates,) of scenes of this age."""
+        """Return the moments `gram` and `match` for scenes of this age.
+
+        Their shapes are (n_candidates, n_candidates) and (n_candidates,). The age is the number of changes seen.
+        """
         stage = _stage(age)
         return self.gram[stage], self.match[stage]
 
     def weights_at(self, age: int) -> Levels:
-        """Weights (n_candidates,) of scenes of this age, the same everywhere."""
-        weights: Levels = self._weights[_stage(age)]
-        return weights
+        """Return the weights (n_candidates,) of the candidates in scenes of this age. They apply to the whole frame."""
+        return np.asarray(self._weights[_stage(age)])
 
     @cached_property
     def _weights(self) -> Levels:
-        """Weights (len(STAGES), n_candidates)."""
+        """Return the weights (len(STAGES), n_candidates) of the candidates at each stage."""
         moments = zip(self.gram.astype(np.float64), self.match.astype(np.float64), strict=True)
         return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
     def for_candidates(self, names: tuple[str, ...]) -> Prior:
-        """Return the prior of these candidates: those that it does not know have zero moments, and so no weight.
+        """Return this prior in the order of `names`. Candidates that it does not contain get zero moments.
 
         Raises
         ------
         ModelFileError
-            Where the prior knows other candidates, or none.
+            If the prior contains a candidate that is not in `names`, a candidate twice, or no candidate at all.
         """
         if self.names == names:
             return self
         other = next((name for name in self.names if name not in names), "")
         if other or not self.names or len(set(self.names)) < len(self.names):
             raise ModelFileError(
-                f"the prior is of {len(self.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
-                f"this psmt has {len(names)} of its own; make it again with psmt learn, or use prior='default'"
+                f"the prior is for {len(self.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
+                f"psmt {__version__} has {len(names)} others: another version of psmt made it; make it again with "
+                "psmt learn of this version, or use prior='default' or prior=None"
             )
         known = [names.index(name) for name in self.names]
         gram, match = (np.zeros((len(STAGES), *shape), np.float32) for shape in ((len(names),) * 2, (len(names),)))
@@ -94,11 +99,11 @@ class Prior(SavedModel):
         return Prior(names, gram, match)
 
     def get_header(self) -> Header:
-        """Return the names of the candidates and the stages."""
+        """Return the names of the candidates and the ages of the stages, to write to a file."""
         return {"names": list(self.names), "stages": list(STAGES)}
 
     def get_state(self) -> State:
-        """Return the moments as a file holds them: of the symmetric ones, one half."""
+        """Return the moments to write to a file. Of the symmetric `gram`, only the upper triangle is written."""
         rows, columns = np.triu_indices(len(self.names))
         return {"gram": self.gram[:, rows, columns], "match": self.match}
 
@@ -109,14 +114,14 @@ class Prior(SavedModel):
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Check the header of a file, and declare its arrays: half of the symmetric moments."""
+        """Check the header of a file, and return the fields (shape, type and range) of its arrays."""
         mapping({"names": each(text), "stages": _check_stages})("header", header)
         n = len(header["names"])
         return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State) -> Self:
-        """Return the prior of a file."""
+        """Return the prior that the header and arrays of a file describe."""
         n = len(header["names"])
         rows, columns = np.triu_indices(n)
         gram: Levels = np.empty((len(STAGES), n, n), np.float32)
@@ -125,23 +130,23 @@ class Prior(SavedModel):
         prior = cls(tuple(header["names"]), gram, arrays["match"])
         heaviest = float(np.abs(prior._weights).max(initial=0.0))
         if not heaviest <= _HEAVIEST:
-            raise ValueError(f"match does not belong to gram: a weight would be {heaviest:.3g}")
+            raise ValueError(f"match does not fit gram: they give a weight of {heaviest:.3g}, above {_HEAVIEST:g}")
         return prior
 
 
 def check_prior(name: str, value: object) -> None:
-    """Constraint: a prior, a file of one, 'default' or None."""
+    """Raise `TypeError` unless the value is a `Prior`, a path or name, or None."""
     if value is not None and not isinstance(value, str | PathLike | Prior):
-        raise TypeError(f"{name}={value!r} is not a prior; give 'default', None, a Prior or the file of one")
+        raise TypeError(f"{name}={value!r} is not a prior; give 'default', None, a Prior or the path of its file")
 
 
 def _check_stages(name: str, value: object) -> None:
     if value != list(STAGES):
-        raise ValueError(f"{name}={value!r} is not {list(STAGES)}, which this psmt knows; make the prior again")
+        raise ValueError(f"{name}={value!r} differs from {list(STAGES)} of this psmt; make the prior again")
 
 
 def read_prior(prior: str | PathLike[str] | Prior, names: tuple[str, ...]) -> Prior:
-    """Return the prior of candidates of these names, read from its file where it is a path."""
+    """Return a prior for the candidates of these names. A path is read, and 'default' is the prior of the package."""
     if not isinstance(prior, Prior):
         prior = _default_prior() if prior == "default" else Prior.load(prior)
     return prior.for_candidates(names)
@@ -149,16 +154,16 @@ def read_prior(prior: str | PathLike[str] | Prior, names: tuple[str, ...]) -> Pr
 
 @lru_cache(maxsize=1)
 def _default_prior() -> Prior:
-    """The prior that comes with the package, as ``psmt learn`` made it from built-in films."""
+    """Return the prior that comes with the package. ``psmt learn`` made it from built-in films."""
     with as_file(files("psmt.video") / "default.prior") as path:
         return Prior.load(path)
 
 
 def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
-    """Return the prior of one or more films, each given as an array or as an iterable of frames (height, width).
+    """Learn a prior from one or more films, each given as an array or as an iterable of frames (height, width).
 
-    Each film is cut into snippets of 16 frames. Every frame has the same weight, whatever the energy of its change. At
-    most two snippets are in memory at a time.
+    Each film is cut into snippets of 16 frames, which are treated as new scenes. Every frame has the same weight,
+    whatever the energy of its change. At most two snippets are in memory at a time.
     """
     names = Candidates((1, 1), PLANES).names
     gram = np.zeros((len(STAGES), len(names), len(names)))
@@ -179,7 +184,7 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
             match[stage] += other.mean(axis=(0, 1))
             n_frames[stage] += 1
     if snippet is None:
-        raise ValueError("there are no films to learn from; give one at least")
+        raise ValueError("there are no films to learn from; give at least one")
     count = np.maximum(n_frames, 1)[:, None]
     # A product of a matrix with itself is symmetric but for its rounding.
     gram = (gram + gram.swapaxes(1, 2)) / (2 * count[..., None])
@@ -187,16 +192,16 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
 
 
 def _snippets(film: Iterable[Levels]) -> Iterator[Levels]:
-    """Yield pieces (3 to 17, height, width) of a film: 16 frames, and the one that comes after them."""
+    """Yield pieces (n, height, width) of a film: 16 frames and the frame after them. The last piece may be shorter."""
     frames = iter(film)
     piece = list(islice(frames, SNIPPET + 1))
-    yield check_film(piece, minimum=3)
+    yield check_grey_film(piece, minimum=3)
     while len(piece) > SNIPPET:
         piece = [piece[-1], *islice(frames, SNIPPET)]
         if len(piece) > 2:
-            yield check_film(piece, minimum=3)
+            yield check_grey_film(piece, minimum=3)
 
 
 def _stage(age: int) -> int:
-    """Index of the stage that a scene of this age is in."""
+    """Return the index of the stage that a scene of this age is in."""
     return max(int(np.searchsorted(STAGES, age, side="right")) - 1, 0)

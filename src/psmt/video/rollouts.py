@@ -1,4 +1,4 @@
-"""Record of rollouts: how far predictions are reliable, and how large their errors are, by frames ahead."""
+"""Errors of rollouts, and the weights with which rollouts are used, for each number of frames ahead."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ EVERY, SELDOM = 20, 80  # frames between the starts of scored rollouts, at first
 
 
 class RolloutRecord(DeclaredState):
-    """Regression of the true frame k steps ahead on the rollout and the running means, and the errors of both.
+    """Combines a rollout with running means of the past, with weights learned from earlier rollouts.
 
-    Far ahead, the mean of the past is often better than the rollout. Each cell has weights for every lead k, shrunk to
-    those of the frame, and these to copying. Weights from few rollouts may be poor. So the final prediction averages
-    experts: the rollout, the rollout without its finer detail, the weighted sum, and copying. Everything is scored
-    before it is learned from, so that the expected error is that of predictions whose truth was not known.
+    Far ahead, the mean of the past is often better than the rollout. So the true frame k steps ahead (the lead) is
+    regressed on the rollout and the running means. The weights of each cell are shrunk to the weights of the whole
+    frame, and these to copying. Weights from few rollouts may be poor. So the final prediction averages experts: the
+    rollout, the rollout without its finer detail, the weighted sum, and copying. Each rollout is scored before it is
+    learned from, so that the expected error holds for frames that the model has not seen.
     """
 
     _MEMORY = 8.0  # rollouts after which old ones have faded to 1/e
     _RIDGE = 0.3  # penalty of a cell's weights towards those of the whole frame, relative to the inputs' energy
-    _RATE = 0.5  # of `ExpertWeights`: one rollout says little of the next
+    _RATE = 0.5  # of `ExpertWeights`: one rollout says little about the next
     _CAUTION = 0.1  # number of rollouts without any change that are added to the record
     _FEW = 3.0  # effective number of scored rollouts after which new ones start half as often
     _LEVEL = 10.0  # frames after which old ones have faded to 1/e, in the usual energy of a change
@@ -40,9 +41,9 @@ class RolloutRecord(DeclaredState):
     gram: Levels
     match: Levels
     errors: Array  # for each lead the sum of errors in units of the usual energy, and the effective number of rollouts
-    pending: Levels  # frames of the rollout that is scored (LEADS), the frame it started from, the running means there
-    since: int  # number of its frames scored so far; LEADS where there is none
-    unit: float  # usual energy of a change when it started
+    pending: Levels  # LEADS frames of the rollout being scored, the frame it started from, the running means there
+    since: int  # number of frames of the pending rollout scored so far; LEADS if no rollout is pending
+    unit: float  # usual energy of a change when the pending rollout started
     level: Array  # sum of the energies of late changes, and their effective number
 
     def __init__(self, grid: Grid, n_means: int) -> None:
@@ -53,7 +54,7 @@ class RolloutRecord(DeclaredState):
 
     @classmethod
     def schema(cls, grid: Grid, n_means: int) -> dict[str, Field]:
-        """Declare the state."""
+        """Return the fields (shape, type and range) of the saved state, by name."""
         n = 1 + n_means
         match = Field((LEADS, *grid.layout, n), "float32")
         most = (LEADS, LARGEST_SINGLE, LARGEST_SINGLE, faded(cls._LEVEL))
@@ -68,7 +69,7 @@ class RolloutRecord(DeclaredState):
 
     @property
     def figures(self) -> Array:
-        """The scalars of the state, as files keep them."""
+        """Return the scalars of the state as one array, which is saved in files."""
         return np.array([self.since, self.unit, *self.level])
 
     @figures.setter
@@ -77,7 +78,7 @@ class RolloutRecord(DeclaredState):
         self.since, self.level = int(since), np.array(level)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what `get_state` returned."""
+        """Continue from a state that `get_state` returned."""
         super().set_state(state)
         change = self.pending - self.pending[LEADS]
         if self.since < LEADS and self.unit and not float((change * change).mean()) < LARGEST_SINGLE * self.unit:
@@ -85,36 +86,39 @@ class RolloutRecord(DeclaredState):
 
     @property
     def usual(self) -> float:
-        """Mean energy of the late changes from frame to frame."""
+        """Return the mean energy of the recent changes from frame to frame."""
         return float(self.level[0] / self.level[1]) if self.level[1] else 0.0
 
     def add_energy(self, energy: float) -> None:
-        """Add the energy of a change to the usual energy."""
+        """Add the energy of a change to the running mean `usual`."""
         self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
 
     @property
     def every(self) -> int:
-        """Frames from the start of one scored rollout to the next."""
+        """Return the number of frames from the start of one scored rollout to the start of the next."""
         often = int(self.errors[-1, 1] / self._FEW)
         return min(EVERY << often, SELDOM)
 
     def begin(self, first: Levels, current: Levels, means: Levels) -> None:
-        """Start to score a rollout, given its first frame, the frame it started from, and the running means (n, ..)."""
+        """Start to score a rollout.
+
+        It is given by its `first` predicted frame, the `current` frame it starts from, and the running `means`.
+        """
         self.pending = array_namespace(current).stack([*[first] * LEADS, current, *means])
         self.since, self.unit, self._added = 0, self.usual, 1
 
     def add(self, frame: Levels) -> bool:
-        """Add the next frame of the rollout; return whether it is the last."""
+        """Add the next predicted frame of the rollout. Return whether the rollout is now complete."""
         self.pending[self._added] = frame
         self._added += 1
         return self._added == LEADS
 
     def drop(self) -> None:
-        """Stop scoring the present rollout, after a cut."""
+        """Stop scoring the pending rollout, after a cut."""
         self.since = LEADS
 
     def learn(self, frame: Levels) -> None:
-        """Score the pending rollout, if there is one, with the true frame (height, width), and learn from it."""
+        """Score the pending rollout, if there is one, against the true frame (height, width), and learn from both."""
         if self.since >= LEADS or self.unit == 0:
             return
         lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
@@ -125,16 +129,18 @@ class RolloutRecord(DeclaredState):
         scored = xp.concat([averaged[None], experts])
         errors = kernels.numpy(((scored - frame) ** 2).mean(axis=(1, 2))).astype(np.float64)
         kept = np.exp(-1.0 / self._MEMORY)
+        self.errors = self.errors.copy()
         self.errors[lead] = kept * self.errors[lead] + [errors[0] / self.unit, 1.0]
         # In units of the usual error at this lead: experts differ even where all are far better than copying.
         usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
         self.experts.learn(errors[1:] / (usual or self.unit), lead)
-        gram, match, changes = self.gram[lead], self.match[lead], self._changes(rolled, current, means)
-        kernels.add_moments(gram, match, float(kept), changes, frame - current, 1 / self.unit, (CELL, CELL))
+        self.gram, self.match, changes = 1 * self.gram, 1 * self.match, self._changes(rolled, current, means)
+        moments = self.gram[lead], self.match[lead]
+        kernels.add_moments(moments, float(kept), changes, frame - current, 1 / self.unit, (CELL, CELL), moments)
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
-        """Average each frame of a rollout with the other experts; the first frame is returned as it is."""
+        """Replace each frame of a rollout by the average of the experts. The first frame is returned unchanged."""
         leads = (min(k, LEADS - 1) for k in range(len(rollout)))
         return [
             self._averaged(lead, self._experts(lead, rolled, current, means)) if self._has_record(lead) else rolled
@@ -142,15 +148,21 @@ class RolloutRecord(DeclaredState):
         ]
 
     def weights(self) -> list[Levels]:
-        """Weights (rows, columns, 1 + n_means) of rollout and running means for each lead that has a record."""
+        """Return the weights (rows, columns, 1 + n_means) of rollout and running means, for each lead with a record."""
         return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
 
     def _has_record(self, lead: int) -> bool:
-        """Whether frames at this lead are averaged; the next frame is left to `CellGain` and `ExpertMixture`."""
+        """Return whether rollouts have been scored at this lead. It is False for lead 0, the next frame.
+
+        `ExpertMixture` predicts the next frame.
+        """
         return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Frames (n_experts, height, width): the rollout, less detailed ones, the weighted sum, and copying."""
+        """Return the frames of the experts (n_experts, height, width).
+
+        The experts are the rollout, two versions with less detail, the weighted sum, and copying.
+        """
         xp = array_namespace(means)
         fine = room(current, len(BANDS) + 1)
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
@@ -161,7 +173,7 @@ class RolloutRecord(DeclaredState):
 
     @staticmethod
     def _changes(rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Changes (1 + n_means, height, width) from the current frame to the rollout and to the running means."""
+        """Return the changes (1 + n_means, height, width) from the current frame to the rollout and to the means."""
         changes: Levels = array_namespace(means).concat([rolled[None], means]) - current
         return changes
 
@@ -171,25 +183,24 @@ class RolloutRecord(DeclaredState):
         return averaged
 
     def _weights(self, lead: int) -> Levels:
-        # A fraction of a rollout without any change is added, so that few rollouts give cautious weights.
+        # A fraction of a rollout without any change is added, so that weights from few rollouts are near to copying.
         usual = self.grid.kernels.numpy(self.gram[lead].mean(axis=(0, 1)))
         caution = (self._CAUTION / self.errors[lead, 1] * usual).astype(np.float32), np.zeros(len(usual), np.float32)
         ridge = self._RIDGE * (1.0 + self._MEMORY / float(self.errors[lead, 1]))
         return self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
 
     def expected(self, n_steps: int) -> Array:
-        """Expected mean squared error (n_steps,) by frames ahead; NaN before the first rollout has been scored.
+        """Return the expected mean squared error (n_steps,) by frames ahead. It is NaN before a rollout is scored.
 
-        Beyond the last lead it is that of the last lead.
+        Beyond `LEADS` frames ahead, the error at the last lead is returned.
         """
         sums, counts = self.errors.T
         known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
-        expected: Array = self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)]
-        return expected
+        return np.asarray(self.usual * known[np.minimum(np.arange(n_steps), LEADS - 1)])
 
 
 def _is_counted(record: Array) -> bool:
-    """Whether sums are followed by a count of 0 or, as after each frame, at least 1."""
+    """Return whether the last entries, which are counts, are 0 or at least 1, as after any number of added frames."""
     return bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all())
 
 

@@ -1,8 +1,8 @@
-"""State that is declared once: a schema names the attributes that a file keeps, with their shapes and ranges."""
+"""Base class of objects that declare their saved attributes, with shapes and ranges, in a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -18,11 +18,11 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LAR
 
 
 class DeclaredState:
-    """Base of classes whose state is a set of attributes, which start at zero, and of parts with a state of their own.
+    """Base of classes whose state is declared in a schema.
 
-    A subclass declares its attributes in a schema and passes it here, with its parts by the prefix that their arrays
-    have in a file. Fields of float32 and complex64 are arrays on the device of the kernels, other arrays stay in NumPy,
-    and fields without axes are Python numbers.
+    The state consists of attributes, which start at zero, and of parts, which are objects with a state. A subclass
+    passes the schema, and its parts by the prefix of their arrays in a file. Attributes of type float32 and complex64
+    are arrays on the device of the kernels, and other arrays are NumPy arrays. Fields without axes are Python numbers.
     """
 
     def __init__(self, kernels: FrameKernels, schema: Schema, parts: Mapping[str, Stateful] | None = None) -> None:
@@ -38,30 +38,50 @@ class DeclaredState:
         return own | joined(self._parts)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue, in a new object, from what `get_state` returned."""
+        """Continue from a state that `get_state` returned. The object must be new."""
         for name, field in self._fields.items():
             setattr(self, name, from_array(self._kernels, field, state[name]))
         restore(self._parts, state)
 
+    def undo(self) -> Callable[[], None]:
+        """Return a function that takes back what is learned after this call. See the function `undo`."""
+        return undo(self, self._parts.values())
+
+
+def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
+    """Return a function that restores the present attributes of an object and of its parts.
+
+    Learning must replace arrays. Those that it modifies in place are not restored.
+    """
+    attributes = dict(vars(known))
+    others = [one.undo() if isinstance(one, DeclaredState) else undo(one, ()) for one in parts]
+
+    def restore() -> None:
+        known.__dict__ = attributes
+        for other in others:
+            other()
+
+    return restore
+
 
 def joined(parts: Mapping[str, Stateful]) -> State:
-    """States of several parts in one, each name behind the prefix of its part."""
+    """Return the states of all parts in one mapping. Each name begins with the prefix of the part it belongs to."""
     return {prefix + name: value for prefix, one in parts.items() for name, value in one.get_state().items()}
 
 
 def restore(parts: Mapping[str, Stateful], state: Mapping[str, NDArray[Any]]) -> None:
-    """Let each part continue from its arrays in what `joined` returned."""
+    """Set the state of each part from its arrays in a state that `joined` returned."""
     for prefix, one in parts.items():
         one.set_state(part(state, prefix))
 
 
 def to_array(kernels: FrameKernels, field: Field, value: Any) -> NDArray[Any]:
-    """Copy an attribute into a NumPy array."""
+    """Return a copy of an attribute as a NumPy array."""
     return np.array(kernels.numpy(value) if _on_device(field) else value, field.dtype)
 
 
 def from_array(kernels: FrameKernels, field: Field, array: NDArray[Any]) -> Any:
-    """Copy an array of a file into an attribute: an array on the device, a NumPy array or a Python number."""
+    """Return the value of an attribute, given the array of a file: a device array, a NumPy array or a number."""
     if not field.shape:
         return array.item()
     return kernels.levels(array.copy()) if _on_device(field) else array.copy()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+from psmt.brain import fit_group, state_dynamics
+from psmt.brain.layers import clean, join
+from psmt.brain.states import choose_number, fit_states, score_states
 from psmt.data import BoldSimulation
-from psmt.experiments.brain.group import clean, join, learn_layers
 from psmt.experiments.brain.reproducibility import likelihood_gains, surrogate
-from psmt.experiments.brain.result import state_dynamics
-from psmt.experiments.brain.states import choose_number, fit_states, score_states
 
 
 def attracted(n=400, memory=0.6, seed=0, n_people=3):
@@ -45,11 +45,13 @@ def test_forward_backward_gives_the_probabilities_of_all_paths():
     points = people[0][:6]
     from itertools import pairwise, product
 
-    from psmt.experiments.brain.states import _before, _log_densities
+    from scipy.stats import multivariate_normal
 
-    densities = _log_densities(
-        points - model.memory * _before(points), (1 - model.memory) * model.places, model.covariance
-    )
+    from psmt.brain.states import _before
+
+    moved, targets = points - model.memory * _before(points), (1 - model.memory) * model.places
+    own = zip(targets, model.covariances, strict=True)
+    densities = np.array([multivariate_normal(mean, covariance).logpdf(moved) for mean, covariance in own]).T
     weights = np.zeros((6, 2))
     for path in product(range(2), repeat=6):
         logs = np.log(model.start[path[0]]) + sum(np.log(model.transitions[a, b]) for a, b in pairwise(path))
@@ -86,7 +88,7 @@ def test_states_predict_others_with_attractors_and_not_in_a_linear_process():
     people, _, _ = attracted(n_people=4)
     gained = np.mean(likelihood_gains(fit_states(people[:2], 3), people[:2], people[2:], seed=0))
     assert gained > 0.5
-    wandering = [surrogate(own, "phases", np.random.default_rng(k)) for k, own in enumerate(people)]
+    wandering = [surrogate(own, np.random.default_rng(k)) for k, own in enumerate(people)]
     model = fit_states(wandering[:2], 3)
     assert np.mean(likelihood_gains(model, wandering[:2], wandering[2:], seed=0)) < 0.3 * gained
     # A single state gains nothing over itself.
@@ -95,12 +97,20 @@ def test_states_predict_others_with_attractors_and_not_in_a_linear_process():
 
 def test_simulated_states_are_found_through_both_layers():
     scans = BoldSimulation(n_subjects=3, n_frames=300)
-    people = [clean(scans.subject(k).values, scans.tr, 0.0025) for k in range(3)]
-    dictionary, points, _ = learn_layers(people, [], n_atoms=64, alpha=0.3, n_components=6, seed=0)
-    assert dictionary.shape == (64, 60)
-    model = fit_states(points, 5)
+    model = fit_group([scans.subject(k).values for k in range(3)], tr=scans.tr, n_atoms=64, alpha=0.3, n_states=5)
+    assert model.networks_.shape == (64, 60)
     truth = np.concatenate([scans.states(k) for k in range(3)])
-    assert adjusted_rand_score(truth, np.concatenate([model.shown(own) for own in points])) > 0.75
+    assert adjusted_rand_score(truth, np.concatenate([course.states for course in model.courses_])) > 0.75
+
+
+def test_states_that_differ_only_in_covariance_are_found():
+    scans = BoldSimulation(
+        n_subjects=3, n_frames=400, n_regions=24, world="covariance", dwell=120.0, n_states=3, seed=7
+    )
+    model = fit_group([scans.subject(k).values for k in range(3)], tr=scans.tr, n_states=3)
+    truth = np.concatenate([scans.states(k) for k in range(3)])
+    assert adjusted_rand_score(truth, np.concatenate([course.states for course in model.courses_])) > 0.7
+    assert np.abs(model.states_).max() < 0.6  # their mean activity is nearly the same
 
 
 def test_drifts_go_and_what_switches_stays():

@@ -139,7 +139,7 @@ def test_files_that_are_not_there_are_named(tmp_path):
 def test_simulated_people_know_the_truth():
     found = study("builtin:bold?subjects=2&frames=40")
     assert found.tr == 2.0
-    assert [len(truth) for truth in found.truths] == [40, 40]
+    assert [truth.shape for truth in found.truths] == [(2, 40), (2, 40)]  # in the signal, and in the hidden chain
 
 
 # Scans
@@ -302,3 +302,17 @@ def test_a_bids_folder_gives_people_and_confounds(nibabel, tmp_path):
     assert abs(correlation(found.series[0][:, 1], courses[:, 1])) < 0.6
     with pytest.raises(FrameSourceError, match=r"holds no sub-\*"):
         find_people([str(tmp_path / "sub-01")])
+
+
+def test_a_copy_with_another_ending_is_not_a_scan(tmp_path):
+    (tmp_path / "sub-01/func").mkdir(parents=True)
+    for ending in ("nii.gz", "nii.gz.bak", "nii.bak"):
+        (tmp_path / f"sub-01/func/sub-01_space-MNI_task-{ending[-3:].strip('.')}_desc-preproc_bold.{ending}").touch()
+    assert list(find_scans(tmp_path)) == ["sub-01_task-gz"]
+
+
+@pytest.mark.parametrize("option", ["tr", "high_pass", "low_pass", "smoothing"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0])
+def test_options_that_are_not_positive_numbers_are_named(option, value):
+    with pytest.raises(FrameSourceError, match=f"{option}={value}"):
+        Parcels(**{option: value})

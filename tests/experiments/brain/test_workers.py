@@ -3,6 +3,7 @@
 import pytest
 
 from psmt.data.readers.scans import Parcels
+from psmt.experiments.brain.exports import TABLES
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.subjects import find_people, read_study
@@ -17,7 +18,7 @@ def found(folder, executor=None):
     """All numbers of a tiny study, and all files of its tasks."""
     study = read_study(find_people(["builtin:bold?subjects=2&frames=60&regions=6&networks=3&states=2"]), Parcels())
     result = study_brains(study, SETTINGS, Run(folder=folder, executor=executor))
-    rows = [*result.prediction_rows(), *result.state_rows(), *result.topology_rows()]
+    rows = [b"".join(table.content(result) or ()) for table in TABLES]
     return to_json(result.summary()), rows, {path.name: path.read_bytes() for path in (folder / "tasks").iterdir()}
 
 

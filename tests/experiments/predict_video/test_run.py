@@ -27,7 +27,9 @@ def colourful():
 @pytest.fixture
 def light(monkeypatch):
     """A model that costs nothing: the experiment does not care what it is."""
-    monkeypatch.setattr(VideoSettings, "methods", lambda _: {"psmt": LinearPixels(), "copy": CopyLastFrame()})
+    monkeypatch.setattr(
+        VideoSettings, "methods", lambda _: {"frame_predictor": LinearPixels(), "copy": CopyLastFrame()}
+    )
 
 
 def predict(film, begin=None, **settings):
@@ -47,43 +49,43 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
 
     result, grey = predict(colourful, begin, start=25, horizon=10, window=8), luma(colourful)
     ((past, horizon),) = pasts
-    np.testing.assert_allclose(past, grey[17:25], atol=1e-6)
+    np.testing.assert_allclose(past, colourful[17:25], atol=1e-6)
     assert (horizon, result.n_past, result.start, result.horizon) == (10, 8, 25, 10)
     np.testing.assert_allclose(
-        [row.mse for row in result.of("psmt")],
+        [row.mse for row in result.of("frame_predictor")],
         [np.mean((2 * grey[t] - grey[t - 1] - grey[t + 1]) ** 2) for t in range(25, 35)],
         rtol=1e-3,
     )
     assert [row.frame for row in result.of("copy")] == list(range(26, 36))
 
 
-def test_colours_are_those_of_the_frame_before(colourful, light):
-    def check(step, now, before):
-        shown.append(step.index)
-        np.testing.assert_allclose(now.coloured(now.luma), colourful[step.index], atol=1e-6)
-        np.testing.assert_allclose(before.coloured(before.luma), colourful[step.index - 1], atol=1e-6)
+@pytest.mark.parametrize("colour", [True, False])
+def test_films_are_predicted_in_colour_unless_grey_is_asked_for(colourful, colour):
+    def check(step):
+        frame, last = (colourful[k] if colour else luma(colourful[k]) for k in (step.index, step.index - 1))
+        np.testing.assert_allclose(step.frame, frame, atol=1e-6)
+        np.testing.assert_allclose(step.last, last, atol=1e-6)
+        assert step.predicted["frame_predictor"].shape == frame.shape
+        shown.append(step)
 
     shown = []
-    predict(colourful, lambda *_: check, start=10, horizon=3, rollout=0)
-    assert shown == [11, 12, 13]
-
-
-def test_error_maps_and_stills_are_those_of_the_film(colourful, light):
-    result = predict(colourful, start=5, horizon=20)
-    grey = luma(colourful)
-    np.testing.assert_allclose(result.error_maps["copy"], np.mean(np.diff(grey[5:26], axis=0) ** 2, axis=0), rtol=1e-3)
-    ratios = {row.frame: row.ratio for row in result.of("psmt")}
-    assert result.stills["best"].row.frame == min(ratios, key=ratios.get)
-    assert result.stills["worst"].row.frame == max(ratios, key=ratios.get)
-    assert result.stills["last"].row.frame == 25
-    np.testing.assert_allclose(result.stills["last"].frame, grey[25], atol=1e-6)
+    result = predict(colourful, lambda *_: check, start=10, horizon=3, rollout=0, grey=not colour)
+    assert [step.index for step in shown] == [11, 12, 13] and result.colour == colour
+    own = result.scores.summaries["frame_predictor"]
+    errors = [np.mean((step.predicted["frame_predictor"] - step.frame) ** 2) for step in shown]
+    copied = [np.mean((step.last - step.frame) ** 2) for step in shown]
+    if colour:
+        expected = np.mean(errors), np.sum(errors) / np.sum(copied)
+        assert (own.colour_mse, own.colour_ratio) == pytest.approx(expected, rel=1e-4)
+    else:
+        assert own.colour_mse is own.colour_ratio is None
 
 
 def test_the_default_model_predicts_a_small_film():
     settings = VideoSettings(start=30, horizon=12, **SMALL, baselines=("blocks", "ridge"))
     result = predict_video(open_frames("builtin:glide?frames=60&size=40"), FrameReader(32), settings)
-    assert {row.method for row in result.rows} == {"psmt", "copy", "linear", "fourier", "blocks", "ridge"}
-    assert all(np.isfinite(row.surprise) for row in result.of("psmt"))
+    assert {row.method for row in result.rows} == {"frame_predictor", "copy", "linear", "fourier", "blocks", "ridge"}
+    assert all(np.isfinite(row.surprise) for row in result.of("frame_predictor"))
     assert {row.step for row in result.rollouts} == set(range(1, 11))
     assert all(np.isfinite(row.mse) for row in [*result.rows, *result.rollouts])
 
@@ -96,7 +98,7 @@ def test_rollouts_begin_every_so_often(colourful, light, given, every):
 
 
 def test_large_frames_are_fewer(colourful, light, monkeypatch):
-    monkeypatch.setattr(module, "PAST_BYTES", 6 * 4 * 24 * 32)
+    monkeypatch.setattr(module, "PAST_BYTES", 6 * 12 * 24 * 32)
     assert predict(colourful, start=20, horizon=2).n_past == 6
 
 
@@ -110,7 +112,7 @@ def test_memory_does_not_grow_with_the_film(light, monkeypatch):
 
     film = open_frames(np.zeros((200, 16, 16), dtype=np.uint8))
     monkeypatch.setattr(type(film), "iter_colour", lambda self: frames())
-    predict(film, lambda *_: lambda step, now, before: seen.append((step.index, held[-1])), start=10, horizon=50)
+    predict(film, lambda *_: lambda step: seen.append((step.index, held[-1])) or {}, start=10, horizon=50)
     # Each frame is read when it is due, and none beyond the last one that is predicted.
     assert seen == [(t, t) for t in range(11, 61)]
 
@@ -168,8 +170,8 @@ def test_settings_are_checked(given, message):
 
 def test_summary_divides_sums_and_counts_wins():
     result_rows = [
-        module.FrameRow(1, "psmt", 1.0, 10.0, 0.5, 4.0, 0.25, 0.0, 0),
-        module.FrameRow(2, "psmt", 3.0, 20.0, 0.7, 2.0, 1.5, 0.0, 0),
+        module.FrameRow(1, "frame_predictor", 1.0, 10.0, 0.5, 4.0, 0.25, 0.0, 0),
+        module.FrameRow(2, "frame_predictor", 3.0, 20.0, 0.7, 2.0, 1.5, 0.0, 0),
     ]
     (summary,) = summarise_frames(result_rows).values()
-    assert summary == ("psmt", 2.0, 15.0, pytest.approx(0.6), pytest.approx(4 / 6), 0.5)
+    assert summary == ("frame_predictor", 2.0, 15.0, pytest.approx(0.6), pytest.approx(4 / 6), 0.5, None, None)

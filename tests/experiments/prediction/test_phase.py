@@ -5,11 +5,22 @@ import pytest
 
 from psmt import PSMT, SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.evaluation import METHODS, log_mse
+from psmt.evaluation import METHODS as ALL
+from psmt.evaluation import log_mse
 from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.phase import predict_phase
 
-SIZES = {"horizon": 6, "n_atoms": 16, "window": 80, "n_components": 8, "alpha": 0.3, "lam": 0.05, "seed": 0}
+METHODS = {name: label for name, label in ALL.items() if name != "whole_frame"}
+SIZES = {
+    "picture_shape": (6, 6),
+    "horizon": 6,
+    "n_atoms": 16,
+    "window": 80,
+    "n_components": 8,
+    "alpha": 0.3,
+    "lam": 0.05,
+    "seed": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +137,7 @@ def test_the_summary_averages_the_rows(result):
 
 
 def test_a_still_film_has_nothing_to_compare_with(make_result, with_errors):
-    for line in with_errors(make_result(), **dict.fromkeys(METHODS, 0.0)).method_errors():
+    for line in with_errors(make_result(), **dict.fromkeys(ALL, 0.0)).method_errors():
         assert np.isnan(line.vs_copy)
         assert line.log_mse_vs_code == log_mse(0.0)
 

@@ -1,5 +1,7 @@
 """Reconstruction through the embedding of all frames, and the stretches it finds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,15 @@ from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.coding_tasks import pack_codes
 from psmt.experiments.embedding_tasks import reconstruct_window
-from psmt.experiments.phases import FilmPhase, describe_motion, find_phases, frame_motion, phase_motion, phase_segment
-from psmt.experiments.reconstruction.report import reconstruction_section
+from psmt.experiments.phases import (
+    FilmPhase,
+    Stretch,
+    error_memory,
+    find_phases,
+    least_window,
+    phase_segment,
+)
+from psmt.experiments.reconstruction.report import EXPERIMENT
 from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.pipeline.run import Run
@@ -116,33 +125,37 @@ def test_a_film_that_is_too_short_is_told_what_it_needs():
         find_phases(np.ones(25), window=20, horizon=5)
 
 
-def test_motion_is_told_beside_the_phases():
-    """Calm and lively name the error; whether they name the motion too is for the reader to see."""
-    rng = np.random.default_rng(0)
-    film = rng.standard_normal((1, 50)).repeat(60, axis=0)
-    film[40:] += 0.5 * rng.standard_normal((20, 50))
-    motion = frame_motion(film)
-    assert motion[:40].max() == 0
-    assert motion[45] == pytest.approx(np.abs(film[45] - film[44]).mean() / film.std())
-    phases = [FilmPhase("calm", 20), FilmPhase("lively", 45)]
-    assert phase_motion(motion, phases[0], horizon=5) == 0
-    assert "move alike" not in describe_motion(motion, phases, horizon=5)
-    assert "Both phases move alike" in describe_motion(
-        motion, [FilmPhase("calm", 41), FilmPhase("lively", 50)], horizon=5
-    )
-    assert "moves more than the lively" in describe_motion(
-        motion, [FilmPhase("calm", 45), FilmPhase("lively", 20)], horizon=5
-    )
-    assert np.array_equal(frame_motion(np.ones((4, 3))), np.zeros(4))
-
-
-def test_the_reconstruction_tells_the_motion_of_its_phases(glide, tmp_path):
+def test_phases_lie_inside_the_segment(glide, tmp_path):
     settings = ReconstructionSettings(n_atoms=16, alpha=0.3, window=48, horizon=6)
     result = run_reconstruction(glide[:200], settings, Run(folder=tmp_path))
     told = result.summary()["phases"]
     assert [line["phase"] for line in told] == ["calm", "lively"]
     for line in told:
-        frames = glide[line["start"] : line["start"] + 7]
-        assert line["motion"] == pytest.approx(np.abs(np.diff(frames, axis=0)).mean() / glide[:200].std())
         assert result.segment.start <= line["start"] <= result.segment.stop - 7
-    assert any("From frame to frame" in text for text in reconstruction_section(result, b"").text)
+
+
+def test_the_segment_is_a_window_of_the_sweep_if_there_is_one(glide, tmp_path):
+    settings = ReconstructionSettings(n_atoms=16, n_components=8, alpha=0.3, window=40, horizon=4)
+    errors = {(0.1, 16, 40): np.array([[0.1], [0.4], [0.2], [0.3]])}
+    places = [(0, 40), (40, 80), (80, 120), (120, 160)]
+    swept = SimpleNamespace(
+        settings=SimpleNamespace(segments=lambda window, n_frames: places), n_frames=160, errors=errors
+    )
+    result = EXPERIMENT.run(glide[:160], settings, Run(folder=tmp_path), {"sweep": swept})
+    assert result.segment == Stretch(80, 120, 0.2)  # the first window has none before it
+    assert all(phase.start >= 80 and phase.start + 5 <= 120 for phase in result.phases)
+    assert result.summary()["segment_of"] == "windows of the sweep"
+    alone = EXPERIMENT.run(glide[:160], settings, Run(folder=tmp_path), {})
+    assert alone.sweep_segment is None
+    assert alone.summary()["segment_of"] == "whole-film errors"
+
+
+def test_a_window_without_room_for_two_phases_is_no_segment():
+    assert least_window([Stretch(0, 40, 0.1), Stretch(30, 39, 0.1)], window=40, horizon=4) is None
+
+
+def test_memory_of_errors():
+    slow = np.convolve(np.random.default_rng(0).standard_normal(2000), np.ones(40), "valid")
+    assert error_memory(np.random.default_rng(0).standard_normal(500)) == 1
+    assert 15 <= error_memory(slow) <= 35
+    assert error_memory(np.ones(50)) == 25

@@ -1,6 +1,5 @@
 """What fits into a film, the tasks of reconstruction and prediction, and the clock."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,8 +7,9 @@ import numpy as np
 import pytest
 
 from psmt.cli.app import COMMANDS
-from psmt.cli.work import fit_settings, run_key
+from psmt.cli.work import fit_settings
 from psmt.coding import SparseCoder
+from psmt.data.patches import read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
 from psmt.experiments.embedding_tasks import round_trip
@@ -20,7 +20,7 @@ from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.experiments.reconstruction.run import reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
-from psmt.pipeline.run import Run, StageClock
+from psmt.pipeline.run import Run
 
 
 def asked(**given):
@@ -104,6 +104,14 @@ def test_reconstruction_is_that_of_the_library(glide, tmp_path):
     np.testing.assert_allclose(errors, mse(frames_of(codes, codes), glide[:150]), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("error::psmt.errors.SeriesWarning")
+def test_patches_of_a_short_film_are_not_taken_for_a_transposed_series(tmp_path):
+    patches = read_patches("builtin:glide?frames=60&size=32", frame_size=32, patch_size=8).values
+    sizes = {"n_atoms": 8, "window": 24, "horizon": 2, "n_components": 4, "alpha": 0.3, "lam": 0.1}
+    settings = PredictionSettings(**sizes, starts=(40,), n_starts=1, n_null=0)
+    assert len(predict(patches, settings, Run(folder=tmp_path)).starts) == 1
+
+
 def test_predictions_come_back_from_their_cells_as_they_were(glide, tmp_path):
     given = {"n_atoms": 16, "window": 60, "horizon": 4, "n_components": 6, "alpha": 0.3, "lam": 0.1}
     settings = PredictionSettings(**given, starts=(90,), n_starts=1, n_null=0)
@@ -145,43 +153,3 @@ def test_the_segment_of_least_error():
     errors[50:70] = 0.5
     assert least_error(errors, window=20) == (50, 70, 0.5)
     assert least_error(errors[:7], window=20) == (0, 7, 1.0)
-
-
-# The clock
-
-
-def test_time_belongs_to_the_stage_last_heard_of_and_adds_up(tmp_path, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("psmt.pipeline.run.perf_counter", lambda: now[0])
-    heard = []
-    path = tmp_path / "timings.json"
-
-    def work(clock):
-        clock("a", 0, 2)
-        now[0] += 3.0
-        clock("a", 2, 2)
-        now[0] += 0.5  # between the stages
-        clock("b", 0, 1)
-        now[0] += 2.0
-        clock("b", 1, 1)
-        clock.save()
-
-    work(StageClock(path, "k", lambda *told: heard.append(told)))
-    assert heard == [("a", 0, 2), ("a", 2, 2), ("b", 0, 1), ("b", 1, 1)]
-    assert json.loads(path.read_bytes())["seconds"] == {"a": 3.5, "b": 2.0}
-    work(StageClock(path, "k"))
-    assert json.loads(path.read_bytes())["seconds"] == {"a": 7.0, "b": 4.0}
-    work(StageClock(path, "other settings"))
-    assert json.loads(path.read_bytes())["seconds"] == {"a": 3.5, "b": 2.0}
-    path.write_text("damaged")
-    assert StageClock(path, "k").seconds == {}
-
-
-def test_other_settings_and_other_films_have_other_keys(glide):
-    keys = {
-        run_key(glide, PAPER),
-        run_key(glide[1:], PAPER),
-        run_key(glide, QUICK),
-        run_key(glide, asked(seed=1)),
-    }
-    assert len(keys) == 4

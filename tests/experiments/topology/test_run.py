@@ -1,6 +1,7 @@
 """The graph of each window against plain loops, known truths, and tests that are neither too easy nor too hard."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,18 +13,12 @@ from psmt.errors import NotEnoughFramesError
 from psmt.evaluation.null_models import NullTest
 from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.film_report import to_json
-from psmt.experiments.topology import measures
-from psmt.experiments.topology.atom_map import grid_by_similarity
-from psmt.experiments.topology.measures import (
-    measure_lasting,
-    measure_likeness,
-    measure_persistence,
-    picture_likeness,
-)
-from psmt.experiments.topology.report import EXPERIMENT
+from psmt.experiments.sweep.run import Combination
+from psmt.experiments.topology.measures import measure_lasting, measure_likeness, picture_likeness
+from psmt.experiments.topology.report import EXPERIMENT, best_sizes
 from psmt.experiments.topology.run import choose_atoms, topology
 from psmt.experiments.topology.settings import MOST_WINDOWS, RULE, TopologySettings
-from psmt.experiments.window_graphs import link_sets, similarity_graph, window_graph
+from psmt.experiments.window_graphs import link_sets, window_graph
 from psmt.pipeline.run import Run
 
 
@@ -51,8 +46,6 @@ def graph_from_edges(edges, n_atoms):
         "component": label.astype(np.int32),
         "component_size": np.array([np.sum(label == own) for own in label], dtype=np.int32),
         "neighbours": np.array([np.sum(edges == atom) for atom in range(n_atoms)], dtype=np.int32),
-        "nearest": np.zeros((n_atoms, 0), dtype=np.int32),
-        "nearest_similarity": np.zeros((n_atoms, 0)),
     }
 
 
@@ -86,16 +79,6 @@ def test_graph_is_that_of_plain_loops(engine, threshold):
     assert all(len({graph["component"][k] for k in reached[i]}) == 1 for i in range(14))
 
 
-def test_nearest_atoms_come_most_similar_first(engine):
-    embedding = np.random.default_rng(0).standard_normal((5, 12))
-    graph = similarity_graph(embedding, device=engine.device)
-    cosine = np.corrcoef(np.vstack([embedding, -embedding]).T)
-    for atom in range(12):
-        others = [other for other in np.argsort(-cosine[atom]) if other != atom][:8]
-        assert graph["nearest"][atom].tolist() == others
-        assert graph["nearest_similarity"][atom] == pytest.approx(cosine[atom, others])
-
-
 def test_atoms_that_move_together_are_linked_and_others_are_not(engine):
     signals = smooth_signals(400, 6, seed=2)
     # Atoms 0-2 share one signal, 3-5 another, each with a strength of its own; 6-9 go their own ways.
@@ -125,8 +108,6 @@ def test_dead_atoms_have_no_links(engine):
     assert not np.isin(graph["edges"], [2, 5]).any()
     assert len(graph["edges"]) == 6
     assert graph["component_size"][[2, 5]].tolist() == [1, 1]
-    assert (graph["nearest"][[2, 5]] == -1).all()
-    assert graph["nearest"][0].tolist()[3:] == [-1, -1]
 
 
 def test_atoms_that_are_hardly_used_have_no_links(engine):
@@ -139,7 +120,6 @@ def test_atoms_that_are_hardly_used_have_no_links(engine):
     sets = link_sets(
         **pack_codes(codes),
         frames=np.arange(100)[None],
-        run=100,
         n_atoms=6,
         n_components=6,
         threshold=-1.0,
@@ -165,23 +145,8 @@ def test_slices_of_packed_codes_are_packed_slices():
 # Pictures
 
 
-def test_shifted_likeness_is_that_of_plain_loops():
+def test_likeness_of_pictures_is_their_correlation():
     atoms = np.random.default_rng(0).standard_normal((4, 25))
-    pictures = atoms - atoms.mean(axis=1, keepdims=True)
-    pictures = (pictures / np.linalg.norm(pictures, axis=1, keepdims=True)).reshape(4, 5, 5)
-    expected = np.full((4, 4), -np.inf)
-    for i in range(4):
-        for j in range(4):
-            for down in range(-2, 3):
-                for right in range(-2, 3):
-                    total = sum(
-                        pictures[i, y + down, x + right] * pictures[j, y, x]
-                        for y in range(5)
-                        for x in range(5)
-                        if 0 <= y + down < 5 and 0 <= x + right < 5
-                    )
-                    expected[i, j] = max(expected[i, j], total)
-    np.testing.assert_allclose(picture_likeness(atoms, max_shift=2), expected, atol=1e-12)
     np.testing.assert_allclose(picture_likeness(atoms), np.corrcoef(atoms), atol=1e-12)
 
 
@@ -238,15 +203,6 @@ def test_likeness_without_links_is_open():
 # Persistence
 
 
-def test_persistence_by_hand():
-    first, second, third = [(0, 1), (1, 2), (4, 5)], [(0, 1), (1, 2), (6, 7)], [(2, 3), (8, 9)]
-    graphs = [graph_from_edges(edges, 12) for edges in (first, second, third)]
-    result = measure_persistence(graphs, np.array([0, 10, 20]))
-    assert result.shared.tolist() == pytest.approx([2 * (2 + 0) / (6 + 5), 0.0])
-    assert result.lags.tolist() == [10, 20]
-    assert (result.always_linked, result.sometimes_linked, result.never_linked) == (1, 9, 2)
-
-
 def test_graph_that_stays_is_no_chance():
     edges = np.argwhere(np.triu(np.random.default_rng(0).random((30, 30)) < 0.1, 1))
     film = windows_from(edges, edges, edges, n_atoms=30)
@@ -265,23 +221,6 @@ def test_bounds_leave_one_draw_in_twenty_beside():
     assert not NullTest(5.0, null[:18]).excess.is_finite
 
 
-def test_persistence_is_that_of_all_pairs_of_windows(monkeypatch):
-    """In parts as at once: against the table of all pairs, which takes memory with the square of the length."""
-    monkeypatch.setattr(measures, "_BLOCK", 3)
-    rng = np.random.default_rng(0)
-    n, n_atoms = 11, 6
-    linked = np.triu(rng.random((n, n_atoms, n_atoms)) < 0.3, 1)
-    graphs = [
-        {"edges": np.argwhere(own), "neighbours": (own + own.T).sum(axis=0), "used": np.ones(n_atoms, bool)}
-        for own in linked
-    ]
-    flat = linked.reshape(n, -1).astype(int)
-    both, counts = 2 * flat @ flat.T, flat.sum(axis=1)
-    either = counts[:, None] + counts
-    wanted = [np.trace(both, lag) / np.trace(either, lag) for lag in range(1, n)]
-    assert measure_persistence(graphs, 10 * np.arange(n)).shared.tolist() == wanted
-
-
 def test_windows_lie_further_apart_in_a_film_that_has_too_many():
     settings = TopologySettings(n_atoms=8, window=64)
     assert np.diff(settings.starts(1000)).max() == settings.step == 1
@@ -289,13 +228,6 @@ def test_windows_lie_further_apart_in_a_film_that_has_too_many():
         starts = settings.starts(n_frames)
         assert MOST_WINDOWS / 2 < len(starts) <= MOST_WINDOWS
         assert n_frames - 64 - (starts[1] - starts[0]) < starts[-1] <= n_frames - 64
-
-
-def test_persistence_without_links_is_open():
-    empty = [graph_from_edges([], 5)] * 3
-    result = measure_persistence(empty, np.array([0, 1, 2]))
-    assert json.loads(to_json(result.summary()))["shared"] == [None, None]
-    assert result.never_linked == 5
 
 
 # Chosen atoms
@@ -306,15 +238,6 @@ def test_chosen_atoms_change_most_and_do_not_keep_each_other_company():
     graphs = [graph_from_edges(edges, 9) for edges in (big, [], small, [])]
     assert choose_atoms(graphs, 2) == (0, 5)
     assert len(set(choose_atoms(graphs, 9))) == 9
-
-
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [((3, 64), "atom 64 is out of range; .* 0 to 63"), ((-1,), ">= 0"), ((2, 2), "twice"), ((), "at least one")],
-)
-def test_chosen_atoms_that_do_not_exist_are_refused(chosen, message):
-    with pytest.raises(ValueError, match=message):
-        TopologySettings(n_atoms=64, chosen=chosen)
 
 
 def test_film_too_short_says_what_would_fit(tmp_path):
@@ -336,26 +259,6 @@ def test_overlap_of_one_is_refused():
 
 
 # The map
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 30, 47])
-def test_map_gives_each_atom_a_place_of_its_own(n):
-    shape, places = grid_by_similarity(np.random.default_rng(n).standard_normal((n, 3)))
-    assert len({tuple(place) for place in places.tolist()}) == n
-    assert (places >= 0).all()
-    assert (places < shape).all()
-
-
-def test_map_puts_like_beside_like():
-    angle, height = np.random.default_rng(0).uniform(0, 1, (2, 96))
-    features = np.stack([angle, height], axis=1)
-    shape, places = grid_by_similarity(features)
-    grid = np.full((*shape, 2), np.nan)
-    grid[places[:, 0], places[:, 1]] = features
-    steps = np.concatenate([np.diff(grid, axis=axis).reshape(-1, 2) for axis in (0, 1)])
-    beside = np.nanmean(np.linalg.norm(steps, axis=1))
-    anyhow = np.mean(np.linalg.norm(features[:, None] - features[None], axis=2))
-    assert beside < 0.4 * anyhow
 
 
 # The whole
@@ -383,12 +286,10 @@ def test_whole_experiment(engine, film, tmp_path):
         assert neighbours == np.sum(graph["edges"] == atom)
     summary = json.loads(to_json(result.summary()))
     assert summary["rule"] == RULE
-    assert summary["n_components"] == 16
     assert summary["likeness"]["permuted"]["draws"] == 49
-    assert summary["min_uses"] == 10
-    assert sorted(result.atom_map.atoms) == sorted(set(result.atom_map.atoms))
 
 
+@pytest.mark.slow
 def test_same_film_and_seed_give_the_same_bytes(film, tmp_path):
     write = EXPERIMENT.files["topology.csv"]
     one, two = (b"".join(write(topology(film, SETTINGS, Run(folder=tmp_path / name)))) for name in ("one", "two"))
@@ -415,3 +316,33 @@ def test_a_film_shorter_than_two_windows_is_compared_by_its_halves(glide, tmp_pa
     summary = result.summary()
     assert summary["lasting"]["shuffled"]["draws"] == 19
     assert summary["design"]["windows"] == [0, 210]
+
+
+# The best combination of the sweep
+
+
+def test_sizes_of_the_lowest_error_that_fit_are_taken():
+    table = [
+        Combination(0.1, 16, 32, trimmed_mean=0.3),
+        Combination(0.1, 16, 48, trimmed_mean=0.2),
+        Combination(0.1, 32, 96, trimmed_mean=0.1),
+        Combination(0.1, 64, 192, missing="too short"),
+    ]
+    settings = TopologySettings(n_atoms=8, window=24, overlap=0.5)
+    sizes = [(own.n_atoms, own.window) for own in (best_sizes(settings, table, n) for n in (200, 100, 20))]
+    assert sizes == [(32, 96), (16, 48), (8, 24)]  # 96 + 48 frames do not fit into 100
+
+
+@pytest.mark.parametrize("given", [{"n_atoms": 8}, {"window": 24}])
+def test_sizes_that_were_given_stay(given):
+    assert TopologySettings.make({}).best_of_sweep
+    assert not TopologySettings.make(given).best_of_sweep
+
+
+def test_reproduce_passes_the_sweep_on(tmp_path):
+    film = smooth_signals(120, 6, seed=0)
+    swept = SimpleNamespace(table=lambda: [Combination(0.1, 9, 27, trimmed_mean=0.1)])
+    settings = TopologySettings(n_atoms=8, window=24, overlap=0.5, n_permutations=19, best_of_sweep=True)
+    result = EXPERIMENT.run(film, settings, Run(folder=tmp_path), {"sweep": swept})
+    assert (result.settings.n_atoms, result.settings.window) == (9, 27)
+    assert len(result.dictionary) == 9

@@ -1,7 +1,8 @@
-"""Arrays in memory, in ``.npy`` and in ``.npz`` files: frames, or with two axes a series."""
+"""Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Two axes are a series; three or four are frames."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,9 @@ from psmt.data.contract import Film, Frame, IndexedFilm, array_checksum, channel
 from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
+from psmt.utils.files import reading, shown, shown_names
 
-_NAMES = ("frames", "series")
-"""Names of the array to read in an archive with several arrays."""
+_NAMES = ("frames", "series")  # names by which the array to read is found in a file with several arrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +32,7 @@ class ArrayFrames(IndexedFilm):
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        # The length of the array, which may differ from the length that was declared.
+        # The length of the array may exceed `n_frames`, which counts only the frames before `stop`.
         for index in range(len(self.array)):
             yield self._frame(index, colour=colour)
 
@@ -64,17 +65,18 @@ class NpzFrames(Film):
                     if len(block) < n_bytes:
                         raise ArchiveError(f"the array ends in frame {index} of {layout.shape[0]}")
                     pixels = np.frombuffer(block, dtype=layout.dtype).reshape(layout.shape[1:])
-                    yield channels(scaled(pixels, where=f"{self.path}: frame {index}"), colour=colour)
+                    yield channels(scaled(pixels, where=f"{shown(self.path)}: frame {index}"), colour=colour)
         except ArchiveError as error:
-            raise FrameSourceError(f"{self.path}: {error}; save it again") from error
+            raise FrameSourceError(f"{shown(self.path)}: {error}; save it again") from error
 
 
 def open_array(
     array: NDArray[Any], stop: int | None = None, *, name: str = "array", path: Path | None = None
 ) -> ArrayFrames | SeriesSource:
-    """Return the frames of a ``(time, height, width)`` or ``(time, height, width, 3)`` array without copying.
+    """Open an array, without copying it.
 
-    A ``(time, features)`` array is a series.
+    A ``(time, height, width)`` or ``(time, height, width, 3)`` array is a film. A ``(time, features)`` array is a
+    series.
 
     >>> source = open_array(np.zeros((5, 4, 6), dtype=np.uint8))
     >>> source.n_frames, source.shape
@@ -84,51 +86,58 @@ def open_array(
     """
     if array.ndim == 2:
         return SeriesSource(array=array, name=name, path=path, stop=stop)
-    _check_frames(array.shape, array.dtype, where="the array" if path is None else str(path))
+    _check_frames(array.shape, array.dtype, where="the array" if path is None else shown(path))
     height, width = array.shape[1:3]
     return ArrayFrames(array=array, name=name, shape=(height, width), n_frames=array.shape[0], path=path).head(stop)
 
 
 def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
-    """Return the frames or the series of a ``.npy`` file, memory-mapped."""
+    """Open the frames or the series in a ``.npy`` file, which is memory-mapped."""
     try:
         # np.load would also open archives and pickles. This maps plain numbers only.
-        with trouble_named("it does not open"), path.open("rb") as file:
+        with trouble_named("it does not open"), reading(path) as file:
             layout, start = read_layout(file), file.tell()
-        held = path.stat().st_size - start
-        if layout.n_bytes > held:
-            declared = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
-            raise ArchiveError(f"the header declares {declared}, but the file has {held:,}")
+            held = os.fstat(file.fileno()).st_size - start
+            if layout.n_bytes > held:
+                declared = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
+                raise ArchiveError(f"the header declares {declared}, but the file has {held:,}")
+            order: Any = "F" if layout.fortran_order else "C"
+            # An empty array cannot be mapped; `open_array` refuses it and names its shape.
+            array: NDArray[Any] = (
+                np.memmap(file, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
+                if layout.n_bytes
+                else np.empty(layout.shape, dtype=layout.dtype)
+            )
     except ArchiveError as error:
-        raise FrameSourceError(f"{path} cannot be read as an array of numbers: {error}; save it again") from error
-    order: Any = "F" if layout.fortran_order else "C"
-    # An empty array cannot be mapped; `open_array` refuses it and names its shape.
-    array: NDArray[Any] = (
-        np.memmap(path, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
-        if layout.n_bytes
-        else np.empty(layout.shape, dtype=layout.dtype)
-    )
-    return open_array(array, stop, name=path.name, path=path)
+        raise FrameSourceError(
+            f"{shown(path)} cannot be read as an array of numbers: {error}; save it again"
+        ) from error
+    return open_array(array, stop, name=shown(path.name), path=path)
 
 
 def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
-    """Return the frames or series of a ``.npz`` file: its only array, or the one called ``frames`` or ``series``."""
+    """Open the frames or the series in a ``.npz`` file.
+
+    The file must have only one array, or exactly one that is called ``frames`` or ``series``.
+    """
     try:
         with Archive.open(path) as archive:
             member = _member(archive, path)
             layout = archive.layout(member)
             if len(layout.shape) == 2:
-                return SeriesSource(array=archive.read(member), name=path.name, path=path, stop=stop)
+                return SeriesSource(array=archive.read(member), name=shown(path.name), path=path, stop=stop)
     except ArchiveError as error:
-        raise FrameSourceError(f"{path} cannot be read as an archive of arrays: {error}; save it again") from error
+        raise FrameSourceError(
+            f"{shown(path)} cannot be read as an archive of arrays: {error}; save it again"
+        ) from error
     shape, dtype, fortran_order = layout
-    _check_frames(shape, dtype, where=str(path))
+    _check_frames(shape, dtype, where=shown(path))
     if fortran_order:
         raise FrameSourceError(
-            f"{path}: the array is stored in Fortran order, so frames are not contiguous; "
+            f"{shown(path)}: the array is stored in Fortran order, so frames are not contiguous; "
             "save it again with np.ascontiguousarray(frames)"
         )
-    source = NpzFrames(path=path, member=member, name=path.name, shape=(shape[1], shape[2]), n_frames=shape[0])
+    source = NpzFrames(path=path, member=member, name=shown(path.name), shape=(shape[1], shape[2]), n_frames=shape[0])
     return source.head(stop)
 
 
@@ -136,11 +145,10 @@ def _member(archive: Archive, path: Path) -> str:
     names = archive.names
     called = names if len(names) == 1 else [name for name in names if name in _NAMES]
     if len(called) != 1:
-        found = ", ".join(names) or "none"
         raise FrameSourceError(
-            f"{path} has {len(names)} arrays ({found}) and {'more than one' if called else 'none'} is "
-            "called 'frames' or 'series'; save the one to read alone, or as np.savez(path, frames=...) or "
-            "np.savez(path, series=...)"
+            f"{shown(path)} has {len(names)} arrays ({shown_names(names)}) and "
+            f"{'more than one' if called else 'none'} is called 'frames' or 'series'; save the one to read "
+            "alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
         )
     return called[0]
 

@@ -1,4 +1,4 @@
-"""Writes films as MP4 files, completely or not at all."""
+"""Write films as MP4 files. After an error, no incomplete file is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.errors import PSMTError
-from psmt.utils.files import writing
+from psmt.utils.files import reading, writing
 
 Picture = NDArray[np.uint8]
 
@@ -29,11 +29,10 @@ _ENCODERS: dict[str, dict[str, str]] = {
 
 @contextmanager
 def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
-    """Yield a function that adds a picture ``(height, width, 3)``, red, green and blue, to the film.
+    """Context in which a film is written. It yields a function that adds a picture ``(height, width, 3)`` in RGB.
 
-    The film is an MP4 file whatever the suffix of `path`, with 25 pictures per second unless `fps` is known. The first
-    picture defines the size. H.264 needs even sizes, so the last row or column is repeated if their number is odd.
-    After an error no file is left.
+    The film is an MP4 file whatever the suffix of `path`. The default `fps` is 25. The first picture defines the size.
+    H.264 needs even sizes, so the last row or column is repeated if the number is odd. After an error no file is left.
     """
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)
@@ -60,7 +59,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise errors of PyAV while writing, such as those of a full disk, as OSError."""
+    """Context in which errors of PyAV, such as that of a full disk, are raised as OSError."""
     try:
         yield
     except av.FFmpegError as error:
@@ -85,17 +84,17 @@ def encoder() -> str:
 def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterator[None]:
     """Concatenate films by copying their packets, without encoding them again.
 
-    All were written by `writing_film`, with one size and one rate. The film gets its name at the end of the context,
-    unless an error occurs in it.
+    `writing_film` must have written all parts, with the same size and rate. The film appears at `path` at the end of
+    the context, unless an error occurs in it.
     """
-    # Packets are decoded before they are shown: by the lead of the part that has the longest.
+    # Packets are decoded some ticks before they are shown. All parts get the longest of these leads.
     lead = max(map(_lead, parts))
     with writing(path) as file:
         with _as_os_error(), av.open(file, mode="w", format="mp4") as joined:
             stream: av.VideoStream | None = None
             shift = 0
             for part in parts:
-                with av.open(part) as container:
+                with reading(part) as content, av.open(content, "r") as container:
                     own = container.streams.video[0]
                     stream = stream or joined.add_stream_from_template(own)
                     first = shift
@@ -109,7 +108,7 @@ def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterat
 
 
 def _lead(part: Path) -> int:
-    """Ticks by which the first packet of a film is decoded before it is shown."""
-    with av.open(part) as container:
+    """Return the number of ticks by which the first packet of a film is decoded before it is shown."""
+    with reading(part) as content, av.open(content, "r") as container:
         first = next(container.demux(video=0))
         return cast(int, first.pts) - cast(int, first.dts)

@@ -17,20 +17,20 @@ from PIL import Image
 from psmt.data.contract import Frame, IndexedFilm, channels, file_checksum, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
-from psmt.utils.files import never_ends
+from psmt.utils.files import reading, shown
+
+_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+"""Formats that Pillow may decode. For some others it starts programs, such as gs for PostScript."""
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm"})
 
 _MOST_PIXELS = 1 << 26
-"""Largest number of pixels of an image, twice those of an 8K film; a damaged header can declare any number."""
-
-_IMAGEJ = re.compile(r"ImageJ=.*?\bimages=([0-9]{1,9})\b", re.DOTALL)
-"""The number of images in ImageJ's description tag."""
+"""Largest number of pixels in an image, twice those of an 8K film. A damaged header can declare any number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(IndexedFilm):
-    """Images of a folder, sorted by name with numbers in order of size. Made by `open_images`."""
+    """Images of a folder, sorted by name, with ``img2`` before ``img10``. Made by `open_images`."""
 
     path: Path
     files: tuple[Path, ...] = field(repr=False)
@@ -45,14 +45,14 @@ class ImageFolder(IndexedFilm):
             pixels = _single(image, file)
         if pixels.shape[:2] != self.shape:
             raise FrameSourceError(
-                f"{file} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {self.files[0].name} is "
+                f"{shown(file)} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {shown(self.files[0].name)} is "
                 f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
             )
         return channels(pixels, colour=colour)
 
 
 def open_images(path: Path, stop: int | None = None) -> ImageFolder:
-    """Return the images in the folder ``path``. Hidden files, other files and subfolders are skipped."""
+    """Open the images in the folder ``path``. Hidden files, other files and subfolders are skipped."""
     files = sorted(
         (
             file
@@ -63,23 +63,23 @@ def open_images(path: Path, stop: int | None = None) -> ImageFolder:
     )
     if not files:
         kinds = ", ".join(sorted(suffix[1:] for suffix in SUFFIXES))
-        raise FrameSourceError(f"{path} is a folder without images; put one image per frame there ({kinds})")
+        raise FrameSourceError(f"{shown(path)} is a folder without images; put one image per frame there ({kinds})")
     with opened(files[0]) as image:
         height, width = _single(image, files[0]).shape[:2]
     folder = ImageFolder(
-        path=path, files=tuple(files), name=path.name or str(path), shape=(height, width), n_frames=len(files)
+        path=path, files=tuple(files), name=shown(path.name or path), shape=(height, width), n_frames=len(files)
     )
     return folder.head(stop)
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
-    """Sorting key that orders numbers in names by size.
+    """Return a sorting key that orders the numbers in file names by size.
 
     >>> sorted(map(Path, ["img10.png", "img2.png"]), key=natural_key)[0].name
     'img2.png'
     """
     parts = re.split(r"([0-9]+)", path.stem.lower())
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts], path.name
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts], path.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +103,15 @@ class TiffStack(IndexedFilm):
             return self._page(image, index, colour=colour)
 
     def _page(self, image: Image.Image, page: int, *, colour: bool) -> Frame:
-        with _trouble_named(f"{self.path}: page {page}"):
+        with _trouble_named(f"{shown(self.path)}: page {page}"):
             try:
                 image.seek(page)
             except EOFError:
-                raise FrameSourceError(f"{self.path} no longer has page {page}; open it again") from None
-        pixels = _pixels(image, f"{self.path}: page {page}")
+                raise FrameSourceError(f"{shown(self.path)} no longer has page {page}; open it again") from None
+        pixels = _pixels(image, f"{shown(self.path)}: page {page}")
         if pixels.shape[:2] != self.shape:
             raise FrameSourceError(
-                f"{self.path}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
+                f"{shown(self.path)}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
                 f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
                 f"(--frames {page}) to end there"
             )
@@ -119,37 +119,30 @@ class TiffStack(IndexedFilm):
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
-    """Return the pages of the TIFF file ``path`` as frames. Pages are counted; only the first is decoded."""
+    """Open the TIFF file ``path``, whose pages are the frames. Only the first page is decoded at once."""
     with opened(path) as image:
-        height, width = _pixels(image, str(path)).shape[:2]
-        n_pages, declared = _count_pages(image, path), _IMAGEJ.match(str(getattr(image, "tag_v2", {}).get(270, "")))
-    if declared and int(declared[1]) > n_pages:
-        # ImageJ writes files over 4 GB without directories after the first page.
-        raise FrameSourceError(
-            f"{path} declares {int(declared[1]):,} images, but has {n_pages:,} readable pages; save it again from "
-            "ImageJ as an image sequence, and give that folder"
-        )
-    return TiffStack(path=path, name=path.name, shape=(height, width), n_frames=n_pages).head(stop)
+        height, width = _pixels(image, shown(path)).shape[:2]
+        n_pages = _count_pages(image, path)
+    return TiffStack(path=path, name=shown(path.name), shape=(height, width), n_frames=n_pages).head(stop)
 
 
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
     """Yield the image in a file, not yet decoded."""
-    if never_ends(file):
-        raise FrameSourceError(f"{file} is a pipe or a device, not an image; remove it")
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:
+        content = stack.enter_context(reading(file))
         with _trouble_named(file):
-            image = stack.enter_context(Image.open(file))
+            image = stack.enter_context(Image.open(content, formats=_FORMATS))
         yield image
 
 
 @cache
 def _silence_libtiff() -> None:
-    """Keep libtiff from printing to standard error; the exception already says what is wrong with a file.
+    """Keep libtiff from printing to standard error. Exceptions already report damaged files.
 
-    The function is looked up in Pillow's extension module; if it is not exported, nothing happens.
+    libtiff's function for this is looked up in Pillow's extension module. If it is not exported, nothing happens.
     """
     with suppress(OSError, AttributeError):
         set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
@@ -158,8 +151,8 @@ def _silence_libtiff() -> None:
 
 
 def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
-    """Raise any error of Pillow's plugins as a `FrameSourceError`."""
-    return trouble_named(f"{where} cannot be read as an image; replace or remove it", FrameSourceError)
+    """Return a context in which any error of Pillow's plugins is raised as a `FrameSourceError`."""
+    return trouble_named(f"{shown(where)} cannot be read as an image; replace or remove it", FrameSourceError)
 
 
 def _count_pages(image: Image.Image, file: Path) -> int:
@@ -168,17 +161,21 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 
 
 def _single(image: Image.Image, file: Path) -> Frame:
-    """Return the only image of a file; raise if it has several pages."""
+    """Return the only image of a file. Raise `FrameSourceError` if the file has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
         raise FrameSourceError(
-            f"{file} has {n_pages:,} pages, but in a folder each file is one frame; "
-            + (f"give the file itself, {file}, and its pages are the frames" if image.format == "TIFF" else "split it")
+            f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; "
+            + (
+                f"give the file itself, {shown(file)}, and its pages are the frames"
+                if image.format == "TIFF"
+                else "split it"
+            )
         )
-    return _pixels(image, str(file))
+    return _pixels(image, shown(file))
 
 
 def _pixels(image: Image.Image, where: str) -> Frame:
-    """Return an image as float32, ``(height, width)`` if it is grey, else ``(height, width, 3)``."""
+    """Return an image as float32: ``(height, width)`` if it is grey, otherwise ``(height, width, 3)``."""
     width, height = image.size
     if width * height > _MOST_PIXELS:
         raise FrameSourceError(

@@ -1,10 +1,13 @@
-"""Brain scans: 4-D NIfTI files and BIDS derivatives as series of regions, by nilearn's maskers (`psmt[brain]`)."""
+"""Read brain scans (4-D NIfTI files, BIDS derivatives) as series of regions, by nilearn's maskers (`psmt[brain]`)."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
+from gzip import GzipFile
 from importlib.util import find_spec
+from logging import CRITICAL
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,13 @@ from numpy.typing import NDArray
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
-from psmt.utils.files import never_ends
+from psmt.utils.files import reading, shown
 
 STRATEGIES = ("simple", "compcor", "ica_aroma", "scrubbing")
 """Confound strategies of `nilearn.interfaces.fmriprep.load_confounds_strategy`."""
 
-_STRETCH = 1_032
-"""Largest expansion of one byte by deflate."""
+_STRETCH = 1_032  # largest expansion of one byte by deflate
+_LARGEST_EXTENSION = 1 << 24  # largest accepted number of bytes in an extension of a packed header
 
 MOST_FEATURES = 2_000
 """Largest number of regions or voxels; the methods solve for matrices of this size."""
@@ -29,7 +32,7 @@ MOST_FEATURES = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Parcels:
-    """How a scan becomes a series. Without atlas and mask, nilearn finds the brain."""
+    """Options that turn a scan into a series. Without an atlas and a mask, nilearn computes a mask of the brain."""
 
     atlas: Path | None = None  # 3-D label image, or 4-D image of maps
     mask: Path | None = None  # voxels to use if there is no atlas
@@ -38,6 +41,12 @@ class Parcels:
     high_pass: float | None = None  # cut-off frequency in Hz
     low_pass: float | None = None  # cut-off frequency in Hz
     smoothing: float | None = None  # full width at half maximum in mm
+
+    def __post_init__(self) -> None:
+        for name in ("tr", "high_pass", "low_pass", "smoothing"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < np.inf:
+                raise FrameSourceError(f"{name}={value!r:.40} is not a positive number; give one, or None")
 
 
 @dataclass(frozen=True)
@@ -49,38 +58,40 @@ class Scan:
     regions: tuple[str, ...]
     tr: float | None
     remarks: tuple[str, ...]
+    motion: float | None = None
+    """Mean framewise displacement in mm, or None if the confounds do not have it."""
 
 
 def is_scan(path: Path) -> bool:
-    """Whether the file name is that of a NIfTI file."""
+    """Return whether the file name is that of a NIfTI file."""
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
 def find_scans(folder: Path) -> dict[str, Path]:
-    """Preprocessed scans in a BIDS derivatives folder, by subject, session, task and run.
+    """Return the preprocessed scans in a BIDS derivatives folder, by a name of subject, session, task and run.
 
-    If a scan exists in several spaces, MNI space is used.
+    If a scan exists in several spaces, the one in MNI space is returned.
     """
     found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*")):
+    for path in sorted(filter(is_scan, folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*"))):
         parts = [part for part in path.name.split("_") if part.partition("-")[0] in ("sub", "ses", "task", "run")]
         found.setdefault("_".join(parts), []).append(path)
     if not found:
         raise FrameSourceError(
-            f"{folder} holds no sub-*/[ses-*/]func/*_desc-preproc_bold.nii.gz; give the derivatives folder that "
+            f"{shown(folder)} holds no sub-*/[ses-*/]func/*_desc-preproc_bold.nii.gz; give the derivatives folder that "
             "fMRIPrep wrote, or the files themselves"
         )
     return {name: next((p for p in paths if "space-MNI" in p.name), paths[0]) for name, paths in found.items()}
 
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
-    """Read one scan: regions of an atlas, or voxels of a mask."""
+    """Read one scan as a series, with the regions of an atlas or the voxels of a mask as features."""
     if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
-            f"{path} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
+            f"{shown(path)} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
         )
     # nibabel and nilearn raise many kinds of errors for damaged files.
-    with trouble_named(f"{path} cannot be read as a scan", FrameSourceError):
+    with trouble_named(f"{shown(path)} cannot be read as a scan", FrameSourceError):
         return _read(path, parcels)
 
 
@@ -89,10 +100,10 @@ def _read(path: Path, parcels: Parcels) -> Scan:
 
     image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
-        raise FrameSourceError(f"{path} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
+        raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
     tr = parcels.tr or _repetition_time(image)
     if tr is None and (parcels.high_pass or parcels.low_pass):
-        raise FrameSourceError(f"{path} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
+        raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
     finite, remarks = _finite_voxels(image, path)
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
@@ -113,37 +124,50 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     regions = _region_names(masker, names, values.shape[1])
     if lost := sorted(set(names) - set(regions)):
         few = ", ".join(lost[:5]) + (", .." if len(lost) > 5 else "")
-        remarks.append(f"{path.name}: no voxels in {len(lost)} regions of the atlas ({few})")
+        remarks.append(f"{shown(path.name)}: no voxels in {len(lost)} regions of the atlas ({few})")
     if values.shape[1] > MOST_FEATURES:
         raise FrameSourceError(
-            f"{path} has {values.shape[1]:,} voxels in its mask, more than {MOST_FEATURES:,}; give an --atlas, or a "
-            "--mask of a part of the brain"
+            f"{shown(path)} has {values.shape[1]:,} voxels in its mask, more than {MOST_FEATURES:,}; give an --atlas, "
+            "or a --mask of a part of the brain"
         )
-    return Scan(np.asarray(values, dtype=np.float64), regions, tr, tuple(remarks))
+    return Scan(np.asarray(values, dtype=np.float64), regions, tr, tuple(remarks), _mean_displacement(path, parcels))
+
+
+class _BoundedGzip(GzipFile):
+    """Reader that refuses large reads. nibabel reads headers and extensions by `read`, and numbers by `readinto`."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read at most 16 MiB, because the size of an extension is a claim of the file."""
+        if size is None or not 0 <= size <= _LARGEST_EXTENSION:
+            raise ValueError(f"an extension of its header has {size:,} bytes, more than {_LARGEST_EXTENSION:,}")
+        return super().read(size)
 
 
 def load_image(path: Path) -> Any:
-    """Open a NIfTI image without reading its data; raise if the file is smaller than its header declares."""
+    """Read a NIfTI image. Raise if the file, or the memory of this machine, is too small for its shape."""
     import nibabel
 
-    if not path.exists():
-        raise FrameSourceError(f"{path} does not exist; give a NIfTI image")
-    if never_ends(path):
-        raise FrameSourceError(f"{path} is a pipe or a device, not a NIfTI file")
-    with trouble_named(f"{path} cannot be read as NIfTI", FrameSourceError):
-        image: Any = nibabel.load(path)
+    nibabel.imageglobals.logger.setLevel(CRITICAL)  # it prints what it dislikes in a header; damaged ones raise
+    with reading(path) as file, trouble_named(f"{shown(path)} cannot be read as NIfTI", FrameSourceError):
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        content: Any = _BoundedGzip(fileobj=file) if packed else file
+        kind: Any = nibabel.Nifti2Image if content.read(8)[4:7] == b"n+2" else nibabel.Nifti1Image
+        content.seek(0)
+        image = kind.from_stream(content)
         declared = prod(image.shape) * image.header.get_data_dtype().itemsize
-    most = path.stat().st_size * (_STRETCH if path.suffix.lower() == ".gz" else 1)
-    if declared > most:
-        raise FrameSourceError(
-            f"{path} declares the shape {image.shape}, which is {declared:,} bytes, but the file cannot hold more than "
-            f"{most:,}; copy it again"
-        )
-    return image
+        most = os.fstat(file.fileno()).st_size * (_STRETCH if packed else 1)
+        if declared > min(most, memory := os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")):
+            limit = f"the file cannot hold more than {most:,}" if most < declared else f"this machine has {memory:,}"
+            raise FrameSourceError(
+                f"{shown(path)} declares the shape {image.shape}, which is {declared:,} bytes, but {limit}; copy it "
+                "again, or cut it into parts"
+            )
+        return kind(np.asanyarray(image.dataobj), image.affine, image.header)
 
 
 def _repetition_time(image: Any) -> float | None:
-    """Repetition time in seconds from the header; None if it has none."""
+    """Return the repetition time in seconds from the header, or None if the header has none."""
     tr = float(image.header.get_zooms()[3])
     unit = image.header.get_xyzt_units()[1]
     tr *= {"msec": 1e-3, "usec": 1e-6}.get(unit, 1.0)
@@ -151,19 +175,19 @@ def _repetition_time(image: Any) -> float | None:
 
 
 def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
-    """Image (x, y, z) of the voxels that are finite at all times, and a remark if some are not."""
+    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about the others."""
     import nilearn.image
 
     finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
-    for t in range(image.shape[3]):  # one volume at a time, as a scan may not fit into memory
+    for t in range(image.shape[3]):  # one volume at a time, to save memory
         finite &= np.isfinite(np.asanyarray(image.dataobj[..., t]))
     bad = int((~finite).sum())
-    remarks = [f"{path.name}: {bad:,} voxels are not finite and are left out"] if bad else []
+    remarks = [f"{shown(path.name)}: {bad:,} voxels are not finite and are left out"] if bad else []
     return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """The masker of nilearn, and the names of the atlas's regions."""
+    """Return a nilearn masker, and the names of the atlas's regions. `how` are keyword arguments of the masker."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -175,12 +199,12 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
     labels = np.unique(np.asanyarray(atlas.dataobj))
     labels = labels[(labels != 0) & np.isfinite(labels)].astype(int)
     if not len(labels):
-        raise FrameSourceError(f"atlas {parcels.atlas} has no label above 0; give an image of positive integers")
+        raise FrameSourceError(f"atlas {shown(parcels.atlas)} has no label above 0; give an image of positive integers")
     return NiftiLabelsMasker(atlas, mask_img=finite, **how), [f"region {label}" for label in labels]
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Names of the columns: labels for which the masker found voxels, maps, or voxels."""
+    """Return one name per column: of the atlas labels that have voxels, of the maps, or of the voxels."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)
@@ -188,7 +212,10 @@ def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
 
 
 def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
-    """Regressors (time, n) and the volumes that are kept; None for all."""
+    """Return the confound regressors (time, n) of a scan, and the indices of the volumes to keep.
+
+    The regressors are None if no confounds were requested. The indices are None if all volumes are kept.
+    """
     asked = parcels.confounds
     if asked is None:
         return None, None
@@ -197,33 +224,50 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
     from nilearn.interfaces.fmriprep import load_confounds_strategy
 
     try:
+        for table in path.parent.glob("*confounds*"):
+            with reading(table):  # nilearn opens these by their names, and would wait for a pipe
+                pass
         confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
     except (ValueError, OSError) as error:
+        cause = shown(" ".join(str(error).split()), 400)
         raise FrameSourceError(
-            f"{path}: no confounds for strategy {asked!r} ({error}); give a table instead"
+            f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table instead"
         ) from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
-            f"{path}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned from "
-            "consecutive volumes; use another strategy, such as simple"
+            f"{shown(path)}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned "
+            "from consecutive volumes; use another strategy, such as simple"
         )
     return confounds, kept
 
 
+def _mean_displacement(path: Path, parcels: Parcels) -> float | None:
+    """Return the mean framewise displacement from the table of confounds of fMRIPrep, or None if there is none."""
+    stem = path.name.partition("_space-")[0].partition("_desc-")[0]
+    tables = [*path.parent.glob(f"{stem}_desc-confounds_*.tsv"), Path(parcels.confounds or "")]
+    for table in filter(Path.is_file, tables):
+        with reading(table) as file, trouble_named(f"confounds {shown(table)} cannot be read", FrameSourceError):
+            found = np.genfromtxt(file, delimiter="\t" if table.suffix == ".tsv" else ",", names=True, dtype=None)
+        if "framewise_displacement" in (found.dtype.names or ()):
+            values = np.genfromtxt(found["framewise_displacement"].astype(str))  # the first value is n/a
+            return float(np.nanmean(values)) if np.isfinite(values).any() else None
+    return None
+
+
 def _table(path: Path) -> Array:
-    """Regressors (time, n) of a table; a missing first value of a derivative is replaced by the second."""
+    """Read regressors (time, n) from a table. A missing value in the first row is replaced by that in the second row.
+
+    fMRIPrep writes such a missing value for each temporal derivative.
+    """
     if not path.exists():
         raise FrameSourceError(
-            f"confounds {str(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"
+            f"confounds {shown(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"
         )
-    if never_ends(path):
-        raise FrameSourceError(f"confounds {path} is a pipe or a device, not a table")
-    with trouble_named(f"confounds {path} cannot be read as a table", FrameSourceError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty table is reported below
-        table = np.genfromtxt(path, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
+    with reading(path) as file, trouble_named(f"confounds {shown(path)} cannot be read as a table", FrameSourceError):
+        table = np.genfromtxt(file, delimiter="\t" if path.suffix == ".tsv" else ",", skip_header=1, ndmin=2)
     if len(table) < 2:
-        raise FrameSourceError(f"confounds {path} has {len(table)} lines of numbers; it needs one per volume")
+        raise FrameSourceError(f"confounds {shown(path)} has {len(table)} lines of numbers; it needs one per volume")
     table[0] = np.where(np.isnan(table[0]), table[1], table[0])
     if np.isnan(table).any():
-        raise FrameSourceError(f"{path} has missing values after the first line; fill or remove them")
+        raise FrameSourceError(f"{shown(path)} has missing values after the first line; fill or remove them")
     return np.asarray(table, dtype=np.float64)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-import av
 import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.data.contract import Frame, FrameStream, channels, check_kind, scaled
 from psmt.data.readers.video import Medium, decode, frames_of
 from psmt.errors import FrameSourceError
+from psmt.utils.files import shown
 
 T = TypeVar("T")
 
@@ -52,11 +52,11 @@ class IteratedFrames(FrameStream):
 def open_stream(
     frames: Iterable[ArrayLike], stop: int | None = None, *, name: str = "stream", fps: float | None = None
 ) -> IteratedFrames:
-    """Return the frames of any iterable, at most `stop`, for example of a generator that reads your own camera.
+    """Open the frames of any iterable, at most `stop`, for example of a generator that reads your own camera.
 
     Frames are arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point
-    with white at 1. The first frame is read immediately to find the size. Messages and reports use the `name`; `fps`
-    are the frames per second.
+    with white at 1. The first frame is read immediately to find the size. `name` is used in messages and reports. `fps`
+    is the number of frames per second.
 
     >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))
     >>> stream.shape, stream.repeatable
@@ -74,18 +74,21 @@ def open_stream(
 
 
 def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
-    """Return the frames of a camera of this computer; ``camera:0`` is the first one."""
+    """Open a camera of this computer. ``camera:0`` is the first one."""
     number = spec.removeprefix("camera:")
-    if not number.isdecimal():
-        raise FrameSourceError(f"{spec}: {number!r} is not the number of a camera; the first one is camera:0")
+    if not (number.isdecimal() and len(number) < 5):
+        raise FrameSourceError(f"{shown(spec)} is not the number of a camera; the first one is camera:0")
     return _open_live(_camera(int(number), platform=sys.platform), stop)
 
 
 def open_url(spec: str, stop: int | None = None) -> LiveVideo:
-    """Return the frames of a network stream that libav can open: ``rtsp://``, ``http://``, ``udp://``, ..."""
-    parts = urlsplit(spec)
+    """Open a network stream by an address that libav supports: ``rtsp://``, ``http://``, ``udp://``, ..."""
+    try:
+        parts = urlsplit(spec)
+    except ValueError as error:
+        raise FrameSourceError(f"{shown(spec.partition('?')[0])} is not an address ({error})") from error
     # Passwords and keys before the host and after the question mark must not appear in reports.
-    label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    label = shown(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
     hint = "is the address right, and is the stream running?"
     return _open_live(Medium(label=label, address=spec, hint=hint), stop)
 
@@ -103,7 +106,7 @@ def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
 
 
 def _camera(number: int, *, platform: str) -> Medium:
-    """How libav opens a camera on an operating system."""
+    """Return the address and options with which libav opens a camera on the given operating system."""
     label = f"camera:{number}"
     hint = "is it plugged in, do you have permission, and is no other program using it?"
     if platform == "linux":
@@ -111,19 +114,14 @@ def _camera(number: int, *, platform: str) -> Medium:
     if platform == "darwin":
         # libav asks for 29.97 frames per second by default, which cameras of Macs refuse.
         return Medium(label=label, hint=hint, address=str(number), format="avfoundation", options={"framerate": "30"})
-    if platform == "win32":
-        devices = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
-        if number >= len(devices):
-            raise FrameSourceError(f"{label} is not there ({len(devices)} cameras were found); {hint}")
-        return Medium(label=label, hint=hint, address=f"video={devices[number]}", format="dshow")
     raise FrameSourceError(
-        f"{label}: cameras are supported on Linux, macOS and Windows, not on {platform}; "
+        f"{label}: cameras are supported on Linux and macOS, not on {platform}; "
         "read frames in a generator of your own and give it to open_stream"
     )
 
 
 def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
-    """Return one frame as an array; raise if it cannot be a frame."""
+    """Return one frame as an array. Raise `FrameSourceError` if its shape is not that of a frame."""
     pixels = np.asarray(array)
     if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)) or 0 in pixels.shape:
         raise FrameSourceError(f"{where} has shape {pixels.shape}; a frame is (height, width) or (height, width, 3)")

@@ -1,9 +1,12 @@
-"""Series ``(time, features)``: arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB's ``.mat`` files."""
+"""Series ``(time, features)`` from arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB's ``.mat`` files."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,12 +18,14 @@ from psmt.data.contract import array_checksum, check_stop, file_checksum, smalle
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
-from psmt.utils.validation import check_series
+from psmt.utils.constraints import near_miss
+from psmt.utils.files import reading, shown, shown_names
+from psmt.utils.validation import check_series, is_number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSource:
-    """A series ``(time, features)``, not scaled. Each row is what a film calls a frame.
+    """A series ``(time, features)``, which is not scaled. Each row corresponds to a frame of a film.
 
     Attributes
     ----------
@@ -34,10 +39,12 @@ class SeriesSource:
         The file that was read.
     stop : int or None
         Number of rows that are used; None for all.
+    index_name : str or None
+        Name of the column that holds the time of each row. It is not a feature.
     values : ndarray (n_frames, n_features)
         The rows that are used, float64 and finite.
     repeatable : bool
-        True.
+        Always True: a series can be read again.
     """
 
     name: str
@@ -45,12 +52,13 @@ class SeriesSource:
     feature_names: tuple[str, ...] | None = None
     path: Path | None = None
     stop: int | None = None
+    index_name: str | None = field(default=None, repr=False)
     values: Array = field(init=False, repr=False)
     repeatable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         try:
-            values = check_series(self.array[: self.stop], name=self.name)
+            values = check_series(self.array[: self.stop], name=self.name, columns=self.feature_names)
         except ValueError as error:
             raise FrameSourceError(str(error)) from None
         # One memory layout for all sources, so that results agree to the last digit.
@@ -74,105 +82,166 @@ class SeriesSource:
         return self.values[key]
 
     def head(self, stop: int | None) -> SeriesSource:
-        """Return the first ``stop`` rows of this series; None returns all of it."""
+        """Return a series with only the first ``stop`` rows of this one. None keeps all rows."""
         check_stop(stop)
         return replace(self, stop=smaller(self.stop, stop))
 
+    def select(self, columns: Sequence[str]) -> SeriesSource:
+        """Return a series with only these features, by name, or by number if they have no names."""
+        known = self.feature_names or tuple(map(str, range(self.n_features)))
+        for name in columns:
+            if name not in known:
+                why = "is the index" if name == self.index_name else "is not a column"
+                raise FrameSourceError(
+                    f"{shown(name)!r} {why} of {self.name}; choose from {shown_names(known)}{near_miss(name, known)}"
+                )
+        places = [known.index(name) for name in columns]
+        return replace(self, array=self.array[:, places], feature_names=tuple(columns))
+
     def checksum(self) -> str:
-        """Return the sha256 of the file, or of the array's dtype, shape and bytes; it does not depend on ``stop``."""
+        """Return the sha256 of the file, or of the array's dtype, shape and bytes. It does not depend on ``stop``."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
 
 def open_text(path: Path, stop: int | None = None) -> SeriesSource:
-    """Return the series in a ``.csv`` or ``.tsv`` file: a line per time point, a column per feature.
+    """Open the series in a ``.csv`` or ``.tsv`` file, with one line per time point and one column per feature.
 
     Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. A first line without any number holds the names
-    of the features. Empty lines are skipped.
+    of the features. Empty lines are skipped. A column of ISO dates, or one with a name such as ``time`` or ``index``
+    whose numbers increase, is the index of the rows and not a feature.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        with reading(path) as file, TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+            whole = iter(lambda: text.readline(_LONGEST_LINE), "")
+            reader = csv.reader(whole, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             lines = ((reader.line_num, fields) for fields in reader if fields)
             first = next(lines, None)
             if first is None:
-                raise FrameSourceError(f"{path} is empty; write a line of numbers per time point")
-            n_features = len(first[1])
+                raise FrameSourceError(f"{shown(path)} is empty; write a line of numbers per time point")
+            n_columns = len(first[1])
             names = _names(first[1])
-            frames = lines if names else chain([first], lines)
-            rows = [_numbers(fields, n_features, where=f"{path}: line {line}") for line, fields in islice(frames, stop)]
+            rows = list(islice(lines if names else chain([first], lines), stop))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise FrameSourceError(f"{path} cannot be read as a table of numbers: {error}") from error
-    array = np.array(rows, dtype=np.float64).reshape(-1, n_features)
-    return SeriesSource(name=path.name, array=array, feature_names=names, path=path, stop=stop)
+        raise FrameSourceError(f"{shown(path)} cannot be read as a table of numbers: {error}") from error
+    for line, fields in rows:
+        if len(fields) != n_columns:
+            raise FrameSourceError(
+                f"{shown(path)}: line {line} has {len(fields)} columns but the first line has {n_columns}; all "
+                "lines need the same number"
+            )
+    index = _index(path, names, rows)
+    kept = [i for i in range(n_columns) if i != index]
+    label = names or tuple(f"column {i + 1}" for i in range(n_columns))
+    numbers = [_numbers(fields, kept, names, where=f"{shown(path)}: line {line}") for line, fields in rows]
+    return SeriesSource(
+        name=shown(path.name),
+        array=np.array(numbers, dtype=np.float64).reshape(-1, len(kept)),
+        feature_names=names and tuple(names[i] for i in kept),
+        path=path,
+        stop=stop,
+        index_name=None if index is None else label[index],
+    )
+
+
+_LONGEST_LINE = 1 << 24
+"""Number of characters after which a line is cut, so that a file without lines is not read into memory at once."""
+
+_INDEX_NAMES = ("", "index", "time", "date", "datetime", "timestamp", "t", "seconds", "row", "frame", "unnamed: 0")
+"""Names, in lower case, of columns that are the index of the rows if their numbers increase."""
+
+
+def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, list[str]]]) -> int | None:
+    """Return the number of the column that is the index of the rows, or None."""
+    first = rows[0][1] if rows else []
+    for i, text in enumerate(first):
+        if is_number(text) or _date(text) is None:
+            continue
+        before: datetime | None = None
+        for line, fields in rows:
+            date = _date(fields[i])
+            if date is None:
+                break  # reported as a value that is not a number
+            if before is not None and date.replace(tzinfo=None) < before.replace(tzinfo=None):
+                raise FrameSourceError(
+                    f"{shown(path)}: line {line}, column {i + 1}: {shown(fields[i])} comes after {before}; "
+                    "rows must be in order of time: sort the lines"
+                )
+            before = date
+        else:
+            return i
+    for i, name in enumerate(names or ()):
+        if name.lower() in _INDEX_NAMES and len(first) > 1 and all(is_number(fields[i]) for _, fields in rows):
+            times = np.array([float(fields[i]) for _, fields in rows])
+            if len(times) > 1 and (np.diff(times) > 0).all():
+                return i
+    return None
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
 
 
 def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
-    """Return the series in a pandas or polars data frame: a row per time point, a column per feature."""
+    """Open the series in a pandas or polars data frame, with one row per time point and one column per feature."""
     array = table.to_numpy()
     if array.dtype.kind not in "buif":
-        odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(_is_number, column))]
+        odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(is_number, column))]
         raise FrameSourceError(
-            f"the data frame has columns that are not numeric ({', '.join(map(repr, odd)) or array.dtype}); "
+            f"the data frame has columns that are not numeric ({shown_names(map(repr, odd)) if odd else array.dtype}); "
             "drop or convert them"
         )
-    names = tuple(map(str, table.columns))
+    names = tuple(map(shown, table.columns))
     return SeriesSource(name="data frame", array=array, feature_names=names, stop=stop)
 
 
 def _names(fields: list[str]) -> tuple[str, ...] | None:
-    """Return the names in a first line; None if it is empty or holds a number."""
-    if any(map(_is_number, fields)) or not any(fields):
+    """Return the fields of a first line as feature names, or None if the line is empty or contains a number."""
+    if any(map(is_number, fields)) or not any(fields):
         return None
     # numpy.savetxt writes its header as a comment.
-    return tuple(field.lstrip("#").strip() for field in fields)
+    return tuple(shown(field.lstrip("#").strip()) for field in fields)
 
 
-def _numbers(fields: list[str], n_features: int, *, where: str) -> Array:
-    if len(fields) != n_features:
-        raise FrameSourceError(
-            f"{where} has {len(fields)} columns but the first line has {n_features}; all lines need the same number"
-        )
+def _numbers(fields: list[str], kept: Sequence[int], names: Sequence[str] | None, *, where: str) -> Array:
     try:
-        return np.array([float(text) for text in fields])
+        return np.array([float(fields[i]) for i in kept])
     except ValueError:
-        column = next(index for index, text in enumerate(fields) if not _is_number(text))
+        column = next(i for i in kept if not is_number(fields[i]))
         raise FrameSourceError(
-            f"{where}, column {column + 1}: {fields[column]!r} is not a number; "
-            "write numbers as 1.5, with commas between them (tabs in .tsv), or remove that line or column"
+            f"{where}, column {column + 1}{f' ({names[column]!r})' if names else ''}: {shown(repr(fields[column]))} "
+            "is not a number; write numbers as 1.5, with commas between them (tabs in .tsv), dates as 2026-01-31, or "
+            "remove that line or column"
         ) from None
 
 
-def _is_number(text: Any) -> bool:
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-_MATRIX_NAMES = ("series", "frames", "X")
-"""Names of the matrix to read in a file with several matrices."""
+_MATRIX_NAMES = ("series", "frames", "X", "tc")
+"""Names by which the matrix to read is found in a file with several matrices. GIFT calls time courses ``tc``."""
 
 _NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 """MATLAB's classes of plain numbers."""
 
 
 def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
-    """Return the series of a ``.mat`` file (up to version 7.2): its only numeric matrix, or the one called ``series``.
+    """Open the series in a ``.mat`` file (up to version 7.2).
 
-    Scalars and vectors, such as a TR, are skipped.
+    The file must have only one numeric matrix, or one that is called ``series``. Scalars and vectors, such as a TR, are
+    skipped.
     """
     from scipy.io import loadmat, whosmat
 
-    with path.open("rb") as file:
+    with reading(path) as file:
         if b"MATLAB 7.3" in file.read(128):  # which is HDF5 behind this header
-            raise FrameSourceError(f"{path} is a MATLAB 7.3 file; save it with save(name, 'series', '-v7')")
-    # scipy raises many kinds of errors for damaged files.
-    with trouble_named(f"{path} cannot be read as a MATLAB file; save it again", FrameSourceError):
-        name = _matrix(path, whosmat(path))
-        array = loadmat(path, variable_names=[name])[name]
-    return SeriesSource(name=path.name, array=np.asarray(array), path=path, stop=stop)
+            raise FrameSourceError(f"{shown(path)} is a MATLAB 7.3 file; save it with save(name, 'series', '-v7')")
+        # scipy raises many kinds of errors for damaged files.
+        with trouble_named(f"{shown(path)} cannot be read as a MATLAB file; save it again", FrameSourceError):
+            file.seek(0)
+            name = _matrix(path, whosmat(file))
+            array = loadmat(file, variable_names=[name])[name]
+    return SeriesSource(name=shown(path.name), array=np.asarray(array), path=path, stop=stop)
 
 
 def _matrix(path: Path, found: list[tuple[str, tuple[int, ...], str]]) -> str:
@@ -180,7 +249,7 @@ def _matrix(path: Path, found: list[tuple[str, tuple[int, ...], str]]) -> str:
     called = matrices if len(matrices) == 1 else [name for name in _MATRIX_NAMES if name in matrices]
     if not called:
         raise FrameSourceError(
-            f"{path} has {len(matrices)} matrices ({', '.join(matrices) or 'none'}) and none is called 'series'; "
+            f"{shown(path)} has {len(matrices)} matrices ({shown_names(matrices)}) and none is called 'series'; "
             "save the one to read, (time, features), under that name"
         )
     return called[0]

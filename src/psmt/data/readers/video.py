@@ -1,10 +1,10 @@
-"""Videos: files in any container that libav opens, and the decoding loop that cameras and streams share."""
+"""Video files in any container that libav opens, and the decoding loop that cameras and streams use too."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -16,30 +16,39 @@ from av.video.reformatter import VideoReformatter
 
 from psmt.data.contract import Film, Frame, file_checksum, scaled
 from psmt.errors import FrameSourceError
+from psmt.utils.files import reading, shown
 
 PATIENCE = 10.0
 """Seconds without a frame after which a camera or a network stream is abandoned."""
 
-_PAUSE = 0.005
-"""Seconds between two requests to a camera that has no frame ready."""
+_PAUSE = 0.005  # seconds between two requests to a camera that has no frame ready
+
+
+_CONTAINERS = (
+    "3gp apng asf av1 avi cavsvideo cine dirac dnxhd dv evc flac flic flv gif gxf h261 h263 h264 hevc ivf kux live_flv "
+    "m4v matroska mjpeg mjpeg_2000 mov mp3 mpeg mpegts mpegtsraw mpegvideo mxf nsv nut nuv obu ogg pva rm roq ser "
+    "smjpeg smk swf ty vc1 vc1test vvc wav wtv yuv4mpegpipe"
+)
+"""Formats of libav that files may have. Lists of other files are not among them: concat, hls, dash, sdp, image2, .."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """What libav opens. `label` is its name in messages, and `hint` a question to the user if it cannot be opened.
+    """A file, camera or stream that libav opens: a file by its `path`, a camera or a stream by its `address`.
 
-    Live sources have no `path`. Without a `format`, libav detects the kind of container or device.
+    `label` is its name in messages. `hint` is added to the error message if it cannot be opened. Cameras and streams
+    have no `path`. Without a `format`, libav detects the kind of device, or of container.
     """
 
     label: str
-    address: str
     hint: str
+    address: str = ""
     path: Path | None = None
     format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
     def cut_short(self) -> str | None:
-        """How the file is shorter than its container declares; None if it is not known to be."""
+        """Return a message if the file is shorter than its container declares, otherwise None."""
         if self.path is None:
             return None
         declared, actual = declared_size(self.path), self.path.stat().st_size
@@ -50,24 +59,24 @@ class Medium:
 
 
 def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | None, float | None]:
-    """The frames of a medium, decoded lazily, and their number and rate, if its container declares them.
+    """Return a generator of the frames, and the number and rate of frames that the container declares (or None).
 
-    Damaged or empty media raise `FrameSourceError` when the frames end. Closing the frames closes the container.
+    Frames are decoded lazily. Damaged or empty media raise `FrameSourceError` when the frames end. Closing the
+    generator closes the container.
     """
-    container = _open_container(medium)
-    try:
+    with ExitStack() as stack:
+        file = None if medium.path is None else stack.enter_context(reading(medium.path))
+        container = stack.enter_context(_open_container(medium, file))
         stream = _video_stream(container, medium)
-    except FrameSourceError:
-        container.close()
-        raise
-    rate = stream.average_rate or stream.guessed_rate
-    return _pictures(container, stream, medium), stream.frames or None, float(rate) if rate else None
+        rate = stream.average_rate or stream.guessed_rate
+        pictures = _pictures(container, stream, medium, stack.pop_all())
+    return pictures, stream.frames or None, float(rate) if rate else None
 
 
 def frames_of(
     pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
 ) -> Generator[Frame, None, None]:
-    """Yield float32 frames with black at 0 and white at 1; all must have the given ``shape``."""
+    """Yield float32 frames with black at 0 and white at 1. Raise if a picture does not have the given ``shape``."""
     # One reformatter for all frames: VideoFrame.reformat would set up a scaler for each, four times slower.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
@@ -83,25 +92,21 @@ def frames_of(
         yield scaled(pixels, where=f"{label}: frame {index}")
 
 
-def _open_container(medium: Medium) -> av.container.InputContainer:
+def _open_container(medium: Medium, file: BinaryIO | None) -> av.container.InputContainer:
     try:
-        container = av.open(
-            medium.address,
-            format=medium.format,
-            options=dict(medium.options),
-            timeout=PATIENCE if medium.path is None else None,
-        )
+        if file is not None:
+            if not os.fstat(file.fileno()).st_size:
+                raise FrameSourceError(f"{medium.label} is empty (0 bytes); fetch or record the film again")
+            return av.open(file, "r", options={"format_whitelist": _CONTAINERS.replace(" ", ",")})
+        return av.open(medium.address, format=medium.format, options=dict(medium.options), timeout=PATIENCE)
     except EOFError as error:
         cause = medium.cut_short() or "it holds 0 frames"
         raise FrameSourceError(f"{medium.label} ends before its first frame ({cause}); fetch it again") from error
     except (av.FFmpegError, ValueError) as error:
+        if isinstance(error, FrameSourceError):
+            raise
         cause = medium.cut_short() or _reason(error)
         raise FrameSourceError(f"{medium.label} cannot be opened as a video ({cause}); {medium.hint}") from error
-    if container.format.name == "tty":
-        # libav opens text files as terminal art.
-        container.close()
-        raise FrameSourceError(f"{medium.label} is a text file, not a video")
-    return container
 
 
 def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.VideoStream:
@@ -120,12 +125,12 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
 
 
 def _pictures(
-    container: av.container.InputContainer, stream: av.VideoStream, medium: Medium
+    container: av.container.InputContainer, stream: av.VideoStream, medium: Medium, opened: ExitStack
 ) -> Generator[VideoFrame, None, None]:
-    """Yield the frames of the stream; raise at the end if it is damaged or empty."""
+    """Yield the frames of the stream. If it is damaged or empty, raise `FrameSourceError` at the end."""
     live = medium.path is None
     n_read = 0
-    with container:
+    with opened:
         # Frame threads decode many frames ahead, which is faster for films but delays a camera.
         stream.thread_type = "SLICE" if live else "AUTO"
         # Broadcast streams often flag lost packets as corrupt; in a file the flag means a short read.
@@ -188,6 +193,8 @@ def _reason(error: Exception) -> str:
     # libav raises either of these after PATIENCE.
     if isinstance(error, av.error.ExitError | BlockingIOError):
         return f"no data for {PATIENCE:g} seconds"
+    if isinstance(error, av.error.ArgumentError):  # libav's answer to a format that is not in `_CONTAINERS`
+        return "it is not in a container of films, such as mp4 or mkv"
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -195,8 +202,8 @@ def _reason(error: Exception) -> str:
 class VideoFilm(Film):
     """Frames of a video file. Made by `open_video`.
 
-    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is what the container declares;
-    healthy films may have a few frames more or less.
+    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is the number that the container
+    declares. Healthy films may have a few frames more or less.
     """
 
     path: Path
@@ -207,28 +214,25 @@ class VideoFilm(Film):
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         with closing(decode(_medium(self.path))[0]) as pictures:
-            yield from frames_of(pictures, self.shape, label=str(self.path), colour=colour)
+            yield from frames_of(pictures, self.shape, label=shown(self.path), colour=colour)
 
 
 def open_video(path: Path, stop: int | None = None) -> VideoFilm:
     """Open the film in ``path`` and decode its first frame."""
-    if path.stat().st_size == 0:
-        raise FrameSourceError(f"{path} is empty (0 bytes); fetch or record the film again")
     pictures, n_frames, fps = decode(_medium(path))
     with closing(pictures):
         first = next(pictures)
-    film = VideoFilm(path=path, name=path.name, shape=(first.height, first.width), n_frames=n_frames, fps=fps)
+    film = VideoFilm(path=path, name=shown(path.name), shape=(first.height, first.width), n_frames=n_frames, fps=fps)
     return film.head(stop)
 
 
 def _medium(path: Path) -> Medium:
-    # In a relative path libav would read a colon as the end of a protocol.
-    return Medium(label=str(path), address=str(path.absolute()), path=path, hint="is it complete, and is it a film?")
+    return Medium(label=shown(path), path=path, hint="is it complete, and is it a film?")
 
 
-# How long a container says that it is. libav ends quietly at the end of a file that was cut short, and the frame counts
-# and durations in headers are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of
-# the outermost boxes are exact.
+# The size that a container declares. libav does not report a file that was cut short. The frame counts and durations in
+# headers are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of the outermost
+# boxes are exact.
 
 _EBML = b"\x1a\x45\xdf\xa3"
 _VITAL = (b"moov", b"moof", b"mdat")
@@ -236,12 +240,12 @@ _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the size in bytes that the container of ``path`` declares; None if it declares none.
+    """Return the size in bytes that the container of ``path`` declares, or None if it declares none.
 
     Supports MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut short.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
         start = file.read(12)
         file.seek(0)
         if start[:4] == _EBML:
@@ -254,9 +258,9 @@ def declared_size(path: Path) -> int | None:
 
 
 def _boxes(file: BinaryIO, size: int) -> int | None:
-    """Return the end of the last ISO base media box; None if it extends to the end of the file.
+    """Return the end of the last ISO base media box in bytes, or None if it extends to the end of the file.
 
-    Only boxes that contain frames count: cameras append other data, not always boxes, to healthy films.
+    Only boxes that contain frames count, because cameras append other data to healthy films.
     """
     end = 0
     while end + 8 <= size:
@@ -274,7 +278,7 @@ def _boxes(file: BinaryIO, size: int) -> int | None:
 
 
 def _riff(file: BinaryIO, size: int) -> int | None:
-    """Return the end of the last RIFF chunk; None if the writer never filled in the length."""
+    """Return the end of the last RIFF chunk in bytes, or None if the writer never filled in the length."""
     end = 0
     while end + 8 <= size:
         file.seek(end)
@@ -287,7 +291,7 @@ def _riff(file: BinaryIO, size: int) -> int | None:
 
 
 def _matroska(file: BinaryIO) -> int | None:
-    """Return the end of the segment; None for a live recording of unknown size."""
+    """Return the end of the Matroska segment in bytes, or None for a live recording of unknown size."""
     while identifier := file.read(4):
         length = _vint(file)
         if length is None:
@@ -301,7 +305,7 @@ def _matroska(file: BinaryIO) -> int | None:
 
 
 def _vint(file: BinaryIO) -> int | None:
-    """Return an EBML variable-length number; None for the reserved value "unknown"."""
+    """Read an EBML variable-length number, or None for the reserved value "unknown"."""
     first = file.read(1)
     if not first or not first[0]:
         return None

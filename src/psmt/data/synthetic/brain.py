@@ -1,7 +1,10 @@
-"""Simulated resting-state fMRI with known states, ``builtin:bold``: networks switched by a Markov chain.
+"""Simulated resting-state fMRI with known states, ``builtin:bold``.
 
-The simulation has a chain of hidden states, networks of regions that are on or off in each state, fluctuations of their
-activity, the haemodynamic response, noise, drifts, and scanner units.
+There are three worlds. In the world ``amplitude``, a Markov chain draws hidden states; in each state, some networks of
+regions are on and the others are off. In the world ``covariance``, networks have the same mean and variance in all
+states, and states differ only in which networks fluctuate together. In the world ``none`` there are no states: networks
+fluctuate slowly, as a stationary linear process. The scan shows the haemodynamic response with noise and drifts, in
+scanner units.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from psmt.utils.constraints import check_real
 
 BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
 SCALE = 50.0  # standard deviation of the networks' signal in scanner units, about half a percent
+WORLDS = ("amplitude", "covariance", "none")
+COUPLING = 0.8  # correlation of the networks' activity in the world of covariance states
 LIVELINESS = 0.3  # fluctuation of an active network, relative to its mean activity
 VARIETY = 0.2  # standard deviation between subjects of the logarithm of a region's weight
 COLOURED = 0.5  # share of autocorrelated noise, as from breathing and pulse
@@ -37,15 +42,21 @@ class BoldSimulation:
     n_frames : int
         Number of volumes per scan.
     n_regions, n_networks, n_states : int
-        Number of regions, of networks that they form, and of states, in each of which some networks are active.
+        Number of regions, of networks of regions, and of states.
+    world : {'amplitude', 'covariance', 'none'}
+        In what states differ: in the networks that are active, only in the networks that fluctuate together, or there
+        are no states.
     tr : float
         Repetition time in seconds.
     dwell : float
-        Mean dwell time of a state in seconds.
+        Mean dwell time of a state in seconds. Without states, it is the time constant of the networks' activity.
     noise : float
         Standard deviation of the noise, relative to that of the networks' signal.
     drift : float
-        Standard deviation of slow drifts, in the same units.
+        Standard deviation of slow drifts, relative to that of the networks' signal.
+    effect : float
+        Difference between two groups. Every second subject is a patient, who enters the first state from the others
+        this many times as often as a control does. 1 is no difference.
     seed : int
         Seed of networks, states and all subjects.
 
@@ -61,21 +72,26 @@ class BoldSimulation:
     n_regions: int = 60
     n_networks: int = 6
     n_states: int = 5
+    world: str = "amplitude"
     tr: float = 2.0
     dwell: float = 24.0
     noise: float = 1.0
     drift: float = 1.0
+    effect: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_integers(self, n_subjects=(1,), n_frames=(1,), n_regions=(self.n_networks,), n_networks=(2,))
-        check_integers(self, n_states=(2,), seed=(0,))
+        check_integers(self, n_subjects=(1, 10_000), n_frames=(1, 100_000), n_networks=(2, 100), n_states=(2,))
+        check_integers(self, n_regions=(self.n_networks, 2_000), seed=(0,))
         if self.n_states > 3 * self.n_networks:
             raise ValueError(
                 f"n_states={self.n_states} is too many for {self.n_networks} networks to distinguish; "
                 f"use at most {3 * self.n_networks}"
             )
-        for key, open_bound in (("tr", True), ("dwell", True), ("noise", False), ("drift", False)):
+        if self.world not in WORLDS:
+            raise ValueError(f"world={self.world!r} is not simulated; use one of {', '.join(WORLDS)}")
+        bounds = {"tr": True, "dwell": True, "noise": False, "drift": False, "effect": True}
+        for key, open_bound in bounds.items():
             check_real(key, getattr(self, key), open_bound=open_bound)
         if self.dwell < self.tr:
             raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts at least one volume")
@@ -84,7 +100,7 @@ class BoldSimulation:
 
     @cached_property
     def networks(self) -> Array:
-        """Weights (n_networks, n_regions): large for a region's own network, smaller for a few others."""
+        """Weights (n_networks, n_regions). Each region has a large weight in one network and small ones in a few."""
         rng = np.random.default_rng((self.seed, 0))
         each = np.arange(self.n_networks)
         own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
@@ -94,7 +110,10 @@ class BoldSimulation:
 
     @cached_property
     def patterns(self) -> Array:
-        """Networks that are on (1) or off (0) in each state, (n_states, n_networks); all states differ."""
+        """Whether each network is on (1) or off (0) in each state, (n_states, n_networks). All states differ.
+
+        In the world of covariance states, networks that are on fluctuate against those that are off.
+        """
         rng = np.random.default_rng((self.seed, 1))
         drawn = rng.random((_DRAWN, self.n_networks))
         # The first half of the candidates has half of the networks on, the others any number.
@@ -103,8 +122,11 @@ class BoldSimulation:
         candidates = (ranks < sizes[:, None]).astype(np.float64)
         chosen = candidates[:1]
         while len(chosen) < self.n_states:
-            # The candidate that differs most from all states so far.
-            apart = np.abs(candidates[:, None] - chosen).sum(axis=2).min(axis=1)
+            # Take the candidate that differs most from all states so far.
+            apart = np.abs(candidates[:, None] - chosen).sum(axis=2)
+            if self.world == "covariance":  # opposite patterns have the same covariance
+                apart = np.minimum(apart, self.n_networks - apart)
+            apart = apart.min(axis=1)
             chosen = np.vstack([chosen, candidates[np.argmax(apart)]])
         return chosen
 
@@ -121,12 +143,11 @@ class BoldSimulation:
     # One subject
 
     def subject(self, index: int) -> SeriesSource:
-        """The scan of one subject: a series (n_frames, n_regions) in scanner units."""
+        """Return the scan of one subject as a series (n_frames, n_regions) in scanner units."""
         rng = np.random.default_rng((self.seed, 3, self._checked(index)))
         states = self._chain(index)
         weights = self.networks * np.exp(VARIETY * rng.standard_normal(self.networks.shape))
-        lively = 1.0 + LIVELINESS * rng.standard_normal((len(states), self.n_networks))
-        signal = self._responded(self.patterns[states] * lively @ weights)
+        signal = self._responded(self._activity(rng, states) @ weights)
         signal = signal - signal.mean(axis=0)
         signal /= max(float(signal.std()), np.finfo(float).tiny)
         shape, noise, drift = signal.shape, self.noise, self.drift
@@ -138,15 +159,44 @@ class BoldSimulation:
             feature_names=tuple(f"region {k + 1}" for k in range(self.n_regions)),
         )
 
-    def states(self, index: int) -> Ints:
-        """The state (n_frames,) that the blood shows: of all that were on, the one that most of the signal is from."""
-        present = np.eye(self.n_states)[self._chain(self._checked(index))]
+    def _activity(self, rng: np.random.Generator, states: Ints) -> Array:
+        """Draw the activity (settling + n_frames, n_networks) of the networks, given the hidden states."""
+        drawn = rng.standard_normal((len(states), self.n_networks))
+        if self.world == "none":
+            return self._autocorrelated(drawn, self.dwell)
+        if self.world == "amplitude":
+            return np.asarray(self.patterns[states] * (1.0 + LIVELINESS * drawn))
+        shared = (2.0 * self.patterns[states] - 1.0) * rng.standard_normal((len(states), 1))
+        return np.asarray(np.sqrt(COUPLING) * shared + np.sqrt(1 - COUPLING) * drawn)
+
+    def group(self, index: int) -> str:
+        """Return the group of a subject, 'control' or 'patient'."""
+        return ("control", "patient")[self._checked(index) % 2]
+
+    def states(self, index: int, *, hidden: bool = False) -> Ints | None:
+        """Return the true state (n_frames,) at each volume, or None in the world without states.
+
+        It is the state that contributes most to the BOLD signal of the volume or, if `hidden` is set, the state of the
+        hidden chain at the time of the volume.
+        """
+        if self.world == "none":
+            return None
+        chain = self._chain(self._checked(index))
+        if hidden:
+            return chain[self._settling :]
+        present = np.eye(self.n_states)[chain]
         return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
-        """Hidden states of one subject (settling + n_frames,)."""
+        """Draw the hidden states (settling + n_frames,) of one subject."""
         draws = np.random.default_rng((self.seed, 4, index)).random(self._settling + self.n_frames)
-        later = np.cumsum(self.transitions, axis=1)
+        moves = self.transitions.copy()
+        if self.group(index) == "patient":
+            moves[1:, 0] *= self.effect
+            np.fill_diagonal(moves, 0.0)
+            moves *= ((1 - np.diag(self.transitions)) / moves.sum(axis=1))[:, None]
+            np.fill_diagonal(moves, np.diag(self.transitions))
+        later = np.cumsum(moves, axis=1)
         states = np.empty(len(draws), dtype=np.int64)
         state = int(draws[0] * self.n_states)
         for t, draw in enumerate(draws):
@@ -159,23 +209,26 @@ class BoldSimulation:
         return int(np.ceil(SETTLING / self.tr))
 
     def _responded(self, activity: Array) -> Array:
-        """Haemodynamic response (n_frames, n) to activity (settling + n_frames, n)."""
+        """Return the haemodynamic response (n_frames, n) to activity (settling + n_frames, n)."""
         from scipy.signal import lfilter  # slow to import, and all commands import this file
 
         seen: Array = lfilter(haemodynamic_response(self.tr), [1.0], activity, axis=0)
         return seen[self._settling :]
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Noise of unit variance, partly white and partly autocorrelated."""
+        """Draw noise of unit variance, partly white and partly autocorrelated."""
+        coloured = self._autocorrelated(rng.standard_normal(shape), MEMORY)
+        return np.asarray(np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape))
+
+    def _autocorrelated(self, white: Array, seconds: float) -> Array:
+        """Return white noise (time, n) as an autoregressive process of unit variance with this time constant."""
         from scipy.signal import lfilter
 
-        kept = float(np.exp(-self.tr / MEMORY))
-        coloured = lfilter([np.sqrt(1 - kept**2)], [1.0, -kept], rng.standard_normal(shape), axis=0)
-        noise: Array = np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape)
-        return noise
+        kept = float(np.exp(-self.tr / seconds))
+        return np.asarray(lfilter([np.sqrt(1 - kept**2)], [1.0, -kept], white, axis=0))
 
     def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Slow cosine drifts of about unit variance, independent between regions."""
+        """Draw slow cosine drifts of about unit variance, independent between regions."""
         time = (np.arange(shape[0]) + 0.5) / shape[0]
         waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
         return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
@@ -187,7 +240,7 @@ class BoldSimulation:
 
 
 def haemodynamic_response(tr: float) -> Array:
-    """Haemodynamic response (n,), one value per volume, with sum one: the canonical double gamma.
+    """Return the canonical double-gamma haemodynamic response (n,), one value per volume. The values sum to 1.
 
     >>> response = haemodynamic_response(1.0)
     >>> int(response.argmax()), round(float(response.sum()), 6)

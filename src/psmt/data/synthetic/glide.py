@@ -1,4 +1,4 @@
-"""The built-in film: a camera glides over fallen leaves in one take, with known motion and noise."""
+"""The film ``builtin:glide``: a camera glides over fallen leaves in one take, with known motion and noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.fft import irfft2
 from scipy.interpolate import CubicHermiteSpline
 from scipy.ndimage import spline_filter, uniform_filter
@@ -67,7 +66,7 @@ class GlideMotion:
     Attributes
     ----------
     start : int
-        Frame of the first entry of each array.
+        Index of the frame that the first entry of each array belongs to.
     row, column : ndarray
         World pixel at the centre of the frame.
     zoom : ndarray
@@ -91,31 +90,14 @@ class GlideMotion:
     def __len__(self) -> int:
         return len(self.row)
 
-    def to_world(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
-        """Return the world row and column of pixels of the frame ``start + index``.
-
-        With ``c = (size - 1) / 2``, ``y = (row - c) / zoom`` and ``x = (column - c) / zoom`` this is
-        ``(row_ + y cos(angle) + x sin(angle), column_ - y sin(angle) + x cos(angle))``.
-        """
-        cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
-        y = (np.asarray(row, dtype=float) - centre) / self.zoom[index]
-        x = (np.asarray(column, dtype=float) - centre) / self.zoom[index]
-        return self.row[index] + cos * y + sin * x, self.column[index] - sin * y + cos * x
-
-    def to_frame(self, index: int, row: ArrayLike, column: ArrayLike) -> tuple[Array, Array]:
-        """Return the frame row and column of world pixels: the inverse of `to_world`."""
-        cos, sin, centre = np.cos(self.angle[index]), np.sin(self.angle[index]), (self.size - 1) / 2
-        down = (np.asarray(row, dtype=float) - self.row[index]) * self.zoom[index]
-        right = (np.asarray(column, dtype=float) - self.column[index]) * self.zoom[index]
-        return cos * down - sin * right + centre, sin * down + cos * right + centre
-
 
 @dataclass(frozen=True, kw_only=True)
 class GlideFilm(BuiltinFilm, IndexedFilm):
     """A camera that glides over fallen leaves, in one take.
 
-    It pans, zooms and turns by fractions of a pixel, at a constant speed or in alternating calm and lively stretches,
-    the latter about seven times as fast. Frame ``t`` depends on the seed and on ``t``, not on the length of the film.
+    The camera pans, zooms and turns by fractions of a pixel. Its speed is constant, or calm and lively stretches
+    alternate. Lively stretches are about seven times as fast as calm ones. Frame ``t`` does not depend on the length of
+    the film.
 
     Parameters
     ----------
@@ -176,7 +158,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
         return channels(self.frame(index), colour=colour)
 
     def motion(self, start: int = 0, stop: int | None = None) -> GlideMotion:
-        """Return the true motion of the camera in the frames ``start`` to ``stop``."""
+        """Return the true motion of the camera in the frames ``start`` to ``stop - 1``."""
         stop = self.n_frames if stop is None else stop
         if not 0 <= start < stop <= self.n_frames:
             raise ValueError(
@@ -200,7 +182,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
     @property
     def contrast(self) -> float:
-        """Median standard deviation of grey levels in patches of 16 x 16 pixels; the unit of `noise`."""
+        """Median standard deviation of grey levels in patches of 16 x 16 pixels. It is the unit of `noise`."""
         return _world(self.seed).contrast
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
@@ -209,7 +191,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
 
 def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
-    """Render the grey frame ``(size, size)`` of the world of a seed, with sensor noise."""
+    """Render the grey frame ``(size, size)`` that the camera sees in the world of a seed, with sensor noise."""
     world = _world(seed)
     zoom = motion.zoom[index]
     cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
@@ -224,7 +206,7 @@ GLIDE = BuiltinName("glide", GlideFilm)
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
-    """World row, world column, zoom and angle at each distance, all of shape ``(n,)``."""
+    """Return world row, world column, zoom and angle, each ``(n,)``, after each travelled distance `way`."""
     # Table sizes are powers of two, so that few tables are computed whichever frames are requested.
     at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
@@ -239,10 +221,10 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=4)
 def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
-    """Knots of the path, world row and column at each knot, and their slopes: five arrays of one length.
+    """Return the knots of the path, the world row and column at each knot, and their slopes, as five arrays.
 
     The camera moves along its heading by 1 / zoom world pixels for each frame pixel, so that its speed in frame pixels
-    does not depend on the zoom. The path starts early enough for the frame before the first.
+    does not depend on the zoom. The path starts before frame 0, because the first speed needs an earlier position.
     """
     at = KNOT * np.arange(-2 * FASTEST / KNOT, n_knots + 4)
     heading, zoom, _ = _waves(seed, at)
@@ -252,7 +234,7 @@ def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
 
 
 def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
-    """Heading, zoom and angle at each distance, all of shape ``(n,)``."""
+    """Return heading, zoom and angle, each ``(n,)``, after each travelled distance `way`."""
     rng = np.random.default_rng((seed, 0))
     wave = {}
     for channel, periods in PERIODS.items():
@@ -262,7 +244,10 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Distance in frame pixels at each time, ``(n_times,)``, with alternating calm and lively stretches."""
+    """Return the distance ``(n_times,)`` in frame pixels that the camera has travelled at each time.
+
+    Calm and lively stretches alternate.
+    """
     count = int(time.max() // STRETCH[0]) + 2
     # Stretches are drawn in order, so that a longer film begins like a shorter one.
     draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
@@ -280,13 +265,12 @@ def _stretches(seed: int, time: Array) -> Array:
     since = time - begin[k]
     u = np.clip(since / RAMP, 0.0, 1.0)
     gained = RAMP * (u**3 - u**4 / 2) + np.maximum(since - RAMP, 0.0)
-    way: Array = covered[k] + before[k] * since + (speed[k] - before[k]) * gained
-    return way
+    return np.asarray(covered[k] + before[k] * since + (speed[k] - before[k]) * gained)
 
 
 class _World(NamedTuple):
     coefficients: Levels
-    """Coefficients of its cubic spline, ``(WORLD, WORLD)``."""
+    """Coefficients ``(WORLD, WORLD)`` of a cubic spline through the picture."""
     contrast: float
     """Median standard deviation of grey levels in a patch."""
 
@@ -319,7 +303,7 @@ def _world(seed: int) -> _World:
 
 
 def _texture(rng: np.random.Generator) -> Levels:
-    """Noise ``(WORLD, WORLD)`` with a 1/f amplitude spectrum and standard deviation ``TEXTURE``."""
+    """Draw noise ``(WORLD, WORLD)`` with a 1/f amplitude spectrum and standard deviation ``TEXTURE``."""
     rows, columns = np.fft.fftfreq(WORLD)[:, None], np.fft.rfftfreq(WORLD)
     frequency = np.maximum(np.hypot(rows, columns), 1.0 / WORLD)
     # Details finer than eight pixels would look like noise.
@@ -327,8 +311,7 @@ def _texture(rng: np.random.Generator) -> Levels:
     waves = amplitude * np.exp(2j * np.pi * rng.uniform(size=frequency.shape))
     noise = irfft2(waves, s=(WORLD, WORLD))
     noise -= noise.mean()
-    texture: Levels = (noise * (TEXTURE / noise.std())).astype(np.float32)
-    return texture
+    return np.asarray((noise * (TEXTURE / noise.std())).astype(np.float32))
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Least squares by cell on the CPU: moments, weights pooled over neighbouring cells, sums with interpolated weights."""
+"""Least squares by cell on the CPU: moments, weights pooled over neighbouring cells, and weighted sums."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 
 
 def add_moments(
-    gram: Levels, match: Levels, kept: float, candidates: Levels, change: Levels, weight: float, cell: Shape
+    known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
 ) -> None:
     """See `FrameKernels.add_moments`."""
-    n_rows, n_columns, n = match.shape
+    n_rows, n_columns, n = known[1].shape
 
     def add(rows: slice) -> None:
         seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell[0] * cell[1]), np.float32)
-        _gather(candidates, change, rows.start, *cell, seen)
+        _gather(maps, change, rows.start, *cell, seen)
         # The change is treated as one more candidate, so one product gives all moments.
         found = seen[:, :, :n] @ seen.swapaxes(2, 3)
-        _fade_in(gram[rows], match[rows], np.float32(kept), np.float32(weight), found)
+        old, new = ((gram[rows], match[rows]) for gram, match in (known, out))
+        _fade_in(old, np.float32(kept), np.float32(weight), found, new)
 
     in_threads(add, n_rows, _ROWS)
 
@@ -68,7 +69,7 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
-    """Fill rows of cells (rows, columns, n + 1, pixels) with the candidates and the change; zero beyond the frame."""
+    """Fill `seen` (rows, columns, n + 1, pixels) with candidates and change by cell; zero beyond the frame."""
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
     for r in range(rows):
@@ -86,16 +87,17 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _fade_in(gram: Levels, match: Levels, kept: np.float32, weight: np.float32, found: Levels) -> None:
-    """Scale the moments and add new ones (rows, columns, n, n + 1), whose last column belongs to the change."""
+def _fade_in(known: CellSums, kept: np.float32, weight: np.float32, found: Levels, out: CellSums) -> None:
+    """Scale moments and add the new ones `found` (rows, columns, n, n + 1); its last column is for the match."""
+    (gram, match), (new_gram, new_match) = known, out
     rows, columns, n = match.shape
     for r in range(rows):
         for c in range(columns):
             for k in range(n):
-                into, new = gram[r, c, k], found[r, c, k]
+                old, new, into = gram[r, c, k], found[r, c, k], new_gram[r, c, k]
                 for j in range(n):
-                    into[j] = kept * into[j] + weight * new[j]
-                match[r, c, k] = kept * match[r, c, k] + weight * new[n]
+                    into[j] = kept * old[j] + weight * new[j]
+                new_match[r, c, k] = kept * match[r, c, k] + weight * new[n]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -112,7 +114,7 @@ def _add_energy(change: Levels, cell: int, energy: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None:
-    """Fill the mean (n,) of three arrays with the weights (1, 2, 1) / 4."""
+    """Write the weighted mean (n,) of three arrays, with the weights (1, 2, 1) / 4, to `into`."""
     for k in range(into.size):
         into[k] = np.float32(0.25) * (before[k] + after[k]) + np.float32(0.5) * here[k]
 
@@ -150,12 +152,12 @@ def _solve_cells(
 def _solve_positive(own: Levels, right: Levels) -> None:
     """Solve a positive definite system in place, by the Cholesky factor ``U' U`` of its upper triangle (n, n).
 
-    Each row subtracts four rows above it at a time, so that memory is read once for four products. An unknown whose
-    pivot is only rounding is zero.
+    Four rows at a time are subtracted from each row, so that memory is read once for four products. An unknown whose
+    pivot is only rounding error is set to zero.
     """
     n = right.size
     for i in range(n):
-        # Slices that start at zero: numba checks other indices for being negative, one by one.
+        # Slices start at zero, because numba checks every other index for being negative.
         into, rest, after = own[i, i:], right[i:], n - i
         whole = i - i % 4
         for k in range(0, whole, 4):
@@ -185,7 +187,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, total: Levels) -> None:
-    """Add rows of candidates (n, height, width), starting at row `first`, with interpolated weights to `total`."""
+    """Add rows of candidates (n, height, width), from row `first` on, times interpolated weights, to `total`."""
     n = candidates.shape[0]
     tall, width = total.shape
     rows, columns, _ = weights.shape

@@ -1,43 +1,84 @@
-"""The window of codes on the CPU: it stores the non-zero entries of codes, and only these change the sums."""
+"""The window of codes on the CPU. It stores the non-zero entries of codes, and only these are added to the sums."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from psmt.engines.window import CodeWindow, Sums, half_stencil, second_difference
+from psmt.engines.window import CodeWindow, Sums, second_difference
 from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 
 _ROWS = 1 << 14  # codes whose products are summed at a time
 _DENSE = 1 << 12  # codes that are made dense at a time
-_ENTRY = 15  # cost of an entry of a sparse code in a product, in entries of a dense matrix
+_ENTRY = 15  # a sparse code's entry takes as long in a product as this many entries of a dense matrix
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _times(bounds: Ints, atoms: NDArray[np.int32], values: Array, vectors: Array, out: Array) -> None:
-    """Add the codes times `vectors` (n_features, n) to `out` (n_codes, n)."""
-    for t in range(bounds.size - 1):
-        total = out[t]
+def _times(
+    bounds: Ints, atoms: NDArray[np.int32], values: Array, bends: Mask, half: bool, vectors: Array, images: Array
+) -> None:
+    """Add the products of the codes, and of their second differences, with vectors (n_features, k) to the images.
+
+    The images (1 or 2, n_features, k) are ``A A' x`` and, if there are two, ``A D D' A' x``. The columns of A are the
+    codes, and D takes the second differences that the mask `bends` (n_codes - 2,) selects. If `half`, D also has half
+    stencils at both ends.
+    """
+    n, k = bounds.size - 1, vectors.shape[1]
+    rows = np.zeros((n, k))
+    for t in range(n):
+        row = rows[t]
         for i in range(bounds[t], bounds[t + 1]):
             vector, value = vectors[atoms[i]], values[i]
-            for k in range(total.size):
-                total[k] += value * vector[k]
+            for c in range(k):
+                row[c] += value * vector[c]
+    _add_transposed(bounds, atoms, values, rows, images[0])
+    if images.shape[0] < 2:
+        return
+    rough = np.zeros((n, k))
+    for t in range(1, n - 1):
+        if bends[t - 1]:
+            before, row, after = rows[t - 1], rows[t], rows[t + 1]
+            left, middle, right = rough[t - 1], rough[t], rough[t + 1]
+            for c in range(k):
+                bend = row[c] - 0.5 * (before[c] + after[c])
+                left[c] -= 0.5 * bend
+                middle[c] += bend
+                right[c] -= 0.5 * bend
+    if half:
+        for c in range(k):
+            first, last = rows[0, c] - 0.5 * rows[1, c], rows[n - 1, c] - 0.5 * rows[n - 2, c]
+            rough[0, c] += first
+            rough[1, c] -= 0.5 * first
+            rough[n - 1, c] += last
+            rough[n - 2, c] -= 0.5 * last
+    _add_transposed(bounds, atoms, values, rough, images[1])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _transposed_times(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
-    """Add the transposed codes times `rows` (n_codes, n) to `out` (n_features, n)."""
+def _add_transposed(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
+    """Add the transposed codes times `rows` (n_codes, k) to `out` (n_features, k)."""
     for t in range(bounds.size - 1):
         row = rows[t]
         for i in range(bounds[t], bounds[t + 1]):
             total, value = out[atoms[i]], values[i]
-            for k in range(row.size):
-                total[k] += value * row[k]
+            for c in range(row.size):
+                total[c] += value * row[c]
+
+
+@njit(cache=True, nogil=True)
+def _add_outer(matrix: Array, active: Ints, values: Array, sign: float) -> None:
+    """Add the outer product of a vector with itself to the matrix, or subtract it, given the non-zero values."""
+    for i in range(active.size):
+        row, value = matrix[active[i]], sign * values[i]
+        for k in range(active.size):
+            row[active[k]] += value * values[k]
 
 
 class SparseCodes:
@@ -54,7 +95,7 @@ class SparseCodes:
         return self._last - self._first
 
     def __getitem__(self, index: int) -> Array:
-        """One code (n_features,), counted from the oldest, or from the end if negative."""
+        """Return one code (n_features,), counted from the oldest, or from the youngest if the index is negative."""
         at = index + (self._first if index >= 0 else self._last)
         code, entries = np.zeros(self.n_features), slice(self._bounds[at], self._bounds[at + 1])
         code[self._atoms[entries]] = self._values[entries]
@@ -62,12 +103,12 @@ class SparseCodes:
 
     @property
     def _held(self) -> Ints:
-        """Bounds (n + 1,) of the codes."""
+        """Positions (n + 1,) at which the entries of each code begin, and the end of the last one."""
         return self._bounds[self._first : self._last + 1]
 
     @property
     def matrix(self) -> csr_array:
-        """All codes (n, n_features)."""
+        """All codes as a sparse matrix (n, n_features)."""
         bounds = self._held
         entries = slice(bounds[0], bounds[-1])
         shape = (len(self), self.n_features)
@@ -78,17 +119,18 @@ class SparseCodes:
         """Number of non-zero entries."""
         return int(self._bounds[self._last] - self._bounds[self._first])
 
-    def times(self, vectors: Array) -> Array:
-        """All codes times the columns of `vectors` (n_features, n): rows (n_codes, n)."""
-        rows = np.zeros((len(self), vectors.shape[1]))
-        _times(self._held, self._atoms, self._values, np.ascontiguousarray(vectors), rows)
-        return rows
+    def times(self, vectors: Array, bends: Mask | None = None, *, half_stencils: bool = False) -> Array:
+        """Return the sum of ``a (a'x)`` over the codes a, for the columns x of `vectors` (n_features, k).
 
-    def transposed_times(self, rows: Array) -> Array:
-        """Sum over all codes of each times its row of `rows` (n_codes, n): (n_features, n)."""
-        vectors = np.zeros((self.n_features, rows.shape[1]))
-        _transposed_times(self._held, self._atoms, self._values, np.ascontiguousarray(rows), vectors)
-        return vectors
+        The result is (1, n_features, k). If `bends` (n_codes - 2,) selects second differences, it is
+        (2, n_features, k), and its second part is the same sum over these, and over the half stencils if
+        `half_stencils`.
+        """
+        images = np.zeros((1 if bends is None else 2, *vectors.shape))
+        chosen = np.zeros(0, dtype=bool) if bends is None else bends
+        vectors = np.ascontiguousarray(vectors)
+        _times(self._held, self._atoms, self._values, chosen, half_stencils, vectors, images)
+        return images
 
     def append(self, code: Array) -> None:
         """Add a code (n_features,) as the youngest."""
@@ -107,7 +149,7 @@ class SparseCodes:
         self._first += 1
 
     def _make_room(self, coming: int) -> None:
-        """Move the codes to the front of arrays of twice the size, with room for `coming` entries more."""
+        """Move the codes to the front of arrays of twice the size, with room for `coming` more entries."""
         held = self.matrix
         n, room = held.nnz, 2 * (held.nnz + coming)
         self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)
@@ -119,28 +161,17 @@ class SparseCodes:
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """Sums that multiply through the codes, for windows where that is cheaper than the dense sums."""
+    """Sums whose products are computed from the codes, for windows where that is cheaper than the dense sums."""
 
     codes: SparseCodes
-    kept: Mask  # which interior second differences (n - 2,) lie within one series
+    kept: Mask  # whether each interior second difference (n - 2,) lies within one series
 
-    def products_times(self, vectors: Array) -> Array:
-        return self.codes.transposed_times(self.codes.times(vectors))
+    def covariance_times(self, vectors: Array, *, centred: bool) -> Array:
+        return self._averaged(self.codes.times(vectors)[0], vectors, centred=centred)
 
-    def second_differences_times(self, vectors: Array) -> Array:
-        bends = _second_differences(self.codes.times(vectors), half_stencils=len(self.ends) > 0)
-        bends[1:-1][~self.kept] = 0.0
-        # D is symmetric, so its transpose has the half stencils in any case.
-        return self.codes.transposed_times(_second_differences(bends, half_stencils=True))
-
-
-def _second_differences(rows: Array, *, half_stencils: bool) -> Array:
-    """Second differences (n, ..) of rows (n, ..); the first and the last are zero, or half stencils."""
-    bends = np.zeros_like(rows)
-    bends[1:-1] = second_difference(rows[:-2], rows[1:-1], rows[2:])
-    if half_stencils:
-        bends[0], bends[-1] = half_stencil(rows[0], rows[1]), half_stencil(rows[-1], rows[-2])
-    return bends
+    def times(self, vectors: Array, *, centred: bool) -> tuple[Array, Array]:
+        images, rough = self.codes.times(vectors, self.kept, half_stencils=len(self.ends) > 0)
+        return self._averaged(images, vectors, centred=centred), rough
 
 
 class SparseWindow(CodeWindow):
@@ -153,7 +184,7 @@ class SparseWindow(CodeWindow):
         self.n_features = codes.shape[1]
         self._codes = SparseCodes(codes)
         matrix = self._codes.matrix
-        # Sums of dense codes, in parts: sums of sparse ones would add in another order.
+        # The sums are taken over dense codes, in parts, because sums of sparse codes would round differently.
         parts = (matrix[first : first + _DENSE].toarray().sum(axis=1) for first in range(0, len(self), _DENSE))
         self._activity = deque(value for part in parts for value in part.tolist())
         self.peak = np.zeros(2)
@@ -166,6 +197,10 @@ class SparseWindow(CodeWindow):
     def codes(self) -> Array:
         return np.asarray(self._codes.matrix.toarray())
 
+    def keep(self) -> Callable[[], csr_array]:
+        codes = copy(self._codes)  # codes that arrive or leave do not change the entries of those in between
+        return lambda: codes.matrix
+
     def latest(self, count: int) -> Array:
         return np.array([self._codes[i] for i in range(-count, 0)])
 
@@ -174,7 +209,7 @@ class SparseWindow(CodeWindow):
 
     @property
     def activities(self) -> Array:
-        return np.array(self._activity)
+        return np.fromiter(self._activity, np.float64, len(self._activity))
 
     def sums(self, *, half_stencils: bool) -> Sums:
         ends = self.ends() if half_stencils else np.empty((0, self.n_features))
@@ -206,7 +241,8 @@ class SparseWindow(CodeWindow):
         self.products = np.zeros((self.n_features, self.n_features))
         self.curvature = np.zeros_like(self.products)
         kept = self.bends_kept() if self.seams and len(self) >= 3 else None
-        # In parts, because second differences have three times the entries of codes, and a window may be a whole film.
+        # In parts, because second differences have three times as many entries as codes, and a window may be a whole
+        # film.
         for first in range(0, max(len(self), 1), _ROWS):
             part = codes[first : first + _ROWS]
             self.products += (part.T @ part).toarray()
@@ -221,15 +257,16 @@ class SparseWindow(CodeWindow):
         active = np.flatnonzero(code)
         values = code[active]
         self.total[active] += sign * values
-        self.products[active[:, None], active] += sign * np.outer(values, values)
+        _add_outer(self.products, active, values, float(sign))
         self.uses[active] += sign
         gone: NDArray[np.intp] = active[self.uses[active] == 0]
-        self.total[gone] = 0.0
-        for matrix in (self.products, self.curvature):
-            matrix[gone] = 0.0
-            matrix[:, gone] = 0.0
+        if len(gone):
+            self.total[gone] = 0.0
+            for matrix in (self.products, self.curvature):
+                matrix[gone] = 0.0
+                matrix[:, gone] = 0.0
 
     def _curve(self, at: int, sign: float) -> None:
         bend = second_difference(*(self._codes[at + i] for i in range(3)))
         active = np.flatnonzero(bend)
-        self.curvature[active[:, None], active] += sign * np.outer(bend[active], bend[active])
+        _add_outer(self.curvature, active, bend[active], sign)

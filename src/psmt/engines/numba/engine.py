@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.engines.contract import Bound, ShiftInvert, Work, bounded_optimum
+from psmt.engines.contract import Bound, InverseOperator, Work, bounded_optimum
 from psmt.engines.numba import lasso
 from psmt.engines.numba.code_window import SparseWindow
 from psmt.engines.numba.frame_kernels import NumbaFrameKernels
+from psmt.engines.numba.inverse import LazyInverse
 from psmt.engines.numba.lasso import subtract_rows
-from psmt.engines.numba.shift_invert import LazyShiftInvert
 from psmt.engines.window import CodeWindow
 from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 from psmt.utils.threads import one_blas_thread
 
-_FEW = 8  # more problems than this are solved together first; those that violate the bound are then solved one by one
-_BLOCK = 128  # atoms whose dependence on all others is computed in one product
+_FEW = 8  # above this number, problems are first solved together without the bound, then one by one where it fails
+_BLOCK = 128  # atoms whose products with all others are computed at once
 
 
 class NumbaEngine:
@@ -73,7 +73,7 @@ class NumbaEngine:
         else:
             coef = np.empty((len(targets), len(columns)))
             open_ = np.arange(len(targets))
-        # One target with several penalties is solved along its path: supports grow as penalties fall.
+        # One target with several penalties is solved along its path, because supports grow as penalties fall.
         last = -1
         for i in sorted(open_, key=lambda i: -penalties[i]):
             own = Bound(bound.worth, bound.limit[i])
@@ -88,7 +88,7 @@ class NumbaEngine:
         support = start
 
         def solve(multiplier: float | Array) -> Array:
-            nonlocal support  # each solution is close to the last, so its support is tried first
+            nonlocal support  # each solution is close to the previous one, so the previous support is tried first
             penalties = penalty + float(np.asarray(multiplier)) * bound.worth
             support = lasso.solve_one(columns, target, penalties, tol=tol, start=support).coef
             return support
@@ -118,8 +118,8 @@ class NumbaEngine:
     def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
         return SparseWindow(codes, begins)
 
-    def shift_invert(self, shifted: Array, shifts: Array) -> ShiftInvert:
-        return LazyShiftInvert(shifted, shifts)
+    def inverse(self, matrix: Array) -> InverseOperator:
+        return LazyInverse(matrix)
 
     def capture(self, work: Work) -> Work:
         return work
@@ -130,7 +130,7 @@ class NumbaEngine:
 
 @njit(cache=True, nogil=True)
 def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Array) -> None:
-    """Add ``a a'`` and ``a x'`` of each code (n, n_atoms) and sample (n, n_features): a code uses few atoms."""
+    """Add ``a a'`` and ``a x'`` of each code (n, n_atoms) and sample (n, n_features), using only non-zero entries."""
     active = np.empty(codes.shape[1], dtype=np.int64)
     for t in range(codes.shape[0]):
         n = 0
@@ -149,10 +149,10 @@ def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Arra
 
 @njit(cache=True, nogil=True)
 def _improve_block(targets: Array, shared: Array, block: Ints, atoms: Array) -> None:
-    """Set each atom of a block to the best unit-norm one, given the others.
+    """Set each atom of a block to the best unit-norm atom, given all others.
 
-    The block-coordinate `targets` (n, n_features) are computed with all atoms as they were before the block.
-    `shared` (n, n) are the products of the block's codes. The changes inside the block are subtracted one by one.
+    `targets` (n, n_features) are the block-coordinate targets, computed from the atoms before any change in this block.
+    `shared` (n, n) are the products of the block's codes, with which a changed atom changes the targets after it.
     """
     moved, index = np.empty_like(targets), np.arange(len(block))
     for i in range(len(block)):

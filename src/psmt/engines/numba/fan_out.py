@@ -1,7 +1,7 @@
-"""Work in threads: kernels, BLAS and FFTs release the GIL, so plain Python threads are enough.
+"""Work in threads. Kernels, BLAS and FFTs release the GIL, so plain Python threads are enough.
 
-Numba's own threads would make compiling slower, and not every threading layer of numba may be entered from two threads
-at once, as two models in one process would do.
+Numba's own threads would make compiling slower. Some of numba's threading layers also forbid calls from two threads at
+once, as two models in one process would make.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from numba import get_num_threads
 
 from psmt.utils.threads import one_blas_thread
 
-T = TypeVar("T")
-
 
 def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
     """Call `work` with slices of at most `chunk` out of `size` items, in as many threads as numba may use.
 
-    The slices, and so the results, do not depend on the number of threads. An idle thread takes the next slice, so a
-    thread that other programs delay does not delay the rest. Work may call `in_threads` itself: idle threads then help.
-    BLAS is limited to one thread in each, because its threads would compete with ours for the cores.
+    The slices, and so the results, do not depend on the number of threads. Whichever thread is free takes the next
+    slice, so one slow thread does not delay the rest. `work` may itself call `in_threads`. BLAS is limited to one
+    thread in each thread, because BLAS threads would compete for the cores.
     """
     chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
     n_threads = get_num_threads()
@@ -46,17 +44,28 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
             chunks.clear()  # after a failure, the other threads stop too
 
     n_helpers = min(n_threads, len(chunks)) - 1
-    first = take()  # a helper may start late, so the caller has the first chunk, which should be the longest
-    helpers = [_pool(os.getpid(), n_threads - 1).submit(lambda: do_chunks(take())) for _ in range(n_helpers)]
+    first = take()  # the caller takes the first chunk, which should be the longest, because helpers may start late
+    helpers: list[Future[None]] = []
+
+    def finish() -> None:
+        # No thread is still working when this returns. Helpers that are still waiting for a thread are cancelled, so
+        # that nested calls cannot block each other.
+        wait([helper for helper in helpers if not helper.cancel()])
+
+    # Twice: an interrupt may strike where the first one begins.
     try:
-        do_chunks(first)
-    finally:
-        # No thread works on when this returns. Helpers that are still waiting for a thread are cancelled, so calls
-        # inside of calls cannot block each other.
-        started = [helper for helper in helpers if not helper.cancel()]
-        wait(started)
-    for helper in started:
-        helper.result()
+        try:
+            for _ in range(n_helpers):
+                helpers.append(_pool(os.getpid(), n_threads - 1).submit(lambda: do_chunks(take())))
+            do_chunks(first)
+        finally:
+            finish()
+    except BaseException:
+        finish()
+        raise
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
@@ -70,17 +79,10 @@ def together(*works: Callable[[], Any]) -> list[Any]:
     return results
 
 
-def in_background(work: Callable[[], T]) -> Future[T]:
-    """Start the work in another thread, with one BLAS thread, and return its future."""
-
-    def limited() -> T:
-        with one_blas_thread():
-            return work()
-
-    return _pool(os.getpid()).submit(limited)
-
-
 @cache
 def _pool(_process: int, n_threads: int | None = None) -> ThreadPoolExecutor:
-    """Waiting threads of a process, because starting threads takes longer than most work. A fork has none of them."""
+    """Return the thread pool of a process, kept because starting threads takes longer than most work.
+
+    The process id is part of the key, because a fork does not inherit threads.
+    """
     return ThreadPoolExecutor(n_threads, thread_name_prefix="psmt-kernels")

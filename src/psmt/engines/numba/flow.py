@@ -1,7 +1,7 @@
 """Dense optical flow (pyramidal Lucas-Kanade) on the CPU, and frames that are moved along it.
 
-Fourier planes follow motion of less than half a tile. Flow is found from coarse to fine, so it follows faster motion,
-and it has sharp borders where an object moves in front of a background that does not.
+The Fourier transform of tiles follows motion of less than half a tile. Flow is estimated from coarse to fine, so it
+follows faster motion. It also has sharp borders where an object moves in front of a resting background.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from psmt.types import Levels
 from psmt.utils.jit import njit
 
-_LEVELS = 4  # most halvings of the frame: motion of up to 16 pixels per frame is one or two pixels in the smallest
+_LEVELS = 4  # most halvings of the frame: motion of 16 pixels per frame is one pixel in the smallest frame
 _SMALLEST = 12  # shortest edge of a level of the pyramid, in pixels
 _STEPS = 3  # Gauss-Newton steps per level
-_RADIUS = 3  # of the box in which motion is assumed constant; it is applied twice, which is close to a Gaussian
-_DAMPING = 0.01  # of each step, relative to the mean energy of the gradients: flat areas stay where they are
+_RADIUS = 3  # radius of the box in which motion is assumed constant; applied twice, the box is close to a Gaussian
+_DAMPING = 0.01  # damping of each step, relative to the mean energy of the gradients; it keeps flat areas in place
 
 
 def flow_between(before: Levels, now: Levels) -> Levels:
@@ -36,19 +36,19 @@ def moved(frame: Levels, flow: Levels) -> Levels:
     """See `FrameKernels.moved`."""
     height, width = frame.shape
     wide = width + 3
-    # The edge is repeated by one pixel before the frame and two after it.
+    # Repeat the edge by one pixel before the frame and by two pixels after it.
     around = np.empty((height + 3, wide), np.float32)
     for y in range(height + 3):
         into, row = around[y], frame[min(max(y - 1, 0), height - 1)]
         into[0], into[1 : width + 1], into[width + 1 :] = row[0], row, row[width - 1]
     seen = around.reshape(-1)
     result = np.empty_like(frame)
-    # Positions and weights of a whole row first: these compile to vector instructions, reading does not.
+    # Compute positions and weights of a whole row first: this compiles to vector instructions, while reading does not.
     place = np.empty(width, np.int32)
     down, right = np.empty((4, width), np.float32), np.empty((4, width), np.float32)
     e, f, g, h = down[0], down[1], down[2], down[3]
     a, b, c, d = right[0], right[1], right[2], right[3]
-    # Unsigned, because numba checks signed indices for being negative.
+    # Indices are unsigned, because numba checks signed indices for being negative.
     one, two, three, below = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(wide)
     for y in range(height):
         rows, columns, into = flow[0, y], flow[1, y], result[y]
@@ -78,7 +78,7 @@ def moved(frame: Levels, flow: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """Weights of the four pixels around a position that lies a fraction `t` after the second of them."""
+    """Return the weights of four neighbouring pixels at a position that lies a fraction `t` after the second one."""
     half = np.float32(0.5)
     first, second = half * t * (t * (2 - t) - 1), half * (t * t * (3 * t - 5) + 2)
     return first, second, half * t * (t * (4 - 3 * t) + 1), half * t * t * (t - 1)
@@ -110,8 +110,9 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
     for step in range(_STEPS):
         _misfit(before, now, flow, gap)
         if step == 0:
-            kept[:] = gap * gap
-        pull[0], pull[1] = slopes[0] * gap, slopes[1] * gap
+            _multiply(gap, gap, kept)
+        _multiply(slopes[0], gap, pull[0])
+        _multiply(slopes[1], gap, pull[1])
         _blur(pull[0], room)
         _blur(pull[1], room)
         for y in range(height):
@@ -122,11 +123,14 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
                 right = over * (b * pull[0, y, x] - a * pull[1, y, x])
                 flow[0, y, x] += min(max(down, np.float32(-1)), np.float32(1))
                 flow[1, y, x] += min(max(right, np.float32(-1)), np.float32(1))
-    # A step may be wrong where the picture repeats itself or leaves the frame: a flow that fits worse is taken back.
-    # No motion fits most of most films, and wins a tie.
+    # A step may be wrong where the picture repeats itself or leaves the frame, so a flow that fits worse is reset. Zero
+    # flow is correct in most parts of most films, so it wins a tie.
     _misfit(before, now, flow, gap)
     refined, still = pull[0], pull[1]
-    refined[:], still[:] = gap * gap, (before - now) ** 2
+    _multiply(gap, gap, refined)
+    for y in range(height):
+        for x in range(width):
+            still[y, x] = (before[y, x] - now[y, x]) ** 2
     _blur(kept, room)
     _blur(refined, room)
     _blur(still, room)
@@ -140,11 +144,20 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
     _blur(flow[1], room)
 
 
+# Numba compiles products of whole arrays for seconds longer than loops, because it checks their shapes.
+@njit(cache=True, nogil=True, fastmath=True)
+def _multiply(values: Levels, others: Levels, into: Levels) -> None:
+    for y in range(values.shape[0]):
+        row, other, line = values[y], others[y], into[y]
+        for x in range(row.size):
+            line[x] = row[x] * other[x]
+
+
 @njit(cache=True, nogil=True, fastmath=True)
 def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
-    """Fill the difference (height, width) of `before`, read along the flow, and `now`.
+    """Write the difference (height, width) between `before`, read along the flow, and `now` to `gap`.
 
-    Reading is by bilinear interpolation; edges are repeated.
+    `before` is read by bilinear interpolation. Positions outside the frame take the value of the nearest edge.
     """
     height, width = now.shape
     wide = width + 1
@@ -153,7 +166,7 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
         row = before[min(y, height - 1)]
         around[y, :width], around[y, width] = row, row[width - 1]
     seen = around.reshape(-1)
-    # As in `moved`: positions of a whole row first, and unsigned indices.
+    # As in `moved`, the positions of a whole row are computed first, and indices are unsigned.
     place, down, right = np.empty(width, np.int32), np.empty(width, np.float32), np.empty(width, np.float32)
     one, below = np.uint64(1), np.uint64(wide)
     for y in range(height):
@@ -176,7 +189,7 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
 def _blur(values: Levels, room: Levels) -> None:
     """Smooth values (height, width) in place by a box along both axes, twice; `room` is a work array of that size.
 
-    Down the frame this uses running sums of whole rows. Along a row, running sums would go pixel by pixel.
+    Vertical sums are running sums of whole rows. Horizontal sums are not, because those would go pixel by pixel.
     """
     height, width = values.shape
     part = np.float32(1.0 / (2 * _RADIUS + 1) ** 2)
@@ -184,7 +197,10 @@ def _blur(values: Levels, room: Levels) -> None:
     for _ in range(2):
         for y in range(height):
             row, into = values[y], room[y]
-            around[:_RADIUS], around[_RADIUS : _RADIUS + width], around[_RADIUS + width :] = row[0], row, row[width - 1]
+            for k in range(_RADIUS):
+                around[k], around[_RADIUS + width + k] = row[0], row[width - 1]
+            for x in range(width):
+                around[_RADIUS + x] = row[x]
             for x in range(width):
                 total = np.float32(0)
                 for k in range(2 * _RADIUS + 1):
@@ -192,7 +208,9 @@ def _blur(values: Levels, room: Levels) -> None:
                 into[x] = total
         line[:] = 0
         for k in range(-_RADIUS, _RADIUS + 1):
-            line += room[min(max(k, 0), height - 1)]
+            came = room[min(max(k, 0), height - 1)]
+            for x in range(width):
+                line[x] += came[x]
         for y in range(height):
             into = values[y]
             gone, came = room[max(y - _RADIUS, 0)], room[min(y + _RADIUS + 1, height - 1)]
@@ -203,7 +221,7 @@ def _blur(values: Levels, room: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _halved(frame: Levels) -> Levels:
-    """The frame (height, width) at half its size; an odd row or column at its edge is left out."""
+    """Return the frame (height, width) at half its size; an odd last row or column is left out."""
     tall, wide = frame.shape[0] // 2, frame.shape[1] // 2
     height, width = 2 * tall, 2 * wide
     small, line = np.empty((tall, wide), np.float32), np.empty(width + 2, np.float32)
@@ -223,9 +241,9 @@ def _halved(frame: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _doubled(flow: Levels, height: int, width: int) -> Levels:
-    """The flow (2, ..) of a frame of half the size, for a frame of (height, width), by bilinear interpolation.
+    """Return the flow (2, height, width) interpolated bilinearly from the flow of a frame of half the size.
 
-    Each pixel is read a quarter of the way from the pixel that it lies in to the next.
+    The centre of a pixel lies a quarter of the way from the centre of the larger pixel around it to the next one.
     """
     _, tall, wide = flow.shape
     result, line = np.empty((2, height, width), np.float32), np.empty(wide, np.float32)

@@ -1,6 +1,6 @@
 """Kernels for whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): tiles, bands, networks.
 
-Cells and motion have modules of their own.
+The kernels for cells and motion are in the modules `cells` and `flow`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from psmt.types import AnyArray, Ints, Levels
 from psmt.utils.jit import njit
 
 _ROWS = 100  # rows of a map that one thread takes at a time
-_PIECES = 4  # pieces of tile rows: enough for a few threads, few enough to be large
-_SMALL = 12  # up to this side, the transform of a tile is one product with a matrix: faster than many short FFTs
-_NONE = np.float32(1e-36)  # smaller squares have no phase: this is close to the smallest normal number of float32
-_PIXELS = 8192  # pixels on which a thread runs a network at a time: the values between its layers stay in the cache
+_PIECES = 4  # pieces into which the rows of tiles are divided among threads
+_SMALL = 12  # up to this side, a tile is transformed by one matrix product, which is faster than many short FFTs
+_NONE = np.float32(1e-36)  # smaller squares count as zero and have no phase; close to the smallest normal float32
+_PIXELS = 8192  # pixels on which a thread runs a network at a time, so that intermediate values stay in the cache
 
 
 class NumbaFrameKernels:
     """NumPy, pocketfft and compiled kernels, in as many threads as numba may use.
 
-    Limit BLAS to one thread meanwhile (`psmt.utils.threads.one_blas_thread`).
+    Callers should limit BLAS to one thread (`psmt.utils.threads.one_blas_thread`).
     """
 
     together = staticmethod(together)
@@ -101,9 +101,9 @@ class NumbaFrameKernels:
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
         layout = [-(-length // cell) for length in change.shape]
         n = len(candidates)
-        gram, match = np.zeros((*layout, n, n), np.float32), np.zeros((*layout, n), np.float32)
-        cells.add_moments(gram, match, 0.0, candidates, change, 1.0, (cell, cell))
-        return gram, match
+        moments = np.zeros((*layout, n, n), np.float32), np.zeros((*layout, n), np.float32)
+        cells.add_moments(moments, 0.0, candidates, change, 1.0, (cell, cell), moments)
+        return moments
 
     def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
         _, height, width = changes.shape
@@ -112,7 +112,7 @@ class NumbaFrameKernels:
         for k, deviation in enumerate(widths):
             taps = _gaussian_taps(deviation)
             down, right = (_mirrored(length, len(taps) // 2) for length in (height, width))
-            # The rest is read around each pixel, so it must not share memory with the next band.
+            # `smooth` is read around each pixel in the next round, so it must not share memory with the next band.
             smooth: Levels = np.empty_like(changes) if k + 1 < len(widths) else parts[-1]
             _split_maps(left, taps, down, right, parts[k], smooth, pieces)
             left = smooth
@@ -144,7 +144,7 @@ class NumbaFrameKernels:
 
 
 def _transform(parts: Levels, spectra: Complex) -> None:
-    """Fill the Fourier coefficients (rows, columns, size, size // 2 + 1) of tiles (rows, columns, size, size)."""
+    """Fill `spectra` (.., size, size // 2 + 1) with the coefficients of tiles (rows, columns, size, size)."""
     size = parts.shape[-1]
     if size > _SMALL:
         spectra[...] = scipy.fft.rfft2(parts, workers=1)
@@ -154,7 +154,7 @@ def _transform(parts: Levels, spectra: Complex) -> None:
 
 
 def _transformed_back(spectra: Complex) -> Levels:
-    """Tiles (rows, columns, size, size) of coefficients (rows, columns, size, size // 2 + 1), which are overwritten."""
+    """Return tiles (rows, columns, size, size) from coefficients (.., size, size // 2 + 1), which are overwritten."""
     size = spectra.shape[-2]
     parts: Levels
     if size > _SMALL:
@@ -167,7 +167,7 @@ def _transformed_back(spectra: Complex) -> Levels:
 
 @cache
 def _small_transform(size: int) -> tuple[Levels, Levels]:
-    """Matrices that map a tile (size size,) to its Fourier coefficients, real and imaginary in turn, and back."""
+    """Return two matrices: from a tile (size size,) to its coefficients (real and imaginary in turn), and back."""
     n_coefficients = size * (size // 2 + 1)
     units = np.eye(size * size).reshape(-1, size, size)
     there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
@@ -177,12 +177,12 @@ def _small_transform(size: int) -> tuple[Levels, Levels]:
 
 
 def _pieces(tiles: Tiles) -> tuple[int, int]:
-    """Number of tile rows, and the number in one piece."""
+    """Return the number of tile rows, and the number of tile rows in one piece."""
     return tiles.layout[0], -(-tiles.layout[0] // _PIECES)
 
 
 def _flat(spectra: Complex) -> Levels:
-    """Contiguous spectra as real and imaginary parts in turn (2 n,), without a copy."""
+    """Return contiguous spectra as an array (2 n,) of real and imaginary parts in turn, without a copy."""
     flat: Levels = spectra.reshape(-1).view(np.float32)
     return flat
 
@@ -210,7 +210,7 @@ def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels)
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
-    """Add tiles (rows, columns, size, size), multiplied by the window once more, where they were cut."""
+    """Multiply tiles (rows, columns, size, size) by the window and add them to `total`, at their positions."""
     rows, columns, size, _ = tiles.shape
     for r in range(rows):
         for c in range(columns):
@@ -222,7 +222,7 @@ def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
-    """Fill ``cross = kept * old + now * conj(before)``; complex numbers are pairs."""
+    """Fill ``cross = kept * old + now * conj(before)``; complex numbers are stored as pairs."""
     for k in range(now.size // 2):
         i = 2 * k
         cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
@@ -231,7 +231,7 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill ``turn * now - now``, where turn is the phase of `cross`; zero where it has none. Complex as pairs."""
+    """Fill ``turn * now - now``, stored as pairs. `turn` is the phase factor of `cross`, or 1 where `cross` is zero."""
     one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
@@ -245,7 +245,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:
-    """Split maps (n, height, width) into fine detail and a smooth rest, each in several pieces of rows."""
+    """Split maps (n, height, width) into fine detail and a smooth rest; threads share the rows in `pieces` pieces."""
 
     def split(item: slice) -> None:
         which, piece = divmod(item.start, pieces)
@@ -257,14 +257,14 @@ def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Level
 
 @cache
 def _mirrored(length: int, radius: int) -> Ints:
-    """Indices along an axis, continued at either end by `radius` indices of its mirror image."""
+    """Return the indices of an axis, extended at both ends by `radius` indices of its mirror image."""
     places: Ints = np.pad(np.arange(length), radius, mode="symmetric")
     return places
 
 
 @cache
 def _gaussian_taps(deviation: float) -> Levels:
-    """Sampled Gaussian (2 radius + 1,) that sums to 1, cut off at four standard deviations."""
+    """Return a sampled Gaussian (2 radius + 1,) that sums to 1, cut off at four standard deviations."""
     radius = int(4.0 * deviation + 0.5)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / deviation) ** 2)
     normalised: Levels = (taps / taps.sum()).astype(np.float32)
@@ -273,7 +273,7 @@ def _gaussian_taps(deviation: float) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
-    """Fill the fine detail and the smooth version of some rows of a map (height, width), starting at row `first`."""
+    """Fill `fine` with the detail and `smooth` with the smoothed levels of rows of a map, from row `first` on."""
     tall, width = smooth.shape
     column, padded = np.empty(width, np.float32), np.empty(right.size, np.float32)
     for i in range(tall):
@@ -296,7 +296,7 @@ def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fi
 
 @njit(cache=True, nogil=True)
 def _shift(frame: Levels, down: int, right: int, base: Levels, found: Levels) -> None:
-    """Fill the levels (height, width) of the pixels at one offset from each, less `base`."""
+    """Write the level of the neighbour at one offset, less `base`, to `found` (height, width)."""
     height, width = frame.shape
     # For the pixels [first, last) of a row, the neighbour lies inside the frame.
     first = min(max(-right, 0), width)
@@ -314,7 +314,7 @@ def _shift(frame: Levels, down: int, right: int, base: Levels, found: Levels) ->
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _rectify(values: Levels, biases: Levels) -> None:
-    """Add biases (n,) to values (n, pixels), and set negative results to zero; in place."""
+    """Add biases (n,) to values (n, pixels) and set negative results to zero, in place."""
     for k in range(biases.size):
         row, bias = values[k], biases[k]
         for j in range(row.size):

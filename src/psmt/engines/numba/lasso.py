@@ -1,21 +1,23 @@
 """Exact non-negative lasso: the solver behind layer 1 (coding) and step 7 (recovery).
 
-Both layers solve the same problem with unit-norm columns ``d_1 .. d_M``::
+Both steps solve the same problem with unit-norm columns ``d_1 .. d_M``::
 
     minimise over a >= 0    1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j
 
-The solver is a primal active-set method. It keeps a feasible ``a`` that is optimal on its own support, adds the columns
-that violate the Karush-Kuhn-Tucker (KKT) conditions most, several at a time, and walks towards the new optimum,
-dropping members that reach zero on the way. Each change updates or downdates the Cholesky factor of the support
-(downdates by Givens rotations). The objective falls at every step and there are finitely many supports, so the method
-ends; it stops by the duality gap. The layers differ only in the gradient. Coding solves thousands of problems with one
-dictionary and reads the gradient off the Gram matrix. Recovery has new columns in each problem, multiplies them by the
-residual and never forms a Gram matrix.
+The solver is a primal active-set method. It keeps a feasible ``a`` that is optimal on its support. In each step, it
+adds the columns that violate the Karush-Kuhn-Tucker (KKT) conditions most, walks towards the optimum of the larger
+support, and drops members that reach zero on the way. Each change updates the Cholesky factor of the support (or
+downdates it, by Givens rotations). The method ends because the objective falls at every step and there are finitely
+many supports. It stops when the duality gap is small enough.
+
+The two steps differ only in how the gradient is computed. Coding solves thousands of problems with one dictionary, so
+it uses the Gram matrix. Recovery has new columns in each problem, so it multiplies them by the residual and never forms
+a Gram matrix.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,11 +31,12 @@ _CHUNK = 64  # targets that a thread solves one after the other; fixed, so that 
 _AT_ONCE = 8  # columns that may join the support in one step
 _DEPENDENT = 1e-11  # a unit column with a smaller squared distance from the span of the support counts as part of it
 _ROUNDING = 1e-14  # KKT violations below this fraction of the target's norm are rounding
-_FREE = 1e-300  # smaller penalties count as this, so that they have a reciprocal
+_FREE = 1e-300  # smaller penalties are raised to this value, so that they have a reciprocal
+_NONE: Any = np.int64(0)  # a variable that begins as the literal 0 makes numba compile twice what it is given to
 _FAST = {"reassoc", "contract", "nsz"}
 
 _Workspace: TypeAlias = tuple[Ints, Array, Array, Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
-"""Arrays that a thread uses again and again, as `_workspace` makes them."""
+"""Work arrays of one thread, made once by `_workspace` and used for all its problems."""
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -57,7 +60,7 @@ def _correlate(columns: Array, target: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol: Array, n: int, cross: Array) -> float:
-    """Append a unit column to the Cholesky factor of n columns; return its squared pivot."""
+    """Append a unit column to the Cholesky factor of n columns, and return its squared pivot."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -72,7 +75,7 @@ def _append(chol: Array, n: int, cross: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _delete(chol: Array, n: int, row: int) -> None:
-    """Downdate the Cholesky factor of n columns by one of them, with Givens rotations."""
+    """Remove one of n columns from their Cholesky factor, by Givens rotations."""
     for i in range(row, n - 1):
         for k in range(i + 1):
             chol[i, k] = chol[i + 1, k]
@@ -114,9 +117,9 @@ def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array) -> None:
-    """Subtract the n rows of the support times their values from `out`: four at a time, to save loads and stores."""
+    """Subtract the n rows of the support, times their values, from `out`. Four rows at a time save loads and stores."""
     for i in range(0, n, 4):
-        # Rows beyond the last are the last row once more, times zero.
+        # Indices beyond the last row repeat the last row, times zero.
         i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         row0, row1, row2, row3 = rows[support[i]], rows[support[i1]], rows[support[i2]], rows[support[i3]]
         value0 = values[i]
@@ -129,9 +132,9 @@ def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array)
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n: int, work: _Workspace) -> None:
-    """Write ``D'(x - D a) - penalty``, from the Gram matrix if there is one, otherwise from the residual.
+    """Write ``D'(x - D a) - penalty``, computed from the Gram matrix if there is one, otherwise from the residual.
 
-    At the optimum it is zero on the support and nowhere positive. `lead` is its value at a = 0.
+    At the optimum, the result is zero on the support and nowhere positive. `lead` is its value at a = 0.
     """
     support, values, _, _, lead, out, _, _, _, _, _, residual, _ = work
     if gram.shape[0] > 0 or n == 0:
@@ -149,7 +152,7 @@ def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n
 
 @njit(cache=True, nogil=True)
 def _largest(values: Array) -> float:
-    """The largest value, or zero. It compares bits, which order positive floats and compile to vector instructions."""
+    """Return the largest value, or zero if none is positive. Floats are compared by their bits, which is fast."""
     most, bits = np.int64(0), values.view(np.int64)
     for j in range(bits.size):
         most = max(most, bits[j])
@@ -160,7 +163,7 @@ def _largest(values: Array) -> float:
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
     """Write the columns outside the support that violate the KKT conditions by more than `least`, worst first.
 
-    Return their number.
+    Return the number of these columns.
     """
     n = 0
     for first in range(0, violation.size, 16):
@@ -188,7 +191,7 @@ def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) 
 
 @njit(cache=True, nogil=True)
 def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: int) -> int:
-    """Drop the member of the support at `row`; return the size that is left."""
+    """Drop the member of the support at `row`, and return the new size of the support."""
     _delete(chol, n, row)
     inside[support[row]] = False
     for i in range(row, n - 1):
@@ -201,10 +204,10 @@ def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: 
 def _active_set(
     columns: Array, gram: Array, target: Array, corr: Array, penalty: Array, tol: float, n: int, work: _Workspace
 ) -> tuple[int, float]:
-    """Solve one problem; return the size of the support and the duality gap.
+    """Solve one problem. Return the size of the support and the duality gap.
 
-    `work` has the support and its values. It holds n columns to start from, and then the solution. `corr` are the
-    products of all columns with the target.
+    On entry, `work` holds the n columns of the support to start from. On return, it holds the support and the
+    coefficients of the solution. `corr` are the products of all columns with the target.
     """
     support, values, inverse, chol, lead, violation, relative, inside, rhs, goal, cross, _, candidates = work
     n_columns = violation.size
@@ -214,8 +217,8 @@ def _active_set(
     for j in range(n_columns):
         lead[j] = corr[j] - penalty[j]
 
-    # Warm start: the optimum on the given support, without the members that would be negative there.
-    given, n = n, 0
+    # Warm start from the optimum on the given support, without the members that would be negative there.
+    given, n = n, _NONE
     for i in range(given):
         j = support[i]
         _cross_products(columns, gram, support, n, j, cross)
@@ -262,10 +265,10 @@ def _active_set(
                 n += 1
                 added += 1
             elif added == 0:
-                # The column lies in the span of the support: it replaces the member that it drives to zero first. The
-                # fit stays the same, the penalty falls.
+                # The column lies in the span of the support. It replaces the member that it drives to zero first, which
+                # leaves the fit unchanged and lowers the penalty.
                 _solve(chol, n, cross, goal)
-                out, step = -1, np.inf
+                out, step = _NONE - 1, np.inf
                 for i in range(n):
                     if goal[i] > 0.0 and values[i] < step * goal[i]:
                         out, step = i, values[i] / goal[i]
@@ -282,7 +285,7 @@ def _active_set(
         if added == 0:
             break
 
-        # Walk to the optimum of the new support; start again each time a member reaches zero on the way.
+        # Walk to the optimum of the new support. Start again each time a member reaches zero on the way.
         first = 0
         while first >= 0:
             for i in range(n):
@@ -326,13 +329,13 @@ def _workspace(columns: Array, penalty: Array) -> _Workspace:
 def _solve_in_turn(
     columns: Array, gram: Array, targets: Array, corr: Array, penalty: Array, tol: float, start: Array, coef: Array
 ) -> Array:
-    """Write the coefficients (n, n_columns) of targets, one after the other; return their duality gaps (n,).
+    """Write the coefficients (n, n_columns) of the targets and return their duality gaps (n,).
 
-    The first one starts from the support of `start` (n_columns,), or from nothing (0,).
+    The first target starts from the support of `start` (n_columns,), or from an empty support if `start` is empty.
     """
     work = _workspace(columns, penalty)
     support, values = work[:2]
-    gaps, n, last = np.empty(targets.shape[0]), 0, 0.0
+    gaps, n, last = np.empty(targets.shape[0]), _NONE, 0.0
     for j in range(start.size):
         if start[j] > 0.0 and n < support.size - 1:
             support[n] = j
@@ -341,7 +344,7 @@ def _solve_in_turn(
         square = _dot(targets[t], targets[t])
         # A target that is close to the one before it, as frames of a film are, has a similar support.
         if t > 0 and 2.0 * _dot(targets[t], targets[t - 1]) < 0.5 * square + last:
-            n = 0
+            n = _NONE
         last = square
         n, gaps[t] = _active_set(columns, gram, targets[t], corr[t], penalty, tol, n, work)
         for i in range(n):
@@ -350,7 +353,7 @@ def _solve_in_turn(
 
 
 def gram_matrix(columns: Array) -> Array:
-    """Inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
+    """Return the inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
     with one_blas_thread():
         return np.asarray(columns @ columns.T)
 
@@ -364,12 +367,12 @@ def solve_many(
     norms: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Coefficients (n_targets, n_columns) and duality gaps (n_targets,) of many problems with the same columns.
+    """Return coefficients (n_targets, n_columns) and duality gaps (n_targets,) of problems with the same columns.
 
-    The columns (n_columns, n_features), one per row, have unit norm; a zero column is never used if it has a penalty.
-    A target (n_features,) that is close to the one before it starts from the support of that one. The gap is at most
-    ``tol * ||x||^2 / 2``, that is relative to the objective at zero. The coefficients are divided by `norms`, the norms
-    that the columns had before they were scaled. `gram` is the `gram_matrix` of the columns, if it is known.
+    The columns (n_columns, n_features), one per row, have unit norm. A zero column with a positive penalty is never
+    used. If a target is close to the one before it, its search starts from the support of the previous solution. Each
+    gap is at most ``tol * ||x||^2 / 2``, that is, `tol` times the objective at zero. If `norms` are given, the
+    coefficients are divided by them. `gram` is the `gram_matrix` of the columns; it is computed if it is not given.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     penalties = _penalties(penalty, columns)
@@ -395,7 +398,7 @@ def solve_one(
     start: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Coefficients (n_columns,) and duality gap of one problem; no Gram matrix is formed.
+    """Return the coefficients (n_columns,) and the duality gap of one problem, without forming a Gram matrix.
 
     `start` is an earlier solution (n_columns,) whose support is tried first. The other parameters are those of
     `solve_many`.

@@ -1,6 +1,6 @@
-"""CUDA on a torch device: work that is captured as one launch, and kernels of our own that are compiled at first use.
+"""CUDA on a torch device: work captured as one launch, and kernels of this package, compiled at first use.
 
-A CUDA graph records work made of many small operations and launches it as one. Our kernels are compiled by NVRTC, which
+A CUDA graph records work made of many small operations and launches it as one. The kernels are compiled by NVRTC, which
 comes with every CUDA build of PyTorch, so no toolkit is needed. NVRTC and the driver are called through ctypes.
 """
 
@@ -20,26 +20,27 @@ from torch import Tensor
 
 from psmt.engines.contract import Resident
 
-_KEPT = 16  # captures that are kept, by shape; each holds the memory that its work needs
+_KEPT = 16  # number of captures that are kept, one for each shape; each occupies the memory that its work needs
 _CAPTURING = Lock()  # one capture at a time
-_OWN_SHARED, _SHARED = 1, 8  # the driver's attributes: shared memory declared by a kernel, and what a launch may add
+_OWN_SHARED, _SHARED = 1, 8  # driver attributes: shared memory that a kernel declares, and that a launch may add
 _TYPES = {torch.float64: "double", torch.float32: "float"}
 
 A = TypeVar("A")
 
 
 class _Capture(NamedTuple):
-    graph: torch.cuda.CUDAGraph | None  # None for work that torch cannot capture: it is called directly
+    graph: torch.cuda.CUDAGraph | None  # None if torch cannot capture the work, which is then called directly
     copied: list[Tensor]
     resident: list[Tensor]
     found: Any  # the result of the work, in tensors of the graph
 
 
 class Captured:
-    """Work that never reads a result on the host, as one launch on a GPU; on other devices it is called directly.
+    """Function that runs given work as one launch on a GPU; on other devices it calls the work directly.
 
-    The work takes tensors, `Resident` objects, constants or tuples of these, and settings, and returns a tensor or a
-    tuple of tensors. It may change resident arrays in place, and nothing else.
+    The arguments of the work are tensors, `Resident` objects, constants, or tuples of these. Settings are keyword
+    arguments. The work returns a tensor or a tuple of tensors. It must not read a result on the host, and it may change
+    only resident arrays in place.
     """
 
     def __init__(self, work: Callable[..., Any]) -> None:
@@ -52,7 +53,7 @@ class Captured:
         return Captured, (self._work,)
 
     def __call__(self, *arguments: Any, **settings: Hashable) -> Any:
-        """Result of the work for these arguments; tensors are copied in, except those that are resident."""
+        """Return the result of the work for these arguments. Tensors are copied in, except resident ones."""
         copied, resident, constants = _parts(arguments)
         if not copied[0].is_cuda:
             return self._work(*arguments, **settings)
@@ -84,7 +85,7 @@ class Captured:
         graph, aside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
         with _CAPTURING, torch.cuda.stream(aside):
-            # The first run, on copies, loads kernels and sets up libraries: this must not be captured.
+            # The first run loads kernels and sets up libraries, which must not be captured. It works on copies.
             self._work(*_rebuilt(arguments, own, [tensor.clone() for tensor in resident]), **settings)
             torch.cuda.synchronize()
             try:
@@ -102,7 +103,7 @@ class Captured:
 
 
 def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable]]:
-    """All tensors to copy, all resident tensors, and all constants of the arguments, in order."""
+    """Return all tensors to copy, all resident tensors, and all constants of the arguments, in order."""
     copied: list[Tensor] = []
     resident: list[Tensor] = []
     constants: list[Hashable] = []
@@ -124,7 +125,7 @@ def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable
 
 
 def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
-    """The arguments with other tensors."""
+    """Return the arguments with their tensors replaced by the given ones, in the order of `_parts`."""
     inputs, stay = iter(copied), iter(resident)
 
     def rebuild(argument: Any) -> Any:
@@ -142,7 +143,7 @@ def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
 
 
 class Kernel:
-    """A function of a CUDA source file of this package, for one device."""
+    """A compiled function of one of this package's CUDA source files, for one device."""
 
     def __init__(self, driver: Any, image: bytes, name: str, device: torch.device) -> None:
         self._driver, self._device = driver, device
@@ -159,7 +160,7 @@ class Kernel:
             self._check(driver.cuFuncSetAttribute(self._function, _SHARED, self.shared_bytes))
 
     def blocks_at_once(self, threads: int, shared: int) -> int:
-        """Number of blocks that the device runs at the same time."""
+        """Return the number of blocks that the device can run at the same time."""
         count = ctypes.c_int()
         with torch.cuda.device(self._device):
             self._check(
@@ -193,7 +194,7 @@ class Kernel:
 
 @lru_cache
 def kernel(file: str, name: str, dtype: torch.dtype, device: torch.device, threads: int) -> Kernel | None:
-    """A function of a source file, compiled for a dtype and at most `threads` per block; None without NVRTC."""
+    """Return a compiled function of a source file for a dtype and block size, or None if it cannot be compiled."""
     if device.type != "cuda" or torch.version.cuda is None:
         return None
     try:
@@ -222,7 +223,8 @@ def _compiler() -> Any:
     try:
         return ctypes.CDLL(f"libnvrtc.so.{major}")
     except OSError:
-        # NVRTC lies in a folder that only torch's own libraries know. This one of them loads it.
+        # NVRTC lies in a folder that only torch's own libraries know. Loading one of these libraries makes it
+        # available.
         ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so"), mode=ctypes.RTLD_GLOBAL)
         return ctypes.CDLL(f"libnvrtc.so.{major}")
 

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from psmt.engines.contract import Bound, ResidentArrays, ShiftInvert, Work
+from psmt.engines.contract import Bound, InverseOperator, ResidentArrays, Work
 from psmt.engines.torch.cuda import Captured, kernel
 from psmt.engines.torch.frame_kernels import TorchFrameKernels
 from psmt.engines.torch.lasso import pose, solve, solve_many
-from psmt.engines.torch.low_rank import DenseShiftInvert, DenseWindow
+from psmt.engines.torch.low_rank import DenseInverse, DenseWindow
 from psmt.engines.window import CodeWindow
 from psmt.types import Mask
 
-_STAGED = (1 << 20, 1 << 26)  # bytes of arrays that go to the device through pinned memory: not tiny, not huge
-_BLOCK = 32  # atoms whose dependence on all others is computed in one product; as in `sweep.cu`
+_STAGED = (1 << 20, 1 << 26)  # smallest and largest number of bytes that go to the device through pinned memory
+_BLOCK = 32  # atoms whose products with all others are computed at once; the same as in `sweep.cu`
 _TINY = 1e-200  # smallest divisor, so that a target of zero stays zero
 
 
@@ -107,8 +107,8 @@ class TorchEngine:
     def code_window(self, codes: Tensor, begins: Mask | None = None) -> CodeWindow:
         return DenseWindow(codes, begins)
 
-    def shift_invert(self, shifted: Tensor, shifts: Tensor) -> ShiftInvert:
-        return DenseShiftInvert(torch.linalg.inv(shifted), shifts)
+    def inverse(self, matrix: Tensor) -> InverseOperator:
+        return DenseInverse(torch.linalg.inv(matrix))
 
     def capture(self, work: Work) -> Work:
         return cast(Work, Captured(work))
@@ -118,7 +118,7 @@ class TorchEngine:
 
 
 def _swept_atoms(atoms: Tensor, used: Tensor, statistics: tuple[Tensor, Tensor]) -> tuple[Tensor]:
-    """The atoms (n_atoms, n_features) after a sweep over those that are used, given ``sum a a'`` and ``sum a x'``."""
+    """Return the atoms (n_atoms, n_features) after a sweep over the used ones, given ``sum a a'`` and ``sum a x'``."""
     code_code, code_sample = statistics
     atoms, (n_atoms, n_features) = atoms.clone(), atoms.shape
     free = (used & (code_code.diagonal() > 0)).to(atoms.dtype)
@@ -137,11 +137,11 @@ def _swept_atoms(atoms: Tensor, used: Tensor, statistics: tuple[Tensor, Tensor])
 
 
 def _improve_block(atoms: Tensor, targets: Tensor, shared: Tensor, free: Tensor) -> None:
-    """The same as `sweep.cu`, for devices without kernels."""
+    """Do what the kernel `sweep.cu` does, on devices without kernels."""
     targets.addcmul_(atoms, shared.diagonal()[:, None])
     best = torch.empty_like(atoms)
     for j in range(len(atoms)):
         torch.div(targets[j], targets[j].norm().clamp_min(_TINY), out=best[j])
-        # The other atoms of the block take the change of this one into account.
+        # Subtract the change of this atom from the targets of the others in the block.
         targets.addr_(shared[:, j] * free[j], best[j] - atoms[j], alpha=-1.0)
     atoms.copy_(torch.where(free[:, None] > 0, best, atoms))

@@ -1,6 +1,6 @@
 """Kernels for whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
 
-Each kernel is a few launches, whatever the number of tiles and cells, and none reads a result on the host.
+Each kernel takes a few launches, independent of the number of tiles and cells. No kernel reads a result on the host.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from psmt.engines.torch.cuda import Captured, kernel
 from psmt.types import AnyArray
 
 _Layers = tuple[tuple[Tensor, Tensor], ...]
+_Sums = tuple[Tensor, Tensor]
 
-_SENT = 1 << 23  # bytes up to which arrays go to a GPU through pinned memory, without waiting for its work
+_SENT = 1 << 23  # arrays up to this many bytes go to a GPU through pinned memory, so that the host need not wait
 
 LEVELS, SMALLEST, STEPS, RADIUS, DAMPING = 4, 12, 3, 3, 0.01
-"""Parameters of the optical flow, as in `psmt.engines.numba.flow`; a test compares the two."""
+"""Parameters of the optical flow, the same as in `psmt.engines.numba.flow`; a test compares their results."""
 
-_THREADS = 256  # of a block in the kernels of `flow.cu`, which do in one launch what torch does in dozens
+_THREADS = 256  # threads of a block in the kernels of `flow.cu`, each of which replaces dozens of torch launches
 
 
 class TorchFrameKernels:
     """Kernels whose arrays are tensors of float32 and complex64 on the device.
 
-    Arrays that depend only on the size of frames (windows, indices of pixels, filters) are made once and kept there.
+    Arrays that depend only on the size of frames (windows, pixel indices, filters) are made once and stay on the
+    device.
     """
 
     def __init__(self, place: torch.device) -> None:
@@ -48,7 +50,7 @@ class TorchFrameKernels:
         self._cell_weights = Captured(_cell_weights)
 
     def __reduce__(self) -> tuple[type[TorchFrameKernels], tuple[torch.device]]:
-        # The caches on the device are made again when they are needed.
+        # The caches on the device are made again on demand.
         return TorchFrameKernels, (self._place,)
 
     def levels(self, values: ArrayLike) -> Tensor:
@@ -114,7 +116,7 @@ class TorchFrameKernels:
         return ((seen * right).sum(dim=1) * down).sum(dim=0)
 
     def bands(self, changes: Tensor, widths: tuple[float, ...], parts: Tensor) -> None:
-        # Products with matrices that mirror at the edge, because convolutions may round to ten bits.
+        # Matrix products that mirror at the edge, because convolutions may round to ten bits.
         for fine, width in zip(parts, widths, strict=False):
             down, right = (self._gaussian(length, width) for length in changes.shape[1:])
             smooth = down @ changes @ right.mT
@@ -131,11 +133,10 @@ class TorchFrameKernels:
         return _moments(candidates, change, (cell, cell), layout)
 
     def add_moments(
-        self, gram: Tensor, match: Tensor, kept: float, candidates: Tensor, change: Tensor, weight: float, cell: Shape
+        self, known: _Sums, kept: float, maps: Tensor, change: Tensor, weight: float, cell: Shape, out: _Sums
     ) -> None:
-        new_gram, new_match = _moments(candidates, change, cell, match.shape[:2])
-        gram.mul_(kept).add_(new_gram, alpha=weight)
-        match.mul_(kept).add_(new_match, alpha=weight)
+        for old, new, into in zip(known, _moments(maps, change, cell, known[1].shape[:2]), out, strict=True):
+            torch.mul(old, kept, out=into).add_(new, alpha=weight)
 
     def cell_energy(self, change: Tensor, cell: int) -> Tensor:
         layout = [-(-length // cell) for length in change.shape]
@@ -163,7 +164,7 @@ class TorchFrameKernels:
         return values.reshape(inputs[0].shape[1:])
 
     def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
-        """Tiles (rows, columns, size, size) of a frame under the window, less their weighted means."""
+        """Return the windowed tiles (rows, columns, size, size) of a frame, less their weighted means."""
         down, right = self._mirrored(tiles)
         window = self._window(tiles)
         padded = frame.index_select(0, down).index_select(1, right)
@@ -172,7 +173,7 @@ class TorchFrameKernels:
         return (raw - means[:, :, None, None]) * window
 
     def _joined(self, parts: Tensor, tiles: Tiles) -> Tensor:
-        """Weighted overlap-add (n, height, width) of n sets of tiles (n, rows, columns, size, size)."""
+        """Return the weighted overlap-add (n, height, width) of n sets of tiles (n, rows, columns, size, size)."""
         n, rows, columns, size, _ = parts.shape
         columns_of_tiles = (parts * self._window(tiles)).reshape(n, rows * columns, size * size).mT
         extent = [(count - 1) * tiles.stride + size for count in (rows, columns)]
@@ -184,7 +185,7 @@ class TorchFrameKernels:
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self._place)
 
     def _places_of_neighbours(self, shape: tuple[int, int], offsets: tuple[tuple[int, int], ...]) -> Tensor:
-        """Flat indices (n_offsets height width,) of the neighbours of all pixels."""
+        """Return the flat indices (n_offsets height width,) of the neighbours of all pixels."""
         y, x = np.mgrid[: shape[0], : shape[1]]
         near = [
             np.clip(y + down, 0, shape[0] - 1) * shape[1] + np.clip(x + right, 0, shape[1] - 1)
@@ -194,7 +195,10 @@ class TorchFrameKernels:
 
 
 def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Inner products by cell: (*layout, n, n) and (*layout, n)."""
+    """Return, for each cell, the Gram matrix of n candidates and their inner products with the true change.
+
+    The shapes are (*layout, n, n) and (*layout, n).
+    """
     n = len(candidates)
     seen = _split(torch.cat([candidates, change[None]]), cell, layout)
     found = seen[:, :, :n] @ seen.mT
@@ -202,7 +206,7 @@ def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: 
 
 
 def _split(maps: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> Tensor:
-    """Maps (n, height, width) by cell (*layout, n, pixels); zero beyond the frame."""
+    """Return maps (n, height, width) divided into cells (*layout, n, pixels), with zeros beyond the frame."""
     n, height, width = maps.shape
     (tall, wide), (rows, columns) = cell, layout
     padded = pad(maps, (0, columns * wide - width, 0, rows * tall - height))
@@ -230,12 +234,12 @@ def _cell_weights(
 
 
 def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
-    """Solutions (.., n) of symmetric positive definite systems (.., n, n)."""
+    """Return the solutions (.., n) of symmetric positive definite systems (.., n, n)."""
     n = sides.shape[-1]
     threads, shared = -(-n // 32) * 32, 4 * n * (n + 2)
     compiled = kernel("cells.cu", "solve", sides.dtype, sides.device, threads) if threads <= 1024 else None
     if compiled is None or shared > compiled.shared_bytes:
-        # Slower, and a graph cannot capture it.
+        # This is slower, and a CUDA graph cannot capture it.
         return torch.cholesky_solve(sides[..., None], torch.linalg.cholesky_ex(matrices)[0])[..., 0]
     solved = sides.contiguous().clone()
     compiled(sides.numel() // n, threads, shared, matrices.contiguous(), solved, n)
@@ -243,7 +247,7 @@ def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
 
 
 def _pooled(moments: Tensor) -> Tensor:
-    """Moments (rows, columns, ..) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes, contiguous."""
+    """Return moments (rows, columns, ..) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
     for _ in range(2):
         padded = torch.cat([moments[:1], moments, moments[-1:]])
         moments = torch.add(0.25 * (padded[2:] + padded[:-2]), moments, alpha=0.5).transpose(0, 1)
@@ -251,7 +255,7 @@ def _pooled(moments: Tensor) -> Tensor:
 
 
 def _turn(cross: Tensor) -> Tensor:
-    """Phase factors of cross-spectra, 1 where there is no phase: sgn is x / |x|, and zero at zero."""
+    """Return the phase factors of cross-spectra, which are ``x / |x|``, or 1 where x is zero."""
     turn = cross.sgn()
     return turn + (1 - turn.abs().sign())
 
@@ -261,29 +265,29 @@ def _blocks(pixels: Tensor) -> int:
 
 
 def _catmull_rom(t: Tensor) -> Tensor:
-    """Weights (4, ..) of the pixels around a position that lies a fraction `t` after the second of them."""
+    """Return the weights (4, ..) of four neighbouring pixels at a position a fraction `t` after the second one."""
     return 0.5 * torch.stack(
         [t * (t * (2 - t) - 1), t * t * (3 * t - 5) + 2, t * (t * (4 - 3 * t) + 1), t * t * (t - 1)]
     )
 
 
 def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows and columns (height, width) to which a flow leads, clipped to the frame."""
+    """Return the rows and columns (height, width) to which a flow leads, clipped to the frame."""
     rows = torch.arange(height, device=flow.device, dtype=flow.dtype)[:, None]
     columns = torch.arange(width, device=flow.device, dtype=flow.dtype)
     return (rows + flow[0]).clip(0, height - 1), (columns + flow[1]).clip(0, width - 1)
 
 
 def _between(frames: Tensor, grid: Tensor) -> Tensor:
-    """Grey levels (n, ..) of frames (n, height, width) at a grid (.., 2) of positions, by bilinear interpolation.
+    """Return grey levels (n, ..) of frames (n, height, width) at positions (.., 2), by bilinear interpolation.
 
-    Positions are columns and rows, from -1 at one edge to 1 at the other; edges are repeated.
+    A position is (column, row), from -1 at one edge to 1 at the other. Positions outside take the nearest edge's value.
     """
     return grid_sample(frames[None], grid[None], mode="bilinear", padding_mode="border", align_corners=True)[0]
 
 
 def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
-    """The flow (2, height, width) from `before` to `now`, improved by Gauss-Newton steps."""
+    """Return the flow (2, height, width) from `before` to `now`, improved by Gauss-Newton steps."""
     ahead = pad(now[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
     slopes = 0.5 * torch.stack([ahead[2:, 1:-1] - ahead[:-2, 1:-1], ahead[1:-1, 2:] - ahead[1:-1, :-2]])
     tensor = torch.stack([slopes[0] * slopes[0], slopes[0] * slopes[1], slopes[1] * slopes[1]])
@@ -300,7 +304,7 @@ def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
     for _ in range(STEPS):
         pull = _blurred(slopes * gap(refined))
         refined = refined - (inverse * pull).sum(dim=1).clip_(-1, 1)
-    # A flow that fits worse is taken back, and no motion wins a tie.
+    # A flow that fits worse than before is reset, and zero flow wins a tie.
     misfits = _blurred(torch.stack([gap(flow), gap(refined), before - now]).square_())
     back = misfits[0] < misfits[1]
     chosen, error = torch.where(back, flow, refined), torch.where(back, misfits[0], misfits[1])
@@ -309,7 +313,7 @@ def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
 
 @lru_cache(32)
 def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Positions (height, width, 2) of all pixels as `_between` takes them, and the size (2,) of one pixel."""
+    """Return the positions (height, width, 2) of all pixels as `_between` takes them, and the size (2,) of a pixel."""
     height, width = shape
     scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
     columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")
@@ -318,7 +322,7 @@ def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[
 
 
 def _blurred(values: Tensor) -> Tensor:
-    """Values (n, height, width), smoothed twice by a box along both axes."""
+    """Return values (n, height, width) smoothed twice by a box along both axes."""
     compiled = kernel("flow.cu", "boxed", values.dtype, values.device, _THREADS)
     if compiled is not None:
         for _ in range(2):
@@ -333,7 +337,7 @@ def _blurred(values: Tensor) -> Tensor:
 
 
 def _halved(frame: Tensor) -> Tensor:
-    """The frame (height, width) at half its size, by binomial weights (1, 3, 3, 1) / 8; odd edges are cut off."""
+    """Return the frame (height, width) at half its size, by weights (1, 3, 3, 1) / 8; odd edges are cut off."""
     height, width = (length // 2 * 2 for length in frame.shape)
     padded = pad(frame[None, None, :height, :width], (1, 1, 1, 1), mode="replicate")[0, 0]
     rows = 0.125 * (padded[0:-2:2] + padded[3::2]) + 0.375 * (padded[1:-2:2] + padded[2:-1:2])
@@ -341,7 +345,7 @@ def _halved(frame: Tensor) -> Tensor:
 
 
 def _doubled(flow: Tensor, height: int, width: int) -> Tensor:
-    """The flow (2, ..) of a frame of half the size, for one of (height, width)."""
+    """Return the flow (2, height, width) interpolated from the flow of a frame of half the size."""
     tall, wide = flow.shape[1:]
     rows = 0.5 * torch.arange(height, device=flow.device, dtype=flow.dtype) - 0.25
     columns = 0.5 * torch.arange(width, device=flow.device, dtype=flow.dtype) - 0.25

@@ -1,8 +1,8 @@
 """Exact non-negative lasso for many problems at once, in torch.
 
-The problems and the method are those of `psmt.engines.numba.lasso`: a primal active set, grown by KKT violations and
-stopped by the duality gap. On a GPU one kernel (`active_set.cu`) solves each problem in one block of threads from start
-to end. On other devices `ActiveSets` takes the steps of all problems together.
+The problems and the method are those of `psmt.engines.numba.lasso`: a primal active-set method that adds columns by
+their KKT violations and stops by the duality gap. On a GPU, one kernel (`active_set.cu`) solves each problem in one
+block of threads. On other devices, `ActiveSets` takes the steps of all problems together.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from psmt.engines.contract import Bound, LassoResult, bounded_optimum
 from psmt.engines.torch.cuda import Kernel, kernel
 
 # The kernel
-_THREADS = ((264, 512), (4096, 256))  # largest number of problems, and threads for each; few problems need more threads
-_FEWEST_THREADS = 64  # threads for each problem if there are more problems
-_NEAR = 40  # with many problems, members of a support whose inverse stays in shared memory; few problems use all of it
+_THREADS = ((264, 512), (4096, 256))  # (n, threads per problem) for up to n problems: fewer problems get more threads
+_FEWEST_THREADS = 64  # threads per problem for more problems than in `_THREADS`
+_NEAR = 40  # size up to which a support's inverse is in shared memory, if there are too many problems to use all of it
 _SCRATCH = 1 << 27  # numbers that all blocks together may keep in device memory
 _BATCH = 1 << 17  # most problems that are posed together
 
 # Active sets without the kernel
-_JOINING = 0.7  # columns join if their violation is at least this fraction of the largest
+_JOINING = 0.7  # a column joins the support if its violation is at least this fraction of the largest violation
 _ROUNDING = 45.0  # smaller KKT violations, in units of eps times the largest correlation, are rounding
-_STALLED = 3  # steps without a column to add, after which only rounding is left
-_SLOTS = 16  # size of the supports at first; doubled when a problem needs more
+_STALLED = 3  # a problem ends after this many steps without a column to add, because only rounding is left
+_SLOTS = 16  # first number of slots of a support; it doubles when a problem needs more
 _LENGTHS = (1.0, 0.5, 0.25, 0.125)  # fractions of the way to the optimum of a support that are tried
 _SPARSE = 0.6  # finished problems are removed when at most this fraction of problems is unfinished
-_STEPS = 2000  # most steps; problems take a few dozen
+_STEPS = 2000  # largest number of steps; problems usually take a few dozen
 
 _RIDGE = 450.0
-"""Added to the squared norm of each column on a support, in units of eps. A column in the span of the others is then a
-direction of almost no curvature: the walk along it ends where a member reaches zero, which is the exchange that is
-needed there. Solutions are not biased, because each step solves for what the last one left."""
+"""Added to the squared norm of each column on a support, in units of eps. It gives a column in the span of the others
+a direction of almost no curvature. The walk along this direction ends where a member reaches zero, so that the column
+replaces this member. Solutions are not biased, because each step solves for the remaining residual."""
 
 
 class Problems(NamedTuple):
-    """The data of n problems: inner products only."""
+    """The data of n problems, as inner products of columns and targets."""
 
     gram: Tensor  # of the columns: (n_columns, n_columns) if shared by all problems, else (n, n_columns, n_columns)
     corr: Tensor  # of columns and targets: (n, n_columns)
@@ -50,10 +50,10 @@ class Problems(NamedTuple):
 
 
 def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None = None) -> Problems:
-    """Problems of unit-norm or zero columns (.., n_columns, n_features) and targets (n, n_features).
+    """Return problems with unit-norm or zero columns (.., n_columns, n_features) and targets (n, n_features).
 
-    The columns, one per row, and the penalty (.., n_columns) are shared by all problems, or each problem has its own.
-    `gram` are the inner products of the columns, if they are known.
+    The columns, one per row, and the penalty (.., n_columns) are either shared by all problems or given for each.
+    `gram` are the inner products of the columns; they are computed if they are not given.
     """
     shared = columns.dim() == 2
     return Problems(
@@ -66,7 +66,7 @@ def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None 
 
 
 def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound: Bound | None = None) -> LassoResult:
-    """Solutions to a gap of ``tol * square / 2``, starting from the supports of `start` (n, n_columns) if given."""
+    """Return solutions with gaps below ``tol * square / 2``; the supports of `start` (n, n_columns) are tried first."""
     corr = problems.corr
     compiled = kernel("active_set.cu", "active_set", corr.dtype, corr.device, _THREADS[0][1])
     if compiled is None:
@@ -77,7 +77,7 @@ def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound:
 def solve_many(
     columns: Tensor, targets: Tensor, penalty: Tensor, *, tol: float, gram: Tensor | None = None
 ) -> LassoResult:
-    """Coefficients (n, n_columns) and duality gaps (n,) of any number of targets (n, n_features).
+    """Return the coefficients (n, n_columns) and duality gaps (n,) of any number of targets (n, n_features).
 
     The columns (n_columns, n_features) have unit norm or are zero; the penalty is (n_columns,).
     """
@@ -98,7 +98,7 @@ def _solve_by_kernel(
     n, n_columns = corr.shape
     threads = next((threads for most, threads in _THREADS if n <= most), _FEWEST_THREADS)
     limit, size = max(problems.rank, 1), corr.element_size()
-    # Shared memory: sums over the block, a number for each thread, vectors if there is room, and the inverse.
+    # Shared memory holds sums over the block, a number for each thread, the inverse, and vectors if there is room.
     fixed, vectors = 512 + size * threads, size * (7 * limit + n_columns)
     roomy = fixed + vectors <= compiled.shared_bytes
     fixed += vectors * roomy
@@ -122,12 +122,12 @@ def _solve_by_kernel(
 
 
 class ActiveSets:
-    """Problems that take their steps together until the gap is below ``tol * square / 2``.
+    """Problems that take their steps together until every gap is below ``tol * square / 2``.
 
-    In one step, a problem that is optimal on its support adds the columns that violate the Karush-Kuhn-Tucker (KKT)
-    conditions most. Then every problem walks towards the optimum of its support, by a new Cholesky factor, until the
-    first member reaches zero and leaves. A problem ends by its duality gap. Supports are rows of slots, so that all
-    problems have arrays of one shape. Empty slots hold the index of the last column, which is zero.
+    In one step, each problem that is optimal on its support adds the columns that violate the Karush-Kuhn-Tucker (KKT)
+    conditions most. Then every problem walks towards the optimum of its support, which a new Cholesky factor gives. A
+    member of the support that reaches zero on the way leaves. Supports are rows of slots, so that all problems have
+    arrays of the same shape. Empty slots hold the index of the last column, which is zero.
     """
 
     STATE = ("support", "values", "gap", "moved", "solved", "done", "support_full", "stalled")
@@ -154,11 +154,11 @@ class ActiveSets:
 
     @property
     def coef(self) -> Tensor:
-        """Coefficients (n, n_columns)."""
+        """Return the coefficients (n, n_columns)."""
         return torch.zeros_like(self.problems.corr).scatter_(1, self.support, self.values)
 
     def start_from(self, coef: Tensor) -> None:
-        """Start from the supports of other solutions (n, n_columns), as far as there are slots."""
+        """Start from the supports of given solutions (n, n_columns); entries beyond the number of slots are dropped."""
         most, columns = coef.topk(min(self.support.shape[1], coef.shape[1]), dim=1)
         self.support[:, : columns.shape[1]] = columns.masked_fill(most <= 0, self._empty)
         self.moved.zero_()
@@ -170,7 +170,7 @@ class ActiveSets:
         self.support_full.zero_()
 
     def rows(self, index: Tensor) -> ActiveSets:
-        """Some of the problems, in their present state."""
+        """Return new active sets with some of the problems, in their present state."""
         gram, corr, square, penalty, rank = self.problems
         own = gram if gram.dim() == 2 else gram[index], penalty if penalty.dim() == 1 else penalty[index]
         part = ActiveSets(Problems(own[0], corr[index], square[index], own[1], rank), self.tol)
@@ -185,7 +185,7 @@ class ActiveSets:
         self._walk(violation, count)
 
     def _measure(self) -> Tensor:
-        """Update the duality gaps and `done`; return the KKT violations (n, n_columns): gradient less penalty."""
+        """Update the gaps and `done`. Return the KKT violations (n, n_columns), which are gradient minus penalty."""
         gram, corr, square, penalty, _ = self.problems
         if gram.dim() == 2:
             grad = torch.addmm(corr, self.coef, gram, alpha=-1.0)
@@ -201,7 +201,7 @@ class ActiveSets:
         rest = (square - fitted - (self.values * grad.gather(1, self.support)).sum(1)).clamp_min(0.0)
         gap = 0.5 * rest + cost - scale * (square - fitted) + 0.5 * scale**2 * rest
         self.gap.copy_(torch.where(self.done, self.gap, gap))
-        # One step more than the gap requires removes the effect of the ridge.
+        # One more step than the gap requires removes the effect of the ridge.
         open_ = (self.values * violation.gather(1, self.support)).abs().amax(1)
         solved = (gap <= self.tol * 0.5 * square) | (torch.maximum(largest, open_) <= self._rounding)
         self.done |= (self.solved & solved) | (self.stalled >= _STALLED)
@@ -209,8 +209,8 @@ class ActiveSets:
         return violation
 
     def _add_violators(self, violation: Tensor) -> Tensor:
-        """Put the columns that violate the KKT conditions most into empty slots; return their number (n,)."""
-        # Only after a step that lowered the objective, so that no column is added and removed forever.
+        """Put the columns that violate the KKT conditions most into empty slots, and return their number (n,)."""
+        # Columns are added only after a step that lowered the objective, so that none is added and removed forever.
         ready = self.moved & ~self.solved & ~self.done
         violation.scatter_(1, self.support, -torch.inf)
         least = torch.maximum(_JOINING * violation.amax(1), self._rounding)
@@ -227,7 +227,7 @@ class ActiveSets:
         return count
 
     def _walk(self, violation: Tensor, count: Tensor) -> None:
-        """Walk towards the optimum of the support; members that reach zero on the way leave."""
+        """Walk towards the optimum of the support. Members that reach zero on the way leave the support."""
         held = self.support != self._empty
         (n, n_columns), gram = violation.shape, self.problems.gram
         rows = self.support * n_columns
@@ -239,7 +239,7 @@ class ActiveSets:
         factor = torch.linalg.cholesky_ex(inner).L
         halfway = torch.linalg.solve_triangular(factor, missing[..., None], upper=False)
         change = torch.linalg.solve_triangular(factor.mT, halfway, upper=True)[..., 0]
-        # The path bends where a member reaches zero. It is followed at least to the first such point.
+        # The path bends where a member reaches zero. The walk goes at least to the first of these points.
         falling = held & (self.values + change <= 0)
         reach = torch.where(falling & (change < 0), -self.values / change, torch.where(falling, 0.0, torch.inf))
         first = reach.amin(1).clamp_max(1.0)
@@ -248,7 +248,8 @@ class ActiveSets:
         gain = (moves * (missing[:, None] - 0.5 * (moves @ inner))).sum(2)
         length = lengths.gather(1, gain.argmax(1, keepdim=True))
         values = self.values + length * change
-        # A member that reaches zero leaves, even if rounding left a little of it: otherwise it would block every step.
+        # A member that reaches zero leaves even if rounding keeps it slightly positive, or it would block every later
+        # step.
         gone = falling & ((values <= 0) | (reach <= length))
         going = ~self.done[:, None]
         self.values.copy_(torch.where(going, values.clamp_min(0.0).masked_fill(gone, 0.0), self.values))
@@ -296,7 +297,11 @@ def _solve_free(problems: Problems, tol: float, start: Tensor | None) -> LassoRe
 
 
 def _solve_bounded(problems: Problems, tol: float, start: Tensor | None, bound: Bound) -> LassoResult:
-    """Solve bounded problems by cutting planes, all of them at once; the gaps are those without the bound."""
+    """Solve all problems together, with an upper bound on a weighted sum of the coefficients of each problem.
+
+    The Lagrange multipliers of the bounds are found by cutting planes. The returned duality gaps are those of the
+    problems without bounds.
+    """
     gram, corr, square, penalty, _ = problems
     free = _solve_free(problems, tol, start)
     last = free.coef

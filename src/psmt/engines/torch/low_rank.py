@@ -1,25 +1,25 @@
-"""Low-rank updates on a torch device: the window of codes, and the shift-invert operators.
+"""Low-rank updates on a torch device: the window of codes, and the inverse operators.
 
-The window is a buffer of dense codes with sums that a captured slide changes in place. The operators lie in one tensor
-and also change in place at every slide: on a GPU, a pass over a matrix costs less than the launches that would save it.
+The window is a buffer of dense codes. A captured slide changes its sums in place. The operators are one tensor that
+also changes in place at every slide, because on a GPU a pass over a matrix costs less than a few extra launches.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Self, cast
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from psmt.engines.contract import LowRankChange, Resident, ResidentArrays
+from psmt.engines.contract import Resident, ResidentArrays
 from psmt.engines.torch.cuda import Captured
 from psmt.engines.window import FALL, CodeWindow, Slide, Sums, second_difference, slide_vectors
 from psmt.types import Mask
 
 
 class DenseWindow(CodeWindow):
-    """See `psmt.engines.window.CodeWindow`. A slide costs four passes over the sums, whatever the window holds."""
+    """See `psmt.engines.window.CodeWindow`. A slide costs four passes over the sums, independent of the window."""
 
     total: Tensor
     products: Tensor
@@ -35,7 +35,7 @@ class DenseWindow(CodeWindow):
         self.uses = torch.zeros(self.n_features, dtype=torch.int64, device=codes.device)
         self.products, self.curvature = self._buffer.new_zeros(2, self.n_features, self.n_features).unbind()
         self.peak = self._buffer.new_zeros(2)
-        # On the host. The device writes to it, and nobody waits.
+        # This flag is on the host. The device writes to it, and the host does not wait.
         self._fallen = torch.zeros((), dtype=torch.bool, pin_memory=codes.is_cuda)
         self._slide_sums = Captured(_slide_sums)
         self.refresh()
@@ -58,7 +58,7 @@ class DenseWindow(CodeWindow):
         return self._activity[self._first : self._first + self._n]
 
     def slide(self, code: Tensor, *, begins: bool = False) -> Slide | None:
-        # The host does not wait: that sums have fallen far below their peak is noticed at the next slide.
+        # The host does not wait for the sums, so a fall far below their peak is noticed at the next slide.
         if self._n < 3:
             return super().slide(code, begins=begins)
         if bool(self._fallen):
@@ -85,7 +85,7 @@ class DenseWindow(CodeWindow):
         return ResidentArrays((self.total, self.uses, self.products, self.curvature, self.peak))
 
     def _renew_buffer(self, codes: Tensor) -> None:
-        # The window is the part [first, first + n) of a buffer, which is replaced when its end is reached.
+        # The window is the part [first, first + n) of a buffer. A new buffer is made when its end is reached.
         self._first, self._n = 0, len(codes)
         self._buffer = torch.cat([codes, torch.zeros_like(codes), codes.new_zeros(8, self.n_features)])
         self._activity = self._buffer.sum(1)
@@ -126,7 +126,7 @@ class DenseWindow(CodeWindow):
 
 
 def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
-    """Add a code (n_features,) to the sums, in place; give the latest three if they are of one series."""
+    """Add a code (n_features,) to the sums in place. `latest` are the latest three codes if they are of one series."""
     total, uses, products, curvature, _ = sums
     total += code
     products.addr_(code, code)
@@ -137,7 +137,7 @@ def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
 
 
 def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> None:
-    """Subtract a code (n_features,) from the sums, in place; give the oldest three if they are of one series."""
+    """Subtract a code (n_features,) from the sums in place. `oldest` are the oldest three if they are of one series."""
     total, uses, products, curvature, _ = sums
     if oldest is not None:
         bend = second_difference(*oldest)
@@ -145,7 +145,7 @@ def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> 
     total -= code
     products.addr_(code, code, alpha=-1.0)
     uses -= (code != 0).long()
-    # The sums of an atom that no code uses any more are only rounding.
+    # The sums of an atom that no code uses any more contain only rounding errors.
     unused = (code != 0) & (uses == 0)
     total.masked_fill_(unused, 0.0)
     for matrix in (products, curvature):
@@ -155,7 +155,7 @@ def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> 
 def _slide_sums(
     oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...], *, arrives: bool, leaves: bool
 ) -> tuple[Tensor, Tensor]:
-    """Slide the sums; return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
+    """Slide the sums. Return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
     total, _, products, curvature, peak = sums
 
     def traces() -> Tensor:
@@ -168,61 +168,31 @@ def _slide_sums(
     return vectors, (traces() < FALL * peak).any()
 
 
-class DenseShiftInvert(Resident):
-    """See `psmt.engines.contract.ShiftInvert`. As an argument of captured work the operators stay where they are."""
+class DenseInverse(Resident):
+    """See `psmt.engines.contract.InverseOperator`. Captured work uses the operator in place (see `Resident`)."""
 
-    def __init__(self, matrices: Tensor, shifts: Tensor) -> None:
-        self.matrices, self.shifts = matrices, shifts
+    def __init__(self, matrix: Tensor) -> None:
+        self._matrix = matrix
 
     def dense(self) -> Tensor:
-        return self.matrices
+        return self._matrix
 
-    def times(self, which: int, vectors: Tensor) -> Tensor:
-        return _times_rows(vectors.T, self.matrices[which]).mT
-
-    def times_each(self, vectors: Tensor) -> Tensor:
-        return _times_rows(vectors.mT, self.matrices).mT
-
-    def refactorise(
-        self,
-        which: Tensor,
-        shifts: Tensor,
-        shifted: Tensor,
-        /,
-        *,
-        later: bool = False,  # noqa: ARG002  a GPU inverts a matrix fast enough
-    ) -> None:
-        self.shifts = torch.where(which, shifts, self.shifts)
-        self.matrices[which] = torch.linalg.inv(shifted)
-
-    def images(self, vectors: Tensor) -> Tensor:
-        return _times_rows(vectors, self.matrices)
+    def times(self, vectors: Tensor) -> Tensor:
+        if not self._matrix.is_complex():
+            return self._matrix @ vectors
+        # Complex matrices are read as real and imaginary parts side by side, which takes half the time of a complex
+        # product.
+        images = vectors.T @ torch.view_as_real(self._matrix).flatten(-2)
+        return torch.view_as_complex(images.unflatten(-1, (-1, 2))).mT
 
     def subtract(self, left: Tensor, right: Tensor) -> None:
-        self.matrices.baddbmm_(left.mT, right, alpha=-1.0)
+        self._matrix.addmm_(left, right.mT, alpha=-1.0)
 
-    def update(self, change: LowRankChange) -> Tensor:
-        vectors, covariance, curvature = change
-        images = self.images(vectors)
-        weights = curvature - self.shifts[:, None] * covariance
-        inner = weights[..., None] * (images @ cast(Tensor, vectors).to(images.dtype).T).mT
-        inner.diagonal(dim1=1, dim2=2).add_(1.0)
-        core = torch.linalg.solve_ex(inner, torch.diag_embed(weights)).result
-        # Symmetrise: an antisymmetric part would grow from slide to slide.
-        self.subtract(images, (0.5 * (core + core.mT)) @ images)
-        return images
+    def refactorise(self, matrix: Tensor) -> None:
+        self._matrix.copy_(torch.linalg.inv(matrix))
 
-    def parts(self) -> tuple[tuple[Tensor], tuple[Tensor], tuple[()]]:
-        return (self.shifts,), (self.matrices,), ()
+    def parts(self) -> tuple[tuple[()], tuple[Tensor], tuple[()]]:
+        return (), (self._matrix,), ()
 
-    def with_arrays(self, copied: tuple[Tensor, ...], resident: tuple[Tensor, ...], /) -> Self:
-        return type(self)(*resident, *copied)
-
-
-def _times_rows(vectors: Tensor, matrices: Tensor) -> Tensor:
-    """Real vectors (.., n, n_features) times symmetric matrices (.., n_features, n_features), real or complex."""
-    if not matrices.is_complex():
-        return vectors @ matrices
-    # Real and imaginary parts side by side: one real product takes half the time of a complex one.
-    images = vectors @ torch.view_as_real(matrices).flatten(-2)
-    return torch.view_as_complex(images.unflatten(-1, (-1, 2)))
+    def with_arrays(self, _copied: tuple[Tensor, ...], resident: tuple[Tensor, ...], /) -> Self:
+        return type(self)(*resident)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +13,10 @@ from psmt.types import AnyArray, Ints, Result
 
 
 def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) -> Result:
-    """Components in all windows of a person's packed codes. One task.
+    """Find the components of the graph of atoms in all windows of a person's packed codes. This is one task.
 
-    Returns ``component`` (n_windows, n_atoms), the label of each atom's component, -1 for an atom without links; and
-    ``starts`` (n_windows,), the first volumes of the windows.
+    Return ``component`` (n_windows, n_atoms), the label of each atom's component, and ``starts`` (n_windows,), the
+    first volume of each window. The label of an atom without links is -1.
     """
     starts = np.arange(0, len(codes["offsets"]) - window, step)
     size: dict[str, Any] = {"n_atoms": n_atoms, "n_components": max(1, n_atoms // 4)}
@@ -32,24 +30,25 @@ def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) ->
 
 @dataclass(frozen=True)
 class ComponentStep:
-    """One component in one window."""
+    """A component of the graph of atoms in one window."""
 
     window: int
     component: int
-    """Number that the component keeps while it continues, and if it returns."""
+    """Number of the component. A component that continues in the next window, or returns later, keeps its number."""
     size: int
     event: str
-    """How it came: 'start' (in the first window), 'birth', 'goes on', 'merge', 'split' or 'return'."""
+    """How the component arose: 'start' (in the first window), 'birth', 'goes on', 'merge', 'split' or 'return'."""
     ends: bool
-    """Whether no component of the next window continues it; False in the last window."""
+    """Whether no component of the next window continues this one. It is False in the last window."""
 
 
 def follow_components(labels: Ints) -> list[ComponentStep]:
-    """Components over time, from the labels (n_windows, n_atoms) of the atoms, -1 for an atom without links.
+    """Follow components over time, given the component label (n_windows, n_atoms) of each atom, or -1 for none.
 
-    A component continues one of the window before if they share half of the atoms of the smaller one, and at least two.
-    One that continues several is a merge; several that continue one are a split. In both cases the number goes to the
-    pair that shares most atoms. One that continues none is a birth, or a return if it is like one that had ended.
+    A component continues a component of the previous window if the two share at least two atoms, and at least half of
+    the atoms of the smaller one. A component that continues several is a merge. Several components that continue the
+    same one are a split. In both cases, the pair that shares most atoms keeps the number. A component that continues
+    none is a return if it resembles one that had ended, and otherwise a birth.
 
     >>> labels = np.array([[0, 0, 1, 1, -1], [0, 0, 0, 0, -1], [-1, -1, -1, -1, -1], [2, 2, 2, 2, -1]])
     >>> [(step.window, step.component, step.event, step.ends) for step in follow_components(labels)]
@@ -57,7 +56,7 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
     """
     steps: list[ComponentStep] = []
     last: dict[int, frozenset[int]] = {}  # atoms of each component when it was last seen
-    before: dict[int, frozenset[int]] = {}  # those of the window before
+    before: dict[int, frozenset[int]] = {}  # atoms of each component of the previous window
     for window, row in enumerate(labels):
         groups = [frozenset(np.flatnonzero(row == label).tolist()) for label in np.unique(row[row >= 0])]
         groups.sort(key=lambda group: (-len(group), min(group)))
@@ -85,18 +84,3 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
     shared = len(one & other)
     return shared >= 2 and shared >= 0.5 * min(len(one), len(other))
-
-
-def count_events(steps: Sequence[ComponentStep], n_windows_apart: int) -> dict[str, int]:
-    """Numbers of components and events; persistent ones are seen in windows that are `n_windows_apart` or more."""
-    seen: dict[int, list[int]] = {}
-    for step in steps:
-        seen.setdefault(step.component, []).append(step.window)
-    events = Counter(step.event for step in steps)
-    return {
-        "components": len(seen),
-        **{f"{event}s": events[event] for event in ("birth", "merge", "split", "return")},
-        "ends": sum(step.ends for step in steps),
-        "persistent": sum(max(own) - min(own) >= n_windows_apart for own in seen.values()),
-        "recurrent": len({step.component for step in steps if step.event == "return"}),
-    }

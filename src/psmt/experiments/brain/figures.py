@@ -1,60 +1,45 @@
-"""Figures of a study: networks, components over time, states, and how far to trust them."""
+"""Figures of a study: networks, components over time, and states."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from io import BytesIO
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from PIL import Image
 
 from psmt.experiments.brain.components import ComponentStep
-from psmt.experiments.brain.prediction import PREDICTORS
-from psmt.experiments.brain.reproducibility import COMPARED, STATE_METHODS, SURROGATES
+from psmt.experiments.brain.labels import match_networks
+from psmt.experiments.brain.maps import glass_brains
 from psmt.experiments.brain.result import BrainResult
+from psmt.experiments.brain.subjects import Study
 from psmt.figures.dark import ON_PAPER
-from psmt.figures.layouts import Estimate, draw_estimates, draw_key, panel_figure
+from psmt.figures.layouts import panel_figure
 from psmt.figures.panels import heading, label_axes
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, TEXT, LineStyle, literal, style_axes
+from psmt.figures.style import COLOURS, INK, SMALL, TEXT, literal, style_axes
 from psmt.types import Array
 
 SHOWN_ATOMS, GLASS_ATOMS, SHOWN_PEOPLE = 24, 8, 8
-"""Most atoms in the chart and on glass brains, and most people in timelines."""
+"""Largest number of atoms in the chart, of atoms on glass brains, and of people in timelines."""
 
-SHOWN_WINDOWS = 6
-"""Fewest windows of a component that is drawn; topology.csv has all."""
-
-MARKS = {"birth": "o", "merge": "^", "split": "v", "return": "s"}
-"""Markers of events."""
+SHOWN_COMPONENTS = 12
+"""Largest number of components of a person that are drawn. The file components.csv has all components."""
 
 STATE_COLOURS = (*COLOURS, "#8c6bb1", "#7f7f7f", "#bcbd22", "#17becf", "#9e0142", "#1b1f24")
 
-_STYLES = {
-    "psmt": LineStyle(COLOURS[0], 3.2, layer=3),
-    "ridge": LineStyle(COLOURS[1], 1.5, (0, (5, 3)), layer=4),
-    "dmd": LineStyle(COLOURS[2], 1.5, (0, (1.5, 2.5)), layer=5),
-    "copy": LineStyle(QUIET, 1.2, "--"),
-    "mean": LineStyle(QUIET, 1.2, ":"),
-}
-"""By predictor. Errors are often equal: thin dashes on a broad line leave all of them visible."""
-
 
 def _dress(axes: Axes, letter: str, title: str, x: str = "", y: str = "", *, grid: bool = True) -> None:
-    """Frame, heading and labels of a panel."""
+    """Set the style, heading and axis labels of a panel."""
     style_axes(axes, grid=grid)
     heading(axes, letter, title)
     label_axes(axes, x, y)
 
 
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
-    """Draw values of both signs with a colour bar."""
+    """Draw a matrix of values of both signs, with a colour bar."""
     limit = max(float(np.abs(values).max()), 1e-9)
     image = axes.imshow(values, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     bar = figure.colorbar(image, ax=axes, aspect=25, pad=0.01)
@@ -66,149 +51,92 @@ def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
 
 
 def atoms_figure(result: BrainResult) -> Figure:
-    """Chart of regions by atoms, and atoms on a glass brain if there is an atlas of regions."""
-    order = np.argsort(-result.energy, kind="stable")[:SHOWN_ATOMS]
-    study, pictures = result.study, []
-    if study.atlas is not None:
-        pictures = glass_brains(study.atlas, study.regions, result.dictionary[order[:GLASS_ATOMS]])
-    rows = [[f"glass {k}", f"glass {k + 1}" if k + 1 < len(pictures) else "."] for k in range(0, len(pictures), 2)]
+    """Draw the atoms as a chart of regions by atoms, and on glass brains if there is an atlas."""
+    study, dictionary = result.study, result.model.networks_
+    order = np.argsort(-result.model.shares_, kind="stable")[:SHOWN_ATOMS]
+    pictures, rows = _glass_rows(study, dictionary[order[:GLASS_ATOMS]])
     figure, axes = panel_figure(
         [["chart", "chart"], *rows], height=5.2 + 1.7 * len(rows), heights=[4.9, *[1.6] * len(rows)]
     )
     chart = axes["chart"]
-    _heatmap(figure, chart, result.dictionary[order].T, "weight of the region")
-    title = f"Networks: the {len(order)} atoms with the most activity, of {len(result.dictionary)}"
+    _heatmap(figure, chart, dictionary[order].T, "weight of the region")
+    title = f"Networks: the {len(order)} atoms with the most activity, of {len(dictionary)}"
     _dress(chart, "a", title, "atom (pattern of co-activation)", grid=False)
     chart.set_xticks(range(len(order)), [f"{k + 1}" for k in order], fontsize=SMALL - 1)
     ticks = range(0, len(study.regions), max(1, len(study.regions) // 20))
     chart.set_yticks(ticks, [literal(study.regions[k]) for k in ticks], fontsize=SMALL - 1.5)
+    known = match_networks(dictionary, study.networks)
+    similar = {k: f", most similar to {name} ({value:.2f})" for k, (name, value) in enumerate(known) if name}
+    _show_glass(axes, pictures, [f"atom {k + 1}{similar.get(k, '')}" for k in order])
+    return figure
+
+
+def _glass_rows(study: Study, patterns: Array) -> tuple[list[Any], list[list[str]]]:
+    """Return pictures of patterns (n, n_regions) on glass brains, and the rows of panels for them, two in a row."""
+    pictures = glass_brains(study, patterns)
+    names = [f"glass {k}" for k in range(len(pictures))] + ["."] * (len(pictures) % 2)
+    return pictures, [names[k : k + 2] for k in range(0, len(names), 2)]
+
+
+def _show_glass(axes: Mapping[Any, Axes], pictures: Sequence[Any], titles: Sequence[str]) -> None:
     for k, picture in enumerate(pictures):
         own = axes[f"glass {k}"]
         own.imshow(picture, gid=ON_PAPER)
         own.axis("off")
-        own.set_title(f"atom {order[k] + 1}", fontsize=SMALL, color=INK, loc="left", pad=1)
-    return figure
-
-
-def glass_brains(atlas: Path, regions: Sequence[str], patterns: Array) -> list[Any]:
-    """Pictures (height, width, 3) of patterns (n, n_regions) of an atlas's regions; none for voxels."""
-    import nibabel
-    from nilearn.plotting import plot_glass_brain
-
-    image: Any = nibabel.load(atlas)
-    make: Any = nibabel.Nifti1Image
-    labels = np.asanyarray(image.dataobj)
-    numbers = region_numbers(regions)
-    if not numbers or (labels.ndim == 4 and max(numbers) > labels.shape[3]):
-        return []
-    pictures = []
-    for pattern in patterns:
-        if labels.ndim == 4:
-            volume = labels[..., [number - 1 for number in numbers]] @ pattern
-        else:
-            volume = paint_regions(labels, numbers, pattern)
-        volume = make(volume.astype(np.float32), image.affine)
-        figure, drawn = Figure(figsize=(4.6, 1.6)), BytesIO()
-        plot_glass_brain(volume, figure=figure, display_mode="lyr", plot_abs=False, colorbar=False, annotate=False)
-        figure.savefig(drawn, format="png", dpi=150, facecolor="white")
-        pictures.append(np.asarray(Image.open(drawn).convert("RGB")))
-    return pictures
-
-
-def region_numbers(regions: Sequence[str]) -> list[int]:
-    """Numbers of the regions in their atlas; empty if some have other names, which tables may give them.
-
-    >>> [region_numbers(names) for names in (["region 3", "region 12"], ["region 3", "insula"], ["region x", ""])]
-    [[3, 12], [], []]
-    """
-    found = [re.fullmatch(r"(?:region|map) ([1-9][0-9]{0,8})", name) for name in regions]
-    return [int(own[1]) for own in found if own] if all(found) else []
-
-
-def paint_regions(labels: Any, numbers: Sequence[int], pattern: Array) -> Array:
-    """Volume of the shape of `labels` with the value (n_regions,) of each numbered region, 0 elsewhere.
-
-    >>> paint_regions(np.array([0.0, 7.0, np.nan, 1e12, 2.0]), [7, 2], np.array([0.5, -1.0]))
-    array([ 0. ,  0.5,  0. ,  0. , -1. ])
-    """
-    order = np.argsort(numbers)
-    known = np.asarray(numbers)[order]
-    place = np.searchsorted(known, labels).clip(max=len(known) - 1)
-    return np.where(known[place] == labels, pattern[order][place], 0.0)
+        own.set_title(titles[k], fontsize=SMALL, color=INK, loc="left", pad=1)
 
 
 # Components
 
 
 def components_figure(result: BrainResult) -> Figure:
-    """Sizes of the components of the graph of atoms over time, a row per person, with marks for events."""
+    """Draw when the longest components of the graph of atoms are there, one panel per person and one line each."""
     people = range(min(SHOWN_PEOPLE, len(result.steps)))
     longest = max(result.study.lengths[k] for k in people)
-    figure, panels = panel_figure([[k] for k in people], height=1.4 + 1.1 * len(people))
-    for k, axes in panels.items():
-        seen = Counter(step.component for step in result.steps[k])
-        steps = [step for step in result.steps[k] if seen[step.component] >= SHOWN_WINDOWS]
-        draw_components(axes, steps, (result.starts[k] + result.settings.window // 2) * result.seconds)
-        top = max([step.size for step in steps], default=2)
-        axes.set_yscale("log", base=2)
-        axes.set_ylim(1.7, 1.3 * max(top, 4))
-        ticks = [2**i for i in range(1, int(np.log2(max(top, 4))) + 1)]
-        axes.set_yticks(ticks, [str(tick) for tick in ticks])
-        axes.minorticks_off()
-        axes.set_xlim(0, longest * result.seconds)
-        style_axes(axes)
+    figure, panels = panel_figure([[k] for k in people], height=1.2 + 1.15 * len(people))
+    rasters = [component_raster(result.steps[k], len(result.starts[k])) for k in people]
+    top = max([float(np.nanmax(own)) for own in rasters if np.isfinite(own).any()], default=2.0)
+    for (k, axes), raster in zip(panels.items(), rasters, strict=True):
+        step, middle = result.settings.step, result.settings.window / 2
+        ends = (np.array([0, len(result.starts[k])]) * step + middle - step / 2) * result.seconds
+        look: dict[str, Any] = {"cmap": "viridis", "vmin": 2, "vmax": max(top, 3), "interpolation": "nearest"}
+        image = axes.imshow(raster, aspect="auto", extent=(*ends, len(raster), 0), **look)
+        style_axes(axes, grid=False)
+        axes.set(xlim=(0, longest * result.seconds), yticks=[])
         axes.set_ylabel(literal(result.study.names[k]), fontsize=SMALL, color=INK, rotation=0, ha="right", va="center")
         axes.tick_params(labelbottom=k == people[-1])
-    heading(panels[0], "a", f"Atoms in each component that is seen in at least {SHOWN_WINDOWS} windows")
+    heading(panels[0], "a", f"The {SHOWN_COMPONENTS} longest components: a line each, in the order of their births")
     panels[people[-1]].set_xlabel(f"time, {result.unit}", fontsize=TEXT, color=INK)
-    for text, marker in (MARKS | {"end": "x", "a window; alone: a return for one window": "."}).items():
-        axes.plot([], [], marker, color=INK, label=text, markersize=3 if marker == "." else 6)
-    figure.legend(*axes.get_legend_handles_labels(), ncols=6, fontsize=SMALL, frameon=False, loc="outside lower center")
+    bar = figure.colorbar(image, ax=list(panels.values()), aspect=40, pad=0.01)
+    bar.set_label("atoms in the component", fontsize=SMALL)
     return figure
 
 
-def draw_components(axes: Axes, steps: Sequence[ComponentStep], centres: Array) -> None:
-    """Draw the sizes of components over the centres of the windows, with their events.
-
-    Everything of one colour and mark is one artist, as matplotlib cannot hold an artist for each component of a long
-    scan.
-    """
-    lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    last: dict[str, ComponentStep] = {}
-    for step in sorted(steps, key=lambda step: (step.component, step.window)):
-        colour = STATE_COLOURS[step.component % len(STATE_COLOURS)]
-        place = float(centres[step.window]), float(step.size)
-        before = last.get(colour)
-        if before is not None and (before.component, before.window + 1) != (step.component, step.window):
-            lines[colour].append((np.nan, np.nan))
-        lines[colour].append(place)
-        last[colour] = step
-        # A return for a single window, which is frequent, is only a dot of the line.
-        if step.event == "return" and step.ends:
-            continue
-        if step.event in MARKS:
-            points[MARKS[step.event], colour].append(place)
-        if step.ends:
-            points["x", INK].append(place)
-    for colour, places in lines.items():
-        axes.plot(*np.transpose(places), ".-", color=colour, linewidth=1.3, markersize=3, zorder=2)
-    for (marker, colour), places in points.items():
-        axes.plot(*np.transpose(places), marker, color=colour, markersize=5, zorder=4 if marker == "x" else 3)
+def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
+    """Return the sizes (at most `SHOWN_COMPONENTS`, n_windows) of the longest components, NaN where one is absent."""
+    seen = Counter(step.component for step in steps)
+    longest = sorted(own for own, _ in seen.most_common(SHOWN_COMPONENTS))  # numbers are in the order of birth
+    raster = np.full((max(len(longest), 1), n_windows), np.nan)
+    for step in steps:
+        if step.component in longest:
+            raster[longest.index(step.component), step.window] = step.size
+    return raster
 
 
 # States
 
 
 def states_figure(result: BrainResult) -> Figure:
-    """Timelines of the states, their patterns, transitions, occupancy and dwell times."""
+    """Draw the timelines of the states, their patterns, transitions, occupancy and dwell times."""
     shown = result.states[:SHOWN_PEOPLE]
+    pictures, rows = _glass_rows(result.study, result.patterns)
+    layout = [["time"] * 6, ["patterns"] * 6, [name for name in ("transitions", "occupancy", "dwell") for _ in "ab"]]
     figure, panels = panel_figure(
-        [["time"] * 3, ["patterns"] * 3, ["transitions", "occupancy", "dwell"]],
-        height=5.8 + 0.26 * len(shown),
-        heights=[0.3 + 0.26 * len(shown), 2.2, 2.2],
-        widths=[1.0, 1.3, 1.3],
+        [*layout, *([name for name in row for _ in "abc"] for row in rows)],
+        height=5.8 + 0.26 * len(shown) + 1.7 * len(rows),
+        heights=[0.3 + 0.26 * len(shown), 2.2, 2.2, *[1.6] * len(rows)],
     )
+    _show_glass(panels, pictures, [f"state {k + 1}, mean activity" for k in range(result.n_states)])
     n_states, regions, dynamics = result.n_states, result.study.regions, result.group_dynamics
     axes, colours = panels["time"], [STATE_COLOURS[k % len(STATE_COLOURS)] for k in range(n_states)]
     for k, own in enumerate(shown):
@@ -226,7 +154,8 @@ def states_figure(result: BrainResult) -> Figure:
     _dress(axes, "b", "Mean activity of the regions in each state", grid=False)
     axes.set_yticks(range(n_states), [f"state {number}" for number in numbers], fontsize=SMALL)
     ticks = range(0, len(regions), max(1, len(regions) // 10))
-    axes.set_xticks(ticks, [literal(regions[k]) for k in ticks], fontsize=SMALL - 1)
+    turn: dict[str, Any] = {"rotation": 25, "ha": "right"} if max(map(len, regions)) > 10 else {}
+    axes.set_xticks(ticks, [literal(regions[k]) for k in ticks], fontsize=SMALL - 1, **turn)
 
     axes, moves = panels["transitions"], dynamics.transitions
     axes.imshow(moves, cmap="Blues", vmin=0, vmax=1)
@@ -248,38 +177,4 @@ def states_figure(result: BrainResult) -> Figure:
             axes.plot(range(n_states), scale * getattr(person, name), ".", color=INK, markersize=3, alpha=0.5)
         axes.set_xticks(range(n_states), numbers)
         _dress(axes, letter, title, "state; dots are people", text)
-    return figure
-
-
-# Trust
-
-
-def trust_figure(result: BrainResult) -> Figure:
-    """Errors by volumes ahead, and correlations of matched states between halves, with surrogates."""
-    figure, panels = panel_figure(
-        [["errors", "states"]], height=3.9, widths=[1.0, 1.15], title="How far the results can be trusted"
-    )
-    axes, errors = panels["errors"], result.mean_errors
-    ahead = range(1, len(errors["psmt"]) + 1)
-    for name, own in errors.items():
-        axes.plot(ahead, own, label=PREDICTORS[name], **_STYLES[name].kwargs())
-    axes.set_xticks(ahead)
-    axes.set_ylim(0, 1.42 * max(own.max() for own in errors.values()))  # room for the legend
-    axes.legend(fontsize=SMALL - 1, frameon=False, ncols=2, loc="upper left")
-    _dress(axes, "a", f"Prediction, mean of {len(result.errors)} people", "volumes ahead", "MSE / variance")
-    axes, colours = panels["states"], {"activity": COLOURS[0], "connectivity (less the overall)": COLOURS[1]}
-    rows = {
-        STATE_METHODS[method]: [
-            Estimate(*result.between_means[measure][method], result.between[measure][method]) for measure in COMPARED
-        ]
-        for method in result.between["activity"]
-    }
-    for kind, tests in result.surrogate_tests.items():
-        # Mean and 90% interval of the draws of a surrogate.
-        drawn = [(tests[measure].null, tests[measure].value - np.array(tests[measure].excess)) for measure in COMPARED]
-        rows[f"PSMT on {SURROGATES[kind]}"] = [Estimate(mean, low, high, null) for null, (mean, high, low) in drawn]
-    draw_estimates(axes, {name: dict(zip(colours, own, strict=True)) for name, own in rows.items()}, colours)
-    draw_key(figure, colours)
-    label_axes(axes, "matched correlation")
-    heading(axes, "b", "States found again in other people")
     return figure

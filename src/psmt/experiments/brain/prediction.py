@@ -1,14 +1,19 @@
-"""Prediction of the next volumes of one person: PSMT and the linear models that it is compared with."""
+"""Prediction of the next volumes of one person: PSMT and the linear models that it is compared with.
+
+The weights of a linear model are an array (horizon, order * n_features, n_features). They map the last rows, the latest
+first, to the row 1, 2, .. ahead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate, repeat
+import warnings
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg
+from sklearn.linear_model import Lasso
 
-from psmt.experiments.brain.group import MAX_VOLUMES
+from psmt.brain.layers import MAX_VOLUMES
 from psmt.model import PSMT
 from psmt.series import Scaling
 from psmt.types import Array, Ints, Result
@@ -16,62 +21,135 @@ from psmt.types import Array, Ints, Result
 PREDICTORS = {
     "psmt": "PSMT",
     "ridge": "ridge autoregression",
+    "lasso": "lasso autoregression",
+    "reduced_rank": "reduced-rank autoregression",
     "dmd": "dynamic modes",
     "copy": "last volume copied",
     "mean": "mean of the past",
 }
-"""In the order of `predict_person`."""
+"""Predictors by key, with their names in reports, in the order of the rows that `predict_person` returns."""
 
 SCORED = 0.25
 """Share of each series, at its end, that is predicted."""
 
 ORDERS, PENALTIES = (1, 2, 3, 4), tuple(float(10.0**power) for power in np.arange(-3.0, 2.6, 0.5))
-"""Candidates of ridge autoregression: the number of past rows, and penalties relative to the inputs' mean square."""
+"""Orders (numbers of past rows) and penalties (relative to the inputs' mean square) that ridge regression tries."""
 
-RANKS = (4, 8, 16, 32, 64)
-"""Candidates of dynamic mode decomposition."""
+RANKS = (4, 8, 12, 16, 24, 32, 64)
+"""Ranks that dynamic modes and reduced-rank regression try."""
+
+L1_PENALTIES = (0.3, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01)
+"""Penalties that lasso regression tries. Inputs have variance one."""
 
 
 def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
-    """``errors`` (n_predictors, horizon) on the last quarter of a raw series (time, n_regions). One task.
+    """Return ``errors`` (n_predictors, horizon) on the last quarter of a series (time, n_regions). This is one task.
 
-    An error is the mean squared error divided by the variance of the scored part. Both are means over regions, each in
-    units of its standard deviation in the past, so that no large or drifting region dominates. Everything is learned
-    from the past, or from its last 12,000 volumes if it is longer.
+    An error is the mean squared error divided by the variance of the scored part. Regions are first divided by their
+    standard deviations in the past, so that no large or drifting region dominates. Everything is learned from at most
+    12,000 volumes before the scored part.
     """
     n_scored = int(SCORED * len(series))
     series = series[max(len(series) - n_scored - MAX_VOLUMES, 0) :]
     start = len(series) - n_scored
     scaling = Scaling.of(series[:start])
     rows = scaling.standardise(series)
+    past, n = rows[:start], rows.shape[1]
+    copied, ranks = np.tile(np.eye(n), (horizon, 1, 1)), [rank for rank in RANKS if rank < n] or [n]
+    ridge = direct_ridge(past, horizon)[0]
+
+    def reduced(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
+        return _cut_ranks(rows, ridge if rows is past else direct_ridge(rows, horizon)[0], ranks)
+
+    rivals = {
+        "ridge": ridge,
+        "lasso": _chosen(past, horizon, _lasso_maps, L1_PENALTIES),
+        "reduced_rank": _chosen(past, horizon, reduced, ranks),
+        "dmd": _chosen(past, horizon, dynamic_modes, ranks),
+        "copy": copied,
+        "mean": 0.0 * copied,
+    }
+    squared, counts = np.zeros(horizon), np.zeros(horizon)
     psmt = PSMT.for_series(random_state=seed).fit(series[:start])
-    weights, _ = direct_ridge(rows[:start], horizon)
-    step = dynamic_modes(rows[:start])
-    squared, counts = np.zeros((len(PREDICTORS), horizon)), np.zeros(horizon)
     for t in range(start, len(rows)):
-        truth, last = rows[t : t + horizon], rows[t - 1]
-        ahead = len(truth)
-        ridge = last_rows(rows, t) @ weights[:ahead]
-        _, *modes = accumulate(repeat(step, ahead), np.matmul, initial=last)
-        predicted = [scaling.standardise(psmt.predict(ahead)), ridge, np.array(modes), last, 0.0]
-        squared[:, :ahead] += [((own - truth) ** 2).mean(axis=1) for own in predicted]
-        counts[:ahead] += 1
+        truth = rows[t : t + horizon]
+        squared[: len(truth)] += ((scaling.standardise(psmt.predict(len(truth))) - truth) ** 2).mean(axis=1)
+        counts[: len(truth)] += 1
         psmt.update(series[t])
-    variance = float(rows[start:].var(axis=0).mean())
-    return {"errors": squared / np.maximum(counts, 1) / variance}
+    errors = {"psmt": squared / np.maximum(counts, 1)}
+    errors |= {name: linear_errors(rows, start, own) for name, own in rivals.items()}
+    return {"errors": np.array([errors[name] for name in PREDICTORS]) / float(rows[start:].var(axis=0).mean())}
 
 
-def last_rows(rows: Array, t: int) -> Array:
-    """The rows before time `t` as one vector, the latest first: the input of `direct_ridge`."""
-    return rows[t - max(ORDERS) : t][::-1].ravel()
+def linear_errors(rows: Array, start: int, weights: Array) -> Array:
+    """Return the mean squared errors (horizon,) of a linear model that predicts the rows from `start` on."""
+    order, errors = weights.shape[1] // rows.shape[1], np.zeros(len(weights))
+    for h, own in enumerate(weights, 1):
+        truth = rows[start + h - 1 :]
+        wrong = _inputs(rows, order, start - 1, len(rows) - h) @ own - truth
+        errors[h - 1] = np.mean(wrong**2) if len(truth) else 0.0
+    return errors
+
+
+def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
+    """Return the weights of a model with the options that predict the last eighth of the past best, by horizon.
+
+    ``fit(rows, horizon, options)`` returns weights for each of the options.
+    """
+    cut = len(past) - max(len(past) // 8, 2)
+    errors = np.array([linear_errors(past, cut, own) for own in fit(past[:cut], horizon, options)])
+    best = errors.argmin(axis=0)
+    used = sorted(set(best.tolist()))
+    fitted = dict(zip(used, fit(past, horizon, [options[k] for k in used]), strict=True))
+    return np.array([fitted[k][h] for h, k in enumerate(best)])
+
+
+def _lasso_maps(rows: Array, horizon: int, penalties: Sequence[float]) -> list[Array]:
+    """Return the weights of lasso regressions on the last row, for each penalty."""
+    inputs, targets = _pairs(rows, 1, range(1, horizon + 1), len(rows) - horizon)
+    gram, found = inputs.T @ inputs, []
+    for penalty in penalties:
+        model = Lasso(penalty, fit_intercept=False, precompute=gram, tol=1e-3, max_iter=200)
+        with warnings.catch_warnings(action="ignore"):  # a rival that has nearly converged predicts as well
+            model.fit(inputs, targets)
+        found.append(_by_horizon(np.reshape(model.coef_, (targets.shape[1], -1)).T, horizon))
+    return found
+
+
+def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]:
+    """Return reduced-rank regressions for each rank: ridge regressions with the main predicted directions only."""
+    found = [weights.copy() for _ in ranks]
+    for h, own in enumerate(weights):
+        predicted = _inputs(rows, max(ORDERS), max(ORDERS) - 1, len(rows)) @ own
+        _, directions = scipy.linalg.eigh(predicted.T @ predicted)
+        for cut, rank in zip(found, ranks, strict=True):
+            kept = directions[:, -rank:]
+            cut[h] = own @ kept @ kept.T
+    return found
+
+
+def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
+    """Return the weights of dynamic mode decompositions for each rank: powers of a map of principal components."""
+    left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
+    found = []
+    for rank in ranks:
+        kept = slice(min(rank, int(np.sum(sizes > 1e-9 * sizes[0]))))
+        step = (right[kept].T / sizes[kept]) @ (left[:, kept].T @ rows[1:]) @ right[kept].T @ right[kept]
+        found.append(np.array([np.linalg.matrix_power(step, h) for h in range(1, horizon + 1)]))
+    return found
+
+
+def _by_horizon(joined: Array, horizon: int) -> Array:
+    """Split weights (n, horizon * n_features) into one matrix for each horizon."""
+    return np.array(np.split(joined, horizon, axis=1))
 
 
 def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
-    """Ridge autoregression of rows (time, n_features), with a separate regression for each number of rows ahead.
+    """Fit a ridge autoregression of rows (time, n_features), with a separate regression for each number of rows ahead.
 
-    There is no intercept: rows are deviations from their mean. Order and penalty minimise the walk-forward error inside
-    the past. Returns the weights (horizon, 4 * n_features, n_features), which are 0 beyond the order, and the orders
-    (horizon,).
+    There is no intercept, because rows are deviations from their mean. Order and penalty minimise the walk-forward
+    error inside the past. Return the weights (horizon, 4 * n_features, n_features) and the orders (horizon,). Weights
+    of rows beyond the order are 0.
     """
     n_rows, n = past.shape
     errors = np.zeros((len(ORDERS), len(PENALTIES), horizon))
@@ -87,51 +165,31 @@ def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
 
 
 def _ridge_errors(past: Array, first: int, order: int, horizon: int) -> Array:
-    """Squared errors (n_penalties, horizon) on the rows from `first`, of maps learned from the rows before it."""
-    # One decomposition serves all horizons: only pairs whose furthest row is known are used.
-    ahead = range(1, horizon + 1)
-    joint = _ridge_maps(past, order, ahead, first - horizon, PENALTIES)
-    maps = [np.split(weights, horizon, axis=1) for weights in joint]
-    errors = np.zeros((len(PENALTIES), horizon))
-    start = max(first, order) - 1
-    for h in ahead:
-        inputs, truth = _inputs(past, order, start, len(past) - h), past[start + h :]
-        errors[:, h - 1] = [np.sum((truth - inputs @ own[h - 1]) ** 2) for own in maps]
-    return errors
+    """Return the errors (n_penalties, horizon) on the rows from `first` on, with weights from earlier rows."""
+    # All horizons share one decomposition, so only inputs whose furthest target is known are used.
+    joint = _ridge_maps(past, order, range(1, horizon + 1), first - horizon, PENALTIES)
+    return np.array([linear_errors(past, max(first, order), _by_horizon(own, horizon)) for own in joint])
 
 
 def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
-    """The last `order` rows (n, order * n_features), the latest first, at the times `first` to `stop`."""
+    """Return inputs (n, order * n_features) at the times `first` to `stop - 1`: the last `order` rows, latest first."""
     return np.hstack([rows[first - k : max(stop, first) - k] for k in range(order)])
 
 
-def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
-    """Ridge weights (order * n_features, n_ahead * n_features) for each penalty, by one eigendecomposition.
-
-    They map the inputs at all times before `stop` to the rows `ahead` of them.
-    """
+def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
+    """Return the inputs at all times before `stop`, and the rows (n, n_ahead * n_features) that come `ahead` later."""
     inputs = _inputs(rows, order, order - 1, stop)
-    targets = np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
+    return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
+
+
+def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
+    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, by one eigendecomposition.
+
+    The weights map the inputs at all times before `stop` to the rows that come `ahead` steps later.
+    """
+    inputs, targets = _pairs(rows, order, ahead, stop)
     gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = scipy.linalg.eigh(gram)
     turned = vectors.T @ (inputs.T @ targets)
     return [vectors @ (turned / (np.maximum(values, 0.0) + p * scale)[:, None]) for p in penalties]
-
-
-def dynamic_modes(past: Array) -> Array:
-    """Dynamic mode decomposition of rows (time, n_features): a linear map of the leading principal components.
-
-    The rank is the best of `RANKS` for predicting the last eighth of the past, one row ahead. The map (n_features,
-    n_features) is applied from the right.
-    """
-
-    def fit(rows: Array, rank: int) -> Array:
-        left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
-        kept = slice(min(rank, int(np.sum(sizes > 1e-9 * sizes[0]))))
-        return np.asarray((right[kept].T / sizes[kept]) @ (left[:, kept].T @ rows[1:]) @ right[kept].T @ right[kept])
-
-    cut = len(past) - max(len(past) // 8, 2)
-    ranks = [rank for rank in RANKS if rank <= past.shape[1]] or [past.shape[1]]
-    errors = [float(np.mean((past[cut:-1] @ fit(past[:cut], rank) - past[cut + 1 :]) ** 2)) for rank in ranks]
-    return fit(past, ranks[int(np.argmin(errors))])

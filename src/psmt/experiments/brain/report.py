@@ -1,19 +1,24 @@
-"""`psmt brain` as an experiment, and its report: claims with their evidence, tables, and the page."""
+"""Declaration and report of the experiment `psmt brain`: claims with their evidence, tables, and the page."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from io import BytesIO
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-import psmt
-from psmt.evaluation import Interval, mean_interval
-from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure, trust_figure
+from psmt.evaluation import FEWEST_VALUES, Interval, mean_interval, ratio_interval
+from psmt.evaluation.null_models import LEVEL
+from psmt.experiments.brain.exports import TABLES, TESTED, dataset_description
+from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure
+from psmt.experiments.brain.maps import nifti_file
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
-from psmt.experiments.brain.reproducibility import COMPARED, MEASURES, STATE_METHODS, SURROGATES
+from psmt.experiments.brain.provenance import methods, methods_section, provenance, provenance_facts
+from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, split_interval
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
@@ -21,6 +26,7 @@ from psmt.experiments.contract import Experiment
 from psmt.figures import png
 from psmt.report import (
     TIE,
+    Answer,
     Claim,
     Column,
     Evidence,
@@ -29,7 +35,6 @@ from psmt.report import (
     Picture,
     Section,
     Table,
-    csv_parts,
     error_ratio_evidence,
     write_interval,
 )
@@ -37,111 +42,103 @@ from psmt.report.numbers import percent, plus, signed
 from psmt.types import Array
 
 MAX_ROWS = 20
-"""Most people in a table of the page; the files have all."""
+"""Largest number of people in a table of the page. The files have all people."""
 
 _NAMES = {
     "activity": "activity",
     "connectivity": "connectivity less the overall",
-    "foretold": "gain in log-likelihood",
     "ridge": "ridge",
+    "lasso": "the lasso",
+    "reduced_rank": "reduced rank",
     "dmd": "dynamic modes",
     "copy": "copying",
     "mean": "the mean",
 }
-"""Short names, for claims."""
+"""Short names of measures and predictors, for claims."""
+
+_AGAIN = {"between": "other people", "within": "the same person", "between-within": "other people and the same person"}
+
+LINEAR = ("ridge", "lasso", "reduced_rank", "dmd")
 
 _claim = partial(Claim.from_evidence, paper=False)
 
 
 @lru_cache(maxsize=1)
 def brain_claims(result: BrainResult) -> list[Claim]:
-    """All claims of a study. They are cached: each interval takes a bootstrap."""
+    """Return all claims of a study. They are cached. There are none if a learned model was applied."""
+    if not result.compared:
+        return []
     claims = [
         _predicts_better(result, "beats_trivial", "PSMT predicts better than copying and the mean", ("copy", "mean")),
-        _predicts_better(result, "beats_linear", "PSMT predicts better than standard linear models", ("ridge", "dmd")),
-        _states_found_again(result),
-        _beyond_surrogates(
-            result,
-            "states_beyond_surrogates",
-            "States are found again more reliably than in series without dynamics",
-            "the correlation of matched states between halves of the people",
-            COMPARED,
-            " in correlation",
-        ),
-        _beyond_surrogates(
-            result,
-            "states_foretell",
-            "States predict other people better than in series without dynamics",
-            "the gain in log-likelihood of the other half of the people by states, compared with a single state,",
-            ["foretold"],
-            " nats",
-        ),
+        _predicts_better(result, "beats_linear", "PSMT predicts better than standard linear models", LINEAR),
+        _found_again(result, "states_found_again", ["between"], "swc"),
+        _found_again(result, "states_within_person", ["within"], "swc"),
+        _found_again(result, "beyond_principal_components", ["between", "within"], "pca"),
+        _beyond_surrogates(result),
     ]
     return [*claims, _states_true(result)] if result.agreement else claims
 
 
 def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[str]) -> Claim:
-    logs = dict(zip(PREDICTORS, np.log(result.errors).swapaxes(0, 1), strict=True))
+    errors = dict(zip(PREDICTORS, result.errors.swapaxes(0, 1), strict=True))
     evidence = [
         error_ratio_evidence(
             name=f"{h} ahead",
-            statistic=mean_interval(change),
+            statistic=ratio_interval(own, other, independent=True),
             margin=TIE,
             unit=f" × the error of {_NAMES[rival]}",
-            too_few=_too_few(result.errors, "people"),
+            too_few=_too_few(len(result.errors)),
         )
         for rival in rivals
-        for h, change in enumerate((logs["psmt"] - logs[rival]).T, 1)
+        for h, (own, other) in enumerate(zip(errors["psmt"].T, errors[rival].T, strict=True), 1)
     ]
-    rule = "the error is lower at each horizon, in paired differences over people with a 95% bootstrap interval"
+    rule = "the mean error over people is lower at each horizon (95% interval of the ratio of mean errors)"
     return _claim(key, text, rule, evidence, figures=result.mean_errors)
 
 
 def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = "") -> list[Evidence]:
-    """Evidence by differences that should be positive, each with a name, an interval and details."""
+    """Return evidence from differences that are positive if a claim is true. Each row is (name, interval, details)."""
     how: dict[str, Any] = {"write": lambda value: plus(signed(value)), "unit": unit, "too_few": too_few}
     return [Evidence(name=name, statistic=own, details=f"; {details}", **how) for name, own, details in rows]
 
 
-def _states_found_again(result: BrainResult) -> Claim:
+def _differences(result: BrainResult, scope: str, rival: str) -> list[tuple[str, Interval, str]]:
+    """Return rows of `_gains`: scores of PSMT minus those of a rival, ``between`` halves or ``within`` a person."""
     rows = []
-    for measure in COMPARED if result.n_splits else ():
-        scores, means = result.between[measure], result.between_means[measure]
-        details = f"{signed(means['psmt'].mean)} by PSMT, {signed(means['swc'].mean)} by sliding windows"
-        rows.append((_NAMES[measure], mean_interval(scores["psmt"] - scores["swc"]), details))
-    return _claim(
-        "states_found_again",
-        "States are found again in other people more reliably than by sliding windows",
-        "matched states of two halves of the people correlate more than those of sliding windows with k-means, over "
-        "splits with a 95% interval",
-        _gains(rows, " in correlation", _too_few(result.between["activity"]["psmt"], "splits of the people")),
-        notes=[_single_person(result)],
-        figures={measure: result.between_means[measure] for measure in MEASURES} if result.n_splits else {},
+    for measure in MEASURES if result.n_splits or scope == "within" else ():
+        scores: Mapping[str, Array] = getattr(result, scope)[measure]
+        less = scores["psmt"] - scores[rival]
+        interval = split_interval(less, result.n_compared) if scope == "between" else _people_interval(less)
+        means = [signed(float(np.mean(scores[name]))) for name in ("psmt", rival)]
+        rows.append((f"{_NAMES[measure]} in {_AGAIN[scope]}", interval, f"{means[0]} by PSMT, {means[1]} by the other"))
+    return rows
+
+
+def _found_again(result: BrainResult, key: str, scopes: Sequence[str], rival: str) -> Claim:
+    text = f"States are found again in {_AGAIN['-'.join(scopes)]} more reliably than by {STATE_METHODS[rival]}"
+    rule = (
+        f"matched states of two halves correlate more than those of {STATE_METHODS[rival]} (95% interval; splits into "
+        "halves have the same people and are not independent)"
     )
+    rows = [row for scope in scopes for row in _differences(result, scope, rival)]
+    few, notes = _too_few(result.n_compared), [_single_person(result)]
+    return _claim(key, text, rule, _gains(rows, " in correlation", few), notes=notes)
 
 
-def _beyond_surrogates(
-    result: BrainResult, key: str, text: str, what: str, measures: Sequence[str], unit: str
-) -> Claim:
-    tests = {kind: {measure: own[measure] for measure in measures} for kind, own in result.surrogate_tests.items()}
-    rows = [
-        (
-            f"{_NAMES[measure]}, compared with {SURROGATES[kind]}",
-            test.excess,
-            f"{signed(test.value)} on scans, {signed(float(test.null.mean()))} on surrogates",
-        )
-        for kind, own in (tests.items() if result.n_splits else ())
-        for measure, test in own.items()
-    ]
+def _beyond_surrogates(result: BrainResult) -> Claim:
+    test, rows = result.surrogate_tests["foretold"], []
+    if result.n_splits:
+        details = f"{signed(test.value)} on scans, {signed(test.null_mean)} on surrogates"
+        rows.append(("gain in log-likelihood, compared with random phases", test.excess, details))
     return _claim(
-        key,
-        text,
-        f"{what} is larger than in surrogates by the same splits (90% interval of the draws). Shuffled volumes keep "
-        "the patterns of regions, but not their order; random phases keep correlations and spectra, as in a "
-        "stationary linear process",
-        _gains(rows, unit),
+        "states_foretell",
+        "States predict other people better than in series without switching",
+        "the gain in log-likelihood of the other half of the people by states, compared with a single state, is larger "
+        "than in surrogates by the same splits (90% interval of the draws). Random phases keep correlations and "
+        "spectra, as in a stationary linear process",
+        _gains(rows, " nats"),
         notes=[_single_person(result)],
-        figures={kind: {measure: test.summary() for measure, test in own.items()} for kind, own in tests.items()},
+        figures=test.summary(),
     )
 
 
@@ -150,7 +147,7 @@ def _states_true(result: BrainResult) -> Claim:
     rows = [
         (
             f"compared with {STATE_METHODS[name]}",
-            mean_interval(scores["psmt"] - own),
+            _people_interval(scores["psmt"] - own),
             f"{overall['psmt']:.3f} and {overall[name]:.3f} over all volumes",
         )
         for name, own in scores.items()
@@ -161,14 +158,14 @@ def _states_true(result: BrainResult) -> Claim:
         "States agree with the true states better than those of other methods",
         "the adjusted Rand index with the simulated states is higher, in paired differences over people with a 95% "
         "interval",
-        _gains(rows, " in adjusted Rand index", _too_few(scores["psmt"], "people")),
+        _gains(rows, " in adjusted Rand index", _too_few(result.n_compared)),
         notes=["" if "hmm" in overall else "hmmlearn is not installed, so there is no HMM to compare with"],
         figures=overall,
     )
 
 
-def _too_few(sample: Array, what: str) -> str:
-    return f"{len(sample)} {what}; an interval needs at least three" if len(sample) < 3 else ""
+def _too_few(n: int) -> str:
+    return f"{n} people are too few to say; an interval needs at least {FEWEST_VALUES}" if n < FEWEST_VALUES else ""
 
 
 def _single_person(result: BrainResult) -> str:
@@ -177,8 +174,14 @@ def _single_person(result: BrainResult) -> str:
 
 @lru_cache(maxsize=1)
 def brain_tables(result: BrainResult) -> list[Table]:
-    """Errors, states found again, and on simulated scans agreement with the truth."""
-    errors, copied = result.mean_errors, result.mean_errors["copy"]
+    """Return the tables of errors, of reproducibility and, on simulated scans, of agreement with the true states.
+
+    If a learned model was applied, return the table of occupancy.
+    """
+    if not result.compared:
+        return [_occupancy_table(result)]
+    errors = result.mean_errors
+    trivial = np.minimum(errors["copy"], errors["mean"])
 
     def ahead(h: int) -> Column:
         return Column(
@@ -186,19 +189,22 @@ def brain_tables(result: BrainResult) -> list[Table]:
             lambda name: errors[name][h],
             "{:.3f}".format,
             best=min,
-            loses=lambda name: errors[name][h] > (1 + TIE) * copied[h],
+            loses=lambda name: errors[name][h] > (1 + TIE) * trivial[h],
         )
 
-    columns = [Column("method", PREDICTORS.__getitem__), *map(ahead, range(len(copied)))]
-    caption = "Error (MSE / variance of the scored part), mean over people"
+    columns = [Column("method", PREDICTORS.__getitem__), *map(ahead, range(len(trivial)))]
+    caption = "Error (MSE / variance of the scored part), mean over people; red: worse than copying or the mean"
     tables = [Table.of(caption, PREDICTORS, columns), _states_table(result)]
     if result.agreement:
         columns = [
             Column("method", STATE_METHODS.__getitem__),
-            Column("all volumes", result.agreement.__getitem__, "{:.3f}".format, best=max),
-            Column("mean over people, 95%", lambda name: _mean(mean_interval(result.agreement_by_person[name]))),
+            Column("BOLD signal", result.agreement.__getitem__, "{:.3f}".format, best=max),
+            Column("hidden chain", result.hidden_agreement.__getitem__, "{:.3f}".format, best=max),
+            Column("BOLD signal, mean over people, 95%", lambda name: _people_mean(result.agreement_by_person[name])),
         ]
-        caption = "Agreement with the simulated states (adjusted Rand index)"
+        caption = (
+            "Agreement with the simulated states (adjusted Rand index), in the BOLD signal and in the hidden chain"
+        )
         tables.append(Table.of(caption, result.agreement, columns))
     return tables
 
@@ -210,31 +216,13 @@ def _states_table(result: BrainResult) -> Table:
         return f"{signed(draws.mean())} ({signed(draws.min())} to {signed(draws.max())})" if len(draws) else "–"
 
     rows = [
-        (
-            STATE_METHODS[method],
-            *(_mean(between[measure][method]) for measure in MEASURES),
-            *(_mean(within[measure][method]) for measure in COMPARED),
-        )
+        (STATE_METHODS[method], *(_mean(own[measure][method]) for own in (between, within) for measure in MEASURES))
         for method in between["activity"]
     ]
-    rows += [
-        (
-            f"PSMT on {SURROGATES[kind]}",
-            *(written(tests[measure].null) for measure in MEASURES),
-            *(_mean(mean_interval(result.within_nulls[kind][measure])) for measure in COMPARED),
-        )
-        for kind, tests in result.surrogate_tests.items()
-    ]
-    columns = ["people: activity", "people: connectivity", "people: whole connectivity"]
-    columns += ["a person's time: activity", "a person's time: connectivity"]
+    rows.append(("PSMT on random phases", *(written(result.surrogate_tests[own].null) for own in MEASURES), "–", "–"))
+    columns = [f"{scope}: {measure}" for scope in ("people", "a person's time") for measure in MEASURES]
     caption = "Correlation of matched states between halves of the people, and of each person's time"
     return _table(caption, ["method", *columns], rows)
-
-
-def _components_table(result: BrainResult) -> Table:
-    counts = list(result.component_counts.items())[:MAX_ROWS]
-    caption = "Components and their events; persistent ones are seen in windows that do not overlap"
-    return _table(caption, ["person", *counts[0][1]], [(name, *own.values()) for name, own in counts])
 
 
 def _occupancy_table(result: BrainResult) -> Table:
@@ -251,23 +239,101 @@ def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
     return Table.of(caption, rows, [Column(name, itemgetter(k)) for k, name in enumerate(columns)])
 
 
-def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
-    """Page with PNG files by name."""
-    study, settings, networks = result.study, result.settings, result.between_means["networks"]["psmt"].mean
+def _states_verdict(result: BrainResult) -> str:
+    """Say whether there are states. This sentence comes before everything that is said about them."""
+    p, described = result.switching, f"The {result.n_states} states that follow"
+    if not result.compared:
+        return f"{result.people} were described by the {result.n_states} states of a learned model."
+    if np.isnan(p):
+        return f"Whether there are states is unknown: one person cannot be tested. {described} only summarise the scan."
+    if p > LEVEL:
+        return (
+            f"No states found: a stationary linear process with the same spectra and correlations gives states that "
+            f"predict other people as well (p = {p:.2f}). {described} summarise where the activity wanders, not what "
+            "it switches between."
+        )
+    found = f"States found: {result.n_states} states predict other people better than in series without switching"
+    few = _too_few(result.n_compared)
+    return f"{found} (p = {p:.2f}){f'; {few}' if few else ''}."
 
-    def section(title: str, text: str, picture: str, alt: str, tables: Sequence[Table] = ()) -> Section:
-        return Section(title=title, text=[text], pictures=[Picture(pictures[picture], alt=alt)], tables=tables)
+
+def _adds_to_components(result: BrainResult) -> str:
+    claim = next(own for own in brain_claims(result) if own.key == "beyond_principal_components")
+    better = claim.as_measured.verdict == "yes"
+    return (
+        f"For states, sparse codes add {'something' if better else 'nothing that is certain'} to principal components."
+    )
+
+
+def _groups_verdict(result: BrainResult) -> str:
+    """Say what differs between groups and what depends on motion, after family-wise correction."""
+    sentences = []
+    for contrast, own in result.comparisons.items():
+        p = np.nan_to_num(own["p_corrected"], nan=1.0)
+        what = "Groups differ in" if contrast == "group" else "Head motion is related to"
+        none = "No difference between groups was found" if contrast == "group" else "Motion is related to no measure"
+        found = ", ".join(_measure_name(*result.measures.labels[k]) for k in np.flatnonzero(p <= LEVEL))
+        sentences.append(f"{what} {found}." if found else f"{none} (smallest corrected p = {p.min(initial=1.0):.2f}).")
+        few = min(Counter(result.study.participants.groups).values(), default=FEWEST_VALUES)
+        if contrast == "group" and few < FEWEST_VALUES:
+            sentences.append(f"A group of {few} people is too small to say much.")
+    return " ".join(sentences)
+
+
+def _measure_name(measure: str, state: int, to_state: int) -> str:
+    where = f" from state {state} to {to_state}" if to_state else f" of state {state}" if state else ""
+    return measure.replace("_", " ") + where
+
+
+def _groups_section(result: BrainResult) -> Section:
+    people, tables = result.study.participants, []
+    groups = np.array(people.groups)
+    for contrast, own in result.comparisons.items():
+        names = sorted(set(people.groups)) if contrast == "group" else []
+        order = np.argsort(np.nan_to_num(own["p"], nan=2.0), kind="stable")[:MAX_ROWS]
+        rows = [
+            (
+                _measure_name(*result.measures.labels[k]),
+                *(f"{result.measures.values[groups == name, k].mean():.3g}" for name in names),
+                *(f"{own[key][k]:.3g}" for key in TESTED),
+            )
+            for k in order
+        ]
+        what = f"Groups ({', '.join(f'{n} {name}' for name, n in Counter(people.groups).items())})"
+        what = what if contrast == "group" else "Motion (mean framewise displacement)"
+        columns = ["measure", *(f"mean, {name}" for name in names), "F", "p", "p, corrected"]
+        tables.append(_table(f"{what}: measures with the smallest p; group_comparison.csv has all", columns, rows))
+    adjusted = f" adjusted for {', '.join(people.covariates)}" if people.covariates else ""
+    text = (
+        f"{_groups_verdict(result)} Tests permute people{adjusted} (Freedman and Lane), and correct for all measures "
+        "by the largest statistic."
+    )
+    return Section(title="Groups and motion", text=[text], tables=tables)
+
+
+def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
+    """Return the page of the report. `pictures` are PNG files by name."""
+    study, settings = result.study, result.settings
+    networks = result.between_means["networks"]["psmt"].mean if result.compared else np.nan
+
+    def section(title: str, text: str, picture: str = "", alt: str = "", tables: Sequence[Table] = ()) -> Section:
+        shown = [Picture(pictures[picture], alt=alt)] if picture else []
+        return Section(title=title, text=[text], pictures=shown, tables=tables)
 
     reproduced = ""
     if np.isfinite(networks):
         reproduced = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
     chosen = f"The number of states was set to {result.n_states}."
-    if result.state_scores:
+    if study.model is not None:
+        chosen = f"The {result.n_states} states are those of the model, which was learned from other people."
+    elif result.model.scores_:
+        tried = result.model.scores_
         chosen = (
-            f"{result.n_states} states were chosen out of {min(result.state_scores)} to {max(result.state_scores)}: "
+            f"{result.n_states} states were chosen out of {min(tried)} to {max(tried)}: "
             "the fewest that reach four fifths of the largest gain in predicting other people."
         )
     sections = [
+        *([_groups_section(result)] if result.comparisons else []),
         section(
             "Networks",
             f"All people share one dictionary of {settings.n_atoms} atoms. An atom is a pattern of regions that are "
@@ -279,64 +345,87 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
             "Components over time",
             f"In each window of {settings.window} volumes, atoms are linked if their columns of P point in the same "
             "direction (as in Fig. 3 of the paper). A component is a set of linked atoms. It continues in the next "
-            "window if half of its atoms, at least two, are in one component there. It is persistent if it is seen in "
-            "windows that do not overlap.",
+            "window if half of its atoms, at least two, are in one component there. components.csv has all of them.",
             "components.png",
-            "Sizes of components over time, with births and ends",
-            [_components_table(result)],
+            "Sizes of components over time",
         ),
         section(
             "States",
-            f"{chosen} A state is a place in the embedding that attracts the trajectory of the brain. A Markov chain "
-            "describes which state comes next. From volume to volume the trajectory keeps "
-            f"{percent(result.model.memory)} of its position. Transitions are shares of all changes from a state to "
-            "another one.",
+            f"{_states_verdict(result)} {chosen} A state is a place in the embedding that attracts the trajectory of "
+            "the brain, and a covariance of its fluctuations. A Markov chain describes which state comes next. From "
+            "volume to volume the trajectory keeps "
+            f"{percent(result.model.chain_.memory)} of its position. Transitions are shares of all changes from a "
+            "state to another one.",
             "states.png",
             "States over time, their patterns, transitions and dwell times",
             [_occupancy_table(result)],
         ),
-        section(
-            "How far to trust it",
-            f"The last {percent(SCORED)} of each series is predicted from the volumes before it. States are fitted "
-            "separately to two halves of the people and matched by correlation: of the mean activity of regions "
-            "(activity), and of the correlations between regions less those in all volumes (connectivity). The same "
-            "is done with surrogates.",
-            "trust.png",
-            "Errors by volumes ahead, and matched correlations",
-            brain_tables(result),
-        ),
     ]
+    if result.compared:
+        sections.append(
+            section(
+                "How far to trust it",
+                f"The last {percent(SCORED)} of each series is predicted from the volumes before it. States are fitted "
+                "separately to two halves of the people and matched by correlation: of the mean activity of regions "
+                "(activity), and of the correlations between regions less those in all volumes (connectivity). The "
+                f"same is done with surrogates with random phases. {_adds_to_components(result)}",
+                tables=brain_tables(result),
+            )
+        )
+    sections.append(methods_section(result))
     lengths = " to ".join(f"{n:,}" for n in sorted({min(study.lengths), max(study.lengths)}))
     model = (
         f"M = {settings.n_atoms}, α = {settings.alpha:g}, H = {settings.window}, {settings.n_components} directions, "
         f"drifts below {settings.high_pass or 0:g} Hz removed, seed {settings.seed}"
     )
-    compared = f"{len(result.within['activity']['psmt'])} people, {result.n_splits} splits"
     facts = [
         Fact("People", f"{len(study.names)}, {lengths} volumes each"),
         Fact("Regions", f"{len(study.regions)}"),
         Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
         *(Fact("Left out", remark) for remark in study.remarks),
         Fact("Model", model),
-        Fact("Compared on", f"{compared}, {settings.n_surrogates} draws of each surrogate"),
-        Fact("Version", f"psmt {psmt.__version__}"),
+        *provenance_facts(result),
     ]
-    errors = {name: own[0] for name, own in result.mean_errors.items()}
-    lead = (
-        f"{len(study.names)} people, {len(study.regions)} regions, {result.n_states} states. One volume ahead the "
-        f"error, as a share of the variance, is {errors['psmt']:.2f} with PSMT, {errors['ridge']:.2f} with ridge "
-        f"autoregression and {errors['copy']:.2f} with copying."
-    )
+    answer = _states_verdict(result)
+    if result.compared:
+        compared = f"{result.n_compared} people, {result.n_splits} splits"
+        facts.append(Fact("Compared on", f"{compared}, {settings.n_surrogates} surrogates"))
+        errors = {name: own[0] for name, own in result.mean_errors.items()}
+        rival = min(LINEAR, key=errors.__getitem__)
+        answer += (
+            f" One volume ahead the error, as a share of the variance, is {errors['psmt']:.3f} with PSMT, "
+            f"{errors[rival]:.3f} with {PREDICTORS[rival]} (the best linear model) and {errors['copy']:.3f} with "
+            "copying."
+        )
+    else:
+        answer += " A learned model was applied; nothing was learned from these people."
+    if result.comparisons:
+        answer += f" {_groups_verdict(result)}"
     if result.agreement:
-        lead += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.2f}."
+        answer += f" The adjusted Rand index with the simulated states is {result.agreement['psmt']:.3f} "
+        answer += f"(principal components with the same AR-HMM: {result.agreement['pca']:.3f})."
     title = "Dynamic networks of the brain"
-    return Page(title=title, lead=lead, claims=brain_claims(result), sections=sections, facts=facts)
+    return Page(title=title, answer=Answer(answer), claims=brain_claims(result), sections=sections, facts=facts)
+
+
+def _people_interval(scores: Array) -> Interval:
+    return mean_interval(scores, independent=True)
+
+
+def _people_mean(scores: Array) -> str:
+    return _mean(_people_interval(scores))
 
 
 def _mean(interval: Interval) -> str:
     if not np.isfinite(interval.mean):
         return "–"
-    return f"{signed(interval.mean)} {write_interval(interval)}" if interval.is_finite else signed(interval.mean)
+    return f"{signed(interval.mean)} {write_interval(interval) if interval.is_finite else '(too few people to say)'}"
+
+
+def _group_file(result: BrainResult) -> bytes:
+    file = BytesIO()
+    result.model.write_to(file)
+    return file.getvalue()
 
 
 EXPERIMENT = Experiment[BrainSettings, BrainResult](
@@ -345,15 +434,14 @@ EXPERIMENT = Experiment[BrainSettings, BrainResult](
         "networks.png": lambda result: png(atoms_figure(result)),
         "components.png": lambda result: png(components_figure(result)),
         "states.png": lambda result: png(states_figure(result)),
-        "trust.png": lambda result: png(trust_figure(result)),
-        "prediction.csv": lambda r: csv_parts(("subject", "method", "horizon", "error"), r.prediction_rows()),
-        "states.csv": lambda r: csv_parts(("subject", "volume", "time", "state", "probability"), r.state_rows()),
-        "topology.csv": lambda r: csv_parts(
-            ("subject", "volume", "time", "component", "atoms", "event", "ends"), r.topology_rows()
-        ),
+        **{table.file: table.content for table in TABLES},
+        "networks.nii.gz": lambda result: nifti_file(result.study, result.model.networks_),
+        "states.nii.gz": lambda result: nifti_file(result.study, result.patterns),
+        "group.psmt": _group_file,
+        "dataset_description.json": dataset_description,
     },
     shown=lambda result: [*brain_tables(result), *brain_claims(result)],
     page=brain_page,
-    summary=BrainResult.summary,
+    summary=lambda result: result.summary() | {"methods": methods(result), "provenance": provenance(result)},
     complete=True,
 )

@@ -1,11 +1,10 @@
-"""Are states and networks reproducible? Comparison of two halves, with other methods and with surrogates."""
+"""Reproducibility of states and networks: compare two halves of the data, other methods, and surrogates."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import combinations
 from typing import Any
@@ -13,41 +12,47 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
 
-from psmt.experiments.brain.group import join, learn_layers, split
-from psmt.experiments.brain.states import StateModel, fit_states
+from psmt.brain import fit_group
+from psmt.brain.courses import FEWEST_VOLUMES
+from psmt.brain.layers import join, split
+from psmt.brain.states import StateModel, fit_states
+from psmt.evaluation import FEWEST_VALUES, Interval, mean_interval
 from psmt.types import Array, Ints, Levels, Result
 
-STATE_METHODS = {"psmt": "PSMT, attractor states", "swc": "sliding windows + k-means", "hmm": "Gaussian HMM"}
+STATE_METHODS = {
+    "psmt": "PSMT",
+    "pca": "principal components + the same AR-HMM",
+    "swc": "sliding windows + k-means",
+    "hmm": "Gaussian HMM",
+}
+"""Methods that find states, with their names in reports. Sliding windows have a number of states of their own."""
 
-MEASURES = ("activity", "connectivity", "whole_connectivity")
-"""What is compared between two states: the mean of their volumes; the correlations of regions less those of all
-volumes; and the correlations of regions, of which all states share the largest part."""
-
-COMPARED = MEASURES[:2]
-"""Measures that claims are about. The third is mostly shared by all states."""
+MEASURES = ("activity", "connectivity")
+"""Patterns by which two states are compared: the mean activity of regions in the volumes of a state, and the
+correlations of regions in the state minus the correlations in all volumes."""
 
 GROUP_MEASURES = ("networks", "foretold")
-"""Other results of `compare_halves`, of our method only."""
+"""Other scores that `compare_halves` returns. Only PSMT has them."""
 
 NULL_SPLITS = 3
-"""Most splits of the people for each surrogate. Scans and surrogates are compared by the same splits."""
+"""Largest number of splits of the people for each surrogate. Scans and surrogates are compared on the same splits."""
 
-SURROGATES = {"shuffled": "shuffled volumes", "phases": "random phases"}
-"""Null models. Shuffled volumes keep the patterns of regions, but not their order in time. Random Fourier phases, the
-same for all regions, keep correlations and spectra: a stationary linear process that never switches."""
+MAX_WINDOW_STATES, MAX_WINDOWS = 8, 2_000
+"""Largest number of states of sliding windows, and of windows from which their number is chosen."""
 
 
-def surrogate(series: Array, kind: str, rng: np.random.Generator) -> Array:
-    """A draw (time, n_regions) from a null model of the series (time, n_regions), see `SURROGATES`.
+def surrogate(series: Array, rng: np.random.Generator) -> Array:
+    """Draw a surrogate (time, n_regions) of a series (time, n_regions), with random Fourier phases.
+
+    All regions have the same phases, so that correlations and spectra are kept, as in a stationary linear process.
 
     >>> x = np.random.default_rng(0).standard_normal((100, 3))
-    >>> y = surrogate(x, "phases", np.random.default_rng(1))
+    >>> y = surrogate(x, np.random.default_rng(1))
     >>> bool(np.allclose(np.cov(x.T), np.cov(y.T)))
     True
     """
-    if kind == "shuffled":
-        return series[rng.permutation(len(series))]
     spectrum = np.fft.rfft(series, axis=0)
     turn = np.exp(2j * np.pi * rng.random(len(spectrum)))
     turn[0] = 1.0
@@ -60,7 +65,7 @@ def surrogate(series: Array, kind: str, rng: np.random.Generator) -> Array:
 
 
 def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]:
-    """First halves of at most `max_splits` ways to split the people into two halves.
+    """Return at most `max_splits` ways to halve the people. A way is given by the people of its first half.
 
     >>> halvings(4, 6, 0)
     [(0, 1), (0, 2), (0, 3)]
@@ -78,39 +83,55 @@ def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]
     return [splits[k] for k in sorted(rng.choice(len(splits), max_splits, replace=False))]
 
 
+def split_interval(scores: Array, n_people: int) -> Interval:
+    """Return the mean of the scores (n_splits,) of splits of the same people into halves, and its 95% interval.
+
+    All splits use the same people, so their scores depend on each other. The variance of their mean is s^2 / n_splits +
+    s^2 with the variance s^2 over splits, which is the correction of Nadeau and Bengio (2003) for halves of equal size.
+    With fewer than `FEWEST_VALUES` people or splits the interval is infinite.
+    """
+    interval = mean_interval(scores, independent=True)
+    if n_people < FEWEST_VALUES or not interval.is_finite:
+        return Interval(interval.mean, -np.inf, np.inf)
+    half = float(np.sqrt(1 + len(scores)) * (interval.high - interval.mean))
+    return Interval(interval.mean, interval.mean - half, interval.mean + half)
+
+
 def compare_halves(
     *,
     series: Array,
     lengths: list[int],
     first: list[int],
-    kind: str,
-    draw: int,
+    draw: int | None,
     methods: list[str],
     layers: dict[str, Any],
     states: dict[str, Any],
 ) -> Result:
-    """Compare two halves of the people. One task.
+    """Fit states to two halves of the people and compare them. This is one task.
 
-    `series` are cleaned; `first` lists the people of the first half. `kind` is 'scan', or a surrogate that is drawn
-    first. `layers` and `states` are the keyword arguments of `learn_layers` and `rival_states`. Returns ``states``
-    (n_methods, n_measures), the mean correlation of matched states; ``networks`` (), the same for the atoms of the
-    dictionaries; and ``foretold`` (), the mean of `likelihood_gains` in the other half.
+    `series` are the cleaned series of all people. `first` lists the people of the first half. `draw` is the number of
+    the surrogate that replaces the series, or None for the scans themselves. `layers` and `states` are keyword
+    arguments of `fit_group` and `rival_states`. Return ``states`` (n_methods, n_measures), the mean correlation of
+    matched states; ``networks``, the mean correlation of matched atoms; and ``foretold``, the mean of
+    `likelihood_gains` in the other half.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
-    if kind != "scan":
-        people = [surrogate(own, kind, np.random.default_rng([seed, draw, k])) for k, own in enumerate(people)]
+    numbers = {"swc": states["n_window_states"]}
+    if draw is not None:
+        people = [surrogate(own, np.random.default_rng([seed, draw, k])) for k, own in enumerate(people)]
     halves = [[own for k, own in enumerate(people) if (k in first) == inside] for inside in (True, False)]
     patterns: list[list[Array]] = [[], []]
     dictionaries, gains = [], []
     for own, half, others in zip(patterns, halves, halves[::-1], strict=True):
-        dictionary, points, other_points = learn_layers(half, others, **layers)
-        dictionaries.append(dictionary)
-        model = fit_states(points, n_states, seed=seed)
-        gains += likelihood_gains(model, points, other_points, seed=seed)
-        shown, joined = np.concatenate([model.shown(one) for one in points]), join(half)
+        model = fit_group(half, n_states=n_states, random_state=seed, preprocess=False, **layers)
+        dictionaries.append(model.networks_)
+        points = [course.embedding for course in model.courses_]
+        other_points = [course.embedding for course in model.transform(others, preprocess=False)]
+        gains += likelihood_gains(model.chain_, points, other_points, seed=seed)
+        shown, joined = np.concatenate([course.states for course in model.courses_]), join(half)
         for method in methods:
             found = shown if method == "psmt" else rival_states(**joined, method=method, **states)["states"]
-            own += state_patterns(joined["series"], found, n_states)
+            own += state_patterns(joined["series"], found, numbers.get(method, n_states))
     matched = [match(*pair) for pair in zip(*patterns, strict=True)]
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
@@ -120,50 +141,48 @@ def compare_halves(
 
 
 def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
-    """Gain in log-likelihood per volume of each other person by the states, compared with a single state, in nats.
+    """Return the log-likelihood per volume of each of the `others`, minus that under a model with one state, in nats.
 
-    Both models are fitted to the trajectories `points` (time, n_components) of the same people and have the same
-    memory, so that the gain is due to switching alone. Covariance and spectra do not contribute.
+    The model with one state is fitted to the same trajectories `points` (time, n_components) and has the same memory.
+    So the gain is due to switching alone. Covariance and spectra do not contribute.
     """
     single = fit_states(points, 1, seed=seed, n_starts=1, memories=(model.memory,))
     return [(model.score(own) - single.score(own)) / len(own) for own in others]
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Pattern (n_states, n) of each state (time,) in the series (time, n_regions), by each of `MEASURES`.
+    """Return the patterns (n_states, n) of all states for each of `MEASURES`, given the state of each volume.
 
     The pattern of a state with fewer than ten volumes is zero.
     """
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
-    activity, whole = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
-    specific = np.zeros_like(whole)
+    activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
     for k in range(n_states):
         volumes = joined[states == k]
-        if len(volumes) >= 10:
+        if len(volumes) >= FEWEST_VOLUMES:
             activity[k] = volumes.mean(axis=0)
-            whole[k] = correlation(volumes)[pairs]
-            specific[k] = whole[k] - overall
-    return [activity, specific, whole]
+            connectivity[k] = correlation(volumes)[pairs] - overall
+    return [activity, connectivity]
 
 
 def match(one: Array, other: Array) -> float:
-    """Mean correlation of two sets of patterns (n, n_features), matched one to one so that it is largest.
+    """Match two sets of patterns (n, n_features) one to one, and return the largest possible mean correlation.
 
-    A pattern of zeros, which stands for a missing one, has correlation 0 with all others.
+    A missing pattern is given as zeros, and has correlation 0 with all others.
     """
     correlations = _unit_rows(one) @ _unit_rows(other).T
     return float(correlations[linear_sum_assignment(-correlations)].mean())
 
 
 def correlation(series: Array) -> Array:
-    """Correlations (n_regions, n_regions); 0 for a constant region."""
+    """Return the correlations (n_regions, n_regions) of a series (time, n_regions). They are 0 for constant regions."""
     unit = _unit_rows(series.T)
     return np.asarray(unit @ unit.T)
 
 
 def _unit_rows(values: Array) -> Array:
-    """Rows with mean zero and length one; constant rows become zero."""
+    """Scale each row to mean zero and length one. Constant rows become zero."""
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
@@ -173,36 +192,76 @@ def _unit_rows(values: Array) -> Array:
 
 
 def state_methods() -> list[str]:
-    """The methods that can run here: the HMM needs hmmlearn."""
+    """Return the methods that can run in this environment. The HMM needs hmmlearn."""
     return [name for name in STATE_METHODS if name != "hmm" or find_spec("hmmlearn") is not None]
 
 
 def rival_states(
-    *, series: Array, lengths: list[int], method: str, n_states: int, n_components: int, window: int, seed: int
+    *,
+    series: Array,
+    lengths: list[int],
+    method: str,
+    n_states: int,
+    n_window_states: int,
+    n_components: int,
+    window: int,
+    seed: int,
 ) -> Result:
-    """``states`` (all volumes,) of the people by one of the other methods. One task."""
-    if method == "hmm":
-        return {"states": hmm_states(series, lengths, n_states, n_components=n_components, seed=seed)}
-    return {"states": window_states(split(series, lengths), n_states, length=window, seed=seed)}
+    """Return the ``states`` (all volumes,) that one of the other methods finds. This is one task.
+
+    ``hidden`` are its states at the times when a hidden chain switches, before the blood response. Only an
+    autoregressive model distinguishes the two.
+    """
+    people = split(series, lengths)
+    if method == "swc":
+        states = hidden = window_states(people, n_window_states, length=window, seed=seed)
+    elif method == "hmm":
+        states = hidden = hmm_states(series, lengths, n_states, n_components=n_components, seed=seed)
+    else:
+        axes = principal_axes(series)[:, :n_components]
+        points = [own @ axes for own in people]
+        model = fit_states(points, n_states, seed=seed)
+        states = np.concatenate([model.shown(own) for own in points])
+        hidden = np.concatenate([model.posterior(own)[0].argmax(axis=1) for own in points])
+    return {"states": states, "hidden": hidden}
+
+
+def principal_axes(series: Array) -> Array:
+    """Return the principal axes (n_regions, n_regions) of centred series, one per column, the largest first."""
+    return np.asarray(np.linalg.eigh(series.T @ series)[1][:, ::-1])
+
+
+def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
+    """Return the ``number`` of states of sliding windows, which has the largest mean silhouette. This is one task."""
+    windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
+    windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
+    scores = {2: 0.0}
+    for n in range(2, min(MAX_WINDOW_STATES, len(windows) - 1) + 1):
+        labels = KMeans(n, n_init=4, random_state=seed).fit_predict(windows)
+        scores[n] = silhouette_score(windows, labels) if len(set(labels.tolist())) > 1 else -1.0
+    return {"number": np.array(max(scores, key=scores.__getitem__))}
 
 
 def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> Ints:
-    """States (all volumes,) of the people (time, n_regions): k-means of the correlations in sliding windows.
+    """Find states (all volumes,) of series (time, n_regions) by k-means of the correlations in sliding windows.
 
-    A volume has the state of the window whose centre is nearest. There are no more states than windows.
+    A volume has the state of the window whose centre is nearest. There are at most as many states as windows.
     """
     correlations, centres = zip(*(_windows(series, min(length, len(series))) for series in people), strict=True)
     joined = np.concatenate(correlations)
     labels = KMeans(min(n_states, len(joined)), n_init=4, random_state=seed).fit_predict(joined)
     states = []
     for series, own, label in zip(people, centres, split(labels, [len(own) for own in centres]), strict=True):
-        # Boundaries lie midway between centres: all distances at once would take memory with the square of the length.
+        # Boundaries lie midway between centres. The memory for all distances would grow with the square of the length.
         states.append(label[np.searchsorted(0.5 * (own[:-1] + own[1:]), np.arange(len(series)))])
     return np.concatenate(states).astype(np.int64)
 
 
 def _windows(series: Array, length: int) -> tuple[Levels, Array]:
-    """Correlations (n_windows, n_pairs) in windows a quarter of their length apart, and the windows' centres."""
+    """Return the correlations (n_windows, n_pairs) in windows, and the centres of the windows (n_windows,).
+
+    Successive windows are a quarter of their length apart.
+    """
     starts = np.arange(0, len(series) - length + 1, max(1, length // 4))
     pairs = np.triu_indices(series.shape[1], 1)
     found = [correlation(series[start : start + length])[pairs].astype(np.float32) for start in starts]
@@ -210,36 +269,23 @@ def _windows(series: Array, length: int) -> tuple[Levels, Array]:
 
 
 def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components: int, seed: int = 0) -> Ints:
-    """States (all volumes,) of the joined series (all volumes, n_regions): a Gaussian HMM of principal components.
+    """Find states (all volumes,) of a joined series (all volumes, n_regions) by a Gaussian HMM of principal components.
 
-    Full covariances are used on as many components as our trajectory has, and diagonal ones on twice as many. Of two
-    starts each, the model with the highest likelihood per component is taken.
+    Models with full covariances use `n_components` components, and models with diagonal covariances twice as many. Each
+    is fitted from two starts. The model with the highest likelihood per component is taken.
     """
     from hmmlearn.hmm import GaussianHMM
 
-    _, vectors = np.linalg.eigh(joined.T @ joined)
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it does not matter if one of several fits does not converge
     found: list[tuple[float, Ints]] = []
     for kind, width in (("full", n_components), ("diag", 2 * n_components)):
-        points = joined @ vectors[:, ::-1][:, :width]
+        points = joined @ principal_axes(joined)[:, :width]
         for start in range(2):
             model = GaussianHMM(n_states, covariance_type=kind, n_iter=50, random_state=seed + start)
-            with _quiet():
+            with warnings.catch_warnings(action="ignore"):
                 model.fit(points, lengths)
-                # Relative to a single Gaussian of the same kind, so that models of different width can be compared.
+                # Relative to a single Gaussian of the same kind, likelihoods of both kinds can be compared.
                 single = GaussianHMM(1, covariance_type=kind, n_iter=1, random_state=0).fit(points)
                 score = float(model.score(points, lengths) - single.score(points)) / width
                 found.append((score, np.asarray(model.predict(points, lengths), dtype=np.int64)))
     return max(found, key=lambda scored: scored[0])[1]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence hmmlearn: that one of several starts does not converge does not matter."""
-    logger = logging.getLogger("hmmlearn")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logger.setLevel(level)

@@ -1,4 +1,4 @@
-"""`psmt brain`: its parameters, its options and its command."""
+"""The parameters and options of `psmt brain`, and its help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from psmt.errors import NotEnoughFramesError
+from psmt.errors import ModelFileError, NotEnoughFramesError
 from psmt.experiments.contract import USE, Command
 from psmt.experiments.options.declaration import Option, Settings
 from psmt.experiments.options.parameters import Seed
@@ -15,14 +15,15 @@ from psmt.experiments.options.sources import TaskOptions
 from psmt.utils.constraints import count, real
 
 if TYPE_CHECKING:
+    from psmt.brain import GroupModel
     from psmt.experiments.brain.subjects import People, Study
     from psmt.types import Progress
 
-STATE_CANDIDATES = (2, 3, 4, 5, 6, 7, 8)
-"""Numbers of states that 'auto' chooses from: more are seldom found again in other people."""
+PARAMETERS = ("n_atoms", "alpha", "n_components", "n_states", "high_pass")
+"""Parameters of `psmt.brain.fit_group`, which a learned model determines."""
 
 PATHS = 8
-"""Steps after which a sliding window has no volume in common with where it was."""
+"""Number of steps in which a sliding window moves by its whole length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,9 @@ class BrainSettings(Settings):
         float,
         Option("--alpha", "α: sparsity (L1) penalty of layer 1; regions have variance one."),
         real(open_bound=True),
-    ] = 0.15
+    ] = 0.05
     n_components: int = 6
-    """Directions of the trajectory in which states are found, by decreasing variance of the brain."""
+    """Number of directions of the trajectory in which states are found, in the order of decreasing variance."""
     n_states: Annotated[
         int | Literal["auto"],
         Option(
@@ -56,27 +57,27 @@ class BrainSettings(Settings):
         float | None,
         Option("--high-pass", "Hz below which drifts are removed before states are found.", none=True),
     ] = 0.0025
-    """None removes the mean alone. Predictions use the series without this filter."""
+    """Lowest frequency in Hz that is kept. None removes only the mean. Predictions use the unfiltered series."""
     horizon: int = 5
-    """Volumes ahead that are predicted."""
+    """Number of volumes ahead that are predicted."""
     swc_seconds: Annotated[float, real(open_bound=True)] = 60.0
-    """Length of the sliding window of correlations; a minute is usual."""
+    """Seconds of the sliding window in which correlations are computed. A minute is usual."""
     n_surrogates: Annotated[
-        int, Option("--surrogates", "Draws of each surrogate that states are compared with."), count(19)
+        int, Option("--surrogates", "Draws of the surrogates that states are compared with."), count(19)
     ] = 19
     n_compared: int = 16
-    """People on whom methods and surrogates are compared, at most: the first ones."""
+    """Largest number of people on whom methods and surrogates are compared. The first ones are taken."""
     n_splits: int = 6
-    """Ways in which the people are halved, at most."""
+    """Largest number of ways to split the people into halves."""
     seed: Seed = 0
 
     @property
     def step(self) -> int:
-        """Volumes from one window to the next."""
+        """Number of volumes from one window to the next."""
         return max(1, self.window // PATHS)
 
     def check_lengths(self, names: Sequence[str], lengths: Sequence[int]) -> None:
-        """Raise unless each person's series has two windows, and each half of it a volume per state."""
+        """Raise if a person's series is too short for two windows, or half of it has fewer volumes than states."""
         for name, length in zip(names, lengths, strict=True):
             if self.n_states != "auto" and self.n_states > length // 2:
                 raise NotEnoughFramesError(
@@ -90,14 +91,52 @@ class BrainSettings(Settings):
                     "or leave this person out"
                 )
 
+    def check_model(self, model: GroupModel) -> None:
+        """Raise if a parameter differs from the value in a learned model, because the model is not changed."""
+        for name, value in model.parameters.items():
+            if getattr(self, name) != value:
+                raise ModelFileError(
+                    f"{name}={getattr(self, name)} differs from {value} of the model; leave it out, because the model "
+                    "is applied as it was learned"
+                )
+
 
 @dataclass(frozen=True, kw_only=True)
 class BrainOptions(TaskOptions):
-    """Options of `psmt brain` on how scans become series."""
+    """Options of `psmt brain` that determine how scans are read as series."""
 
     frames: Annotated[int, Option("--frames", "Read at most this many volumes of each person.")] = 10_000
     atlas: Annotated[
         Path | None, Option("--atlas", "NIfTI image of labels (3-D) or maps (4-D): the regions of scans.")
+    ] = None
+    labels: Annotated[
+        Path | None,
+        Option(
+            "--labels",
+            "Table with the columns index, name and, if known, network of each region; or a text with a name per line.",
+            default="the .tsv file beside the atlas that has its name, if there is one",
+        ),
+    ] = None
+    model: Annotated[
+        Path | None,
+        Option("--model", "group.psmt of an earlier run: it is applied to these people, and nothing is learned."),
+    ] = None
+    participants: Annotated[
+        Path | None,
+        Option(
+            "--participants",
+            "Table with the columns participant_id, group and covariates: groups are compared.",
+            default="participants.tsv of a BIDS folder, if there is one",
+        ),
+    ] = None
+    group: Annotated[str, Option("--group", "Column of the participants' table that has the groups.")] = "group"
+    covariates: Annotated[
+        str | None,
+        Option(
+            "--covariates",
+            "Columns that group comparisons adjust for, separated by commas.",
+            default="age, sex and framewise displacement, where they are known",
+        ),
     ] = None
     mask: Annotated[Path | None, Option("--mask", "Without an atlas: NIfTI image of the voxels to take.")] = None
     confounds: Annotated[
@@ -117,39 +156,46 @@ class BrainOptions(TaskOptions):
     ] = None
 
     SOURCE_HELP: ClassVar[str] = (
-        "One or several people: .nii or .nii.gz scans, a BIDS derivatives folder, tables (.npy, .npz, .csv, .tsv) of "
-        "time by regions, or builtin:bold, simulated scans with known states."
+        "Scans of one or several people: .nii or .nii.gz files, a BIDS derivatives folder, tables (.npy, .npz, .csv, "
+        ".tsv, .mat) of time by regions, or builtin:bold, simulated scans with known states."
     )
     SOURCE_NAME: ClassVar[str] = "FILES"
     SEVERAL_SOURCES: ClassVar[bool] = True
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
 
     def open(self, spec: Sequence[str], /) -> People:  # type: ignore[override]  # people are several sources
-        """The people, before their scans are read."""
+        """Find the people without reading their scans, and load the model."""
         from psmt.experiments.brain.subjects import find_people
 
-        return find_people(spec)
+        return find_people(spec, self.model, self.participants)
+
+    def defaults_for(self, source: People, /) -> dict[str, Any]:
+        """Return the parameters of the learned model, if there is one."""
+        return {} if source.model is None else source.model.parameters
 
     def read(self, source: People, progress: Progress, /) -> Study:
-        """Their series, with the same regions."""
+        """Read the series of all people, with the regions that all of them have."""
         from psmt.data.readers.scans import Parcels
         from psmt.experiments.brain.subjects import read_study
 
         names = ("atlas", "mask", "confounds", "tr", "low_pass", "smoothing")
         parcels = Parcels(**{name: getattr(self, name) for name in names})
-        return read_study(source, parcels, stop=self.frames, progress=progress)
+        columns = None if self.covariates is None else [own.strip() for own in self.covariates.split(",") if own]
+        how: Any = {"group": self.group, "covariates": columns, "labels": self.labels}
+        return read_study(source, parcels, stop=self.frames, progress=progress, **how)
 
 
 COMMAND = Command(
     name="brain",
     help="""Find the dynamic networks and states of some people's brains, and measure how reliable they are.
 
-Writes report.html, summary.json, prediction.csv (what comes next, MSE / variance), states.csv (the state of each \
-volume), topology.csv (components of the atoms' graph, their births, merges and ends) and pictures. Compares with \
-sliding-window correlations, ridge autoregression and dynamic modes, with an HMM if hmmlearn is installed, and with \
-surrogates that have no dynamics. Without files: simulated scans. Scans need nilearn: pip install 'psmt[brain]'.""",
+Writes report.html, summary.json, group.psmt (the learned model), pictures, and tables that pandas and R read: \
+networks, states, their connectivity, occupancy and transitions, the trajectory of each person, components of the \
+graph of atoms, and errors of predictions. With an atlas, networks and states are also NIfTI images. With \
+participants.tsv, groups are compared. Compares with principal components, sliding-window correlations, a Gaussian \
+HMM, linear autoregressions and dynamic modes, and with surrogates that have no dynamics. Without files, scans are \
+simulated. Scans and the HMM need: pip install 'psmt[brain]'.""",
     settings=BrainSettings,
     options=BrainOptions,
     group=USE,
-    no_departures="the paper has no study of brains; psmt predict takes it, also for a table of time by regions",
 )

@@ -1,19 +1,23 @@
-"""People and their series: reads files of all kinds into arrays of the same regions, or says why it cannot."""
+"""Find people in files of all kinds, and read their series as arrays with the same regions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from psmt.brain import GroupModel
 from psmt.data import open_series
-from psmt.data.readers.scans import Parcels, Scan, find_scans, is_scan, read_scan
+from psmt.data.contract import file_checksum
+from psmt.data.readers.scans import STRATEGIES, Parcels, Scan, find_scans, is_scan, read_scan
 from psmt.data.synthetic.brain import BOLD
 from psmt.errors import FrameSourceError
+from psmt.experiments.brain.groups import Participants, read_participants
+from psmt.experiments.brain.labels import beside_atlas, label_regions, region_numbers
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.types import Array, Ints, Progress, silent
 
@@ -24,16 +28,26 @@ class Study:
 
     names: Sequence[str]
     series: Sequence[Array]
-    """(time, n_regions) of each person, in the units of the file."""
+    """Series (time, n_regions) of each person, in the units of the file."""
     truths: Sequence[Ints | None]
-    """(time,) of each person: the true states, if they are known."""
+    """True states (2, time) of each person, in the BOLD signal and in the hidden chain, or None if not known."""
     regions: tuple[str, ...]
     tr: float | None = None
-    """Seconds from volume to volume; None if it is not known."""
+    """Seconds from volume to volume, or None if not known."""
     atlas: Path | None = None
-    """Image of the regions, for pictures."""
+    """Image of the regions, which is used for pictures of brains."""
+    numbers: tuple[int, ...] = ()
+    """Number of each region in the atlas. It is empty if regions have no numbers."""
+    networks: tuple[str, ...] = ()
+    """Known network of each region, or '' for a region without one. It is empty if the regions have no labels."""
+    model: GroupModel | None = None
+    """Learned model that is applied to these people, or None if a model is learned from them."""
+    participants: Participants = field(default_factory=Participants)
+    """Groups, covariates and motion of the people."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """The files that were read, with checksums, and how scans were turned into series."""
     remarks: tuple[str, ...] = ()
-    """What was left out, and why."""
+    """Sentences that say what was left out, and why."""
 
     @property
     def lengths(self) -> list[int]:
@@ -43,20 +57,29 @@ class Study:
 
 @dataclass(frozen=True)
 class People:
-    """Names of people and the files that they will be read from.
+    """Names of people, and the files that their series will be read from.
 
-    The command line asks every source for ``name`` and ``n_frames``.
+    Like every source of a command, it has the attributes ``name`` and ``n_frames``.
     """
 
     files: Sequence[tuple[str, str | Path]]
     bids: bool
-    """Whether some come from a BIDS folder, which has confounds."""
+    """Whether some people come from a BIDS folder, which has tables of confounds."""
+    participants: Path | None = None
+    """Table of the participants, or None if there is none."""
+    model_path: Path | None = None
+    model: GroupModel | None = None
+    """Learned model that will be applied to these people."""
     name: str = "brain"
     n_frames: None = None
 
 
-def find_people(specs: Sequence[str]) -> People:
-    """People in files, in a BIDS derivatives folder, or in ``builtin:bold``. Raises for a missing file."""
+def find_people(specs: Sequence[str], model: Path | None = None, participants: Path | None = None) -> People:
+    """Return the people in files, in a BIDS derivatives folder, or in ``builtin:bold``. Raise if a file is missing.
+
+    `model` is the file of a group model to apply to them. `participants` is the table of the participants. If it is
+    None, the table in a BIDS folder, or in the dataset that contains the folder, is taken.
+    """
     people: list[tuple[str, str | Path]] = []
     bids = False
     for spec in specs:
@@ -68,22 +91,36 @@ def find_people(specs: Sequence[str]) -> People:
         elif path.is_dir():
             people += list(find_scans(path).items())
             bids = True
+            tables = [folder / "participants.tsv" for folder in (path, *path.absolute().parents[:2])]
+            participants = participants or next(filter(Path.is_file, tables), None)
         else:
             people.append((path.name.removesuffix(".gz").rpartition(".")[0] or path.name, path))
     again = _repeated(Path(spec).absolute() for _, spec in people)
     if again is not None:
-        # A person in both halves would make them agree.
+        # If a person were in both halves, the halves would agree.
         raise FrameSourceError(f"{again} is given twice; give each person once")
     if _repeated(name for name, _ in people) is not None:
         # Files of the same name in several folders.
         people = [(f"{Path(spec).parent.name}_{name}", spec) for name, spec in people]
     if _repeated(name for name, _ in people) is not None:
         people = [(f"{name}_{k + 1}", spec) for k, (name, spec) in enumerate(people)]
-    return People(people, bids)
+    return People(people, bids, participants, model, None if model is None else GroupModel.load(model))
 
 
-def read_study(people: People, parcels: Parcels, *, stop: int | None = None, progress: Progress = silent) -> Study:
-    """The series of all people, with the regions that all of them have."""
+def read_study(
+    people: People,
+    parcels: Parcels,
+    *,
+    labels: Path | None = None,
+    group: str = "group",
+    covariates: Sequence[str] | None = None,
+    stop: int | None = None,
+    progress: Progress = silent,
+) -> Study:
+    """Read the series of all people, with the regions that all of them have. `labels` is a file of their names.
+
+    `group` and `covariates` are columns of the participants' table (see `read_participants`).
+    """
     if people.bids and parcels.confounds is None:
         parcels = replace(parcels, confounds="simple")  # motion, white matter and ventricles
     read: list[tuple[Scan, Ints | None]] = []
@@ -101,19 +138,89 @@ def read_study(people: People, parcels: Parcels, *, stop: int | None = None, pro
         remarks.append(
             "no TR is known, so times are in volumes, and drifts slower than 200 volumes are removed; give --tr"
         )
-    return Study(
+    kept = [regions[k] for k in varying]
+    numbers = tuple(region_numbers(kept))
+    path = labels if labels or not (parcels.atlas and numbers) else beside_atlas(parcels.atlas)
+    named = [] if path is None else label_regions(kept, path)
+    study = Study(
         names=list(values),
         series=[np.ascontiguousarray(own[:, varying]) for own in values.values()],
         truths=[truth for _, truth in read],
-        regions=tuple(regions[k] for k in varying),
+        regions=tuple(label.name for label in named) or tuple(kept),
         tr=tr,
         atlas=parcels.atlas,
+        numbers=numbers,
+        networks=tuple(label.network for label in named),
+        participants=_participants(people, scans, group, covariates),
+        origin=_origin(people, parcels, path, scans),
         remarks=tuple(remarks),
+    )
+    return study if people.model is None else _as_in_model(study, people.model)
+
+
+def _participants(
+    people: People, scans: Mapping[str, Scan], group: str, covariates: Sequence[str] | None
+) -> Participants:
+    moved = [scan.motion for scan in scans.values()]
+    motion = None if None in moved else np.array(moved, dtype=np.float64)
+    if people.participants is not None:
+        return read_participants(people.participants, list(scans), group=group, covariates=covariates, motion=motion)
+    simulated = [str(spec).partition("#") for _, spec in people.files]
+    if all(BOLD.matches(spec) and BOLD.parse(spec).effect != 1 for spec, _, _ in simulated) and len(simulated) > 1:
+        return Participants([BOLD.parse(spec).group(int(index)) for spec, _, index in simulated])
+    return Participants(motion=motion)
+
+
+def _origin(people: People, parcels: Parcels, labels: Path | None, scans: Mapping[str, Scan]) -> dict[str, Any]:
+    def file(path: str | Path | None) -> dict[str, str] | None:
+        if path is None:
+            return None
+        named = {"file": str(path)}
+        return named | ({"sha256": file_checksum(path)} if isinstance(path, Path) and path.is_file() else {})
+
+    table = Path(parcels.confounds) if parcels.confounds and parcels.confounds not in STRATEGIES else None
+    return {
+        "inputs": [
+            {"subject": name, **(file(spec) or {}), "volumes": len(scans[name].values)} for name, spec in people.files
+        ],
+        "scans": any(isinstance(spec, Path) and is_scan(spec) for _, spec in people.files),
+        "atlas": file(parcels.atlas),
+        "labels": file(labels),
+        "mask": file(parcels.mask),
+        "confounds": file(table) or parcels.confounds,
+        "low_pass_hertz": parcels.low_pass,
+        "smoothing_millimetres": parcels.smoothing,
+        "participants": file(people.participants),
+        "model": file(people.model_path),
+    }
+
+
+def _as_in_model(study: Study, model: GroupModel) -> Study:
+    """Return the study with the regions of a model, in the order of the model. Raise if a region or the TR differs."""
+    missing = [name for name in model.regions if name not in study.regions]
+    if missing:
+        raise FrameSourceError(
+            f"the model needs {len(model.regions)} regions, but the series lack {len(missing)} of them, such as "
+            f"{missing[0]!r}; use the atlas and the labels that the model was learned with"
+        )
+    if abs((study.tr or 0.0) - (model.tr or 0.0)) > 1e-3 * (study.tr or 0.0):
+        raise FrameSourceError(
+            f"the series have a TR of {study.tr} s, but the model was learned with {model.tr} s; states of different "
+            "TRs cannot be compared: resample the series, or give --tr if the files have none"
+        )
+    order = [study.regions.index(name) for name in model.regions]
+    return replace(
+        study,
+        model=model,
+        regions=model.regions,
+        series=[np.ascontiguousarray(own[:, order]) for own in study.series],
+        numbers=tuple(study.numbers[k] for k in order) if study.numbers else (),
+        networks=tuple(study.networks[k] for k in order) if study.networks else (),
     )
 
 
 def _repeated(values: Iterable[Any]) -> Any:
-    """The first value that occurs more than once, or None."""
+    """Return the first value that occurs more than once, or None if all differ."""
     return next((value for value, n in Counter(values).items() if n > 1), None)
 
 
@@ -123,7 +230,8 @@ def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Sca
         simulation, k = BOLD.parse(source), int(index)
         series = simulation.subject(k).head(stop)
         scan = Scan(series.values, series.feature_names or (), parcels.tr or simulation.tr, ())
-        return scan, simulation.states(k)[:stop]
+        blurred, chain = simulation.states(k), simulation.states(k, hidden=True)
+        return scan, None if blurred is None or chain is None else np.stack([blurred, chain])[:, :stop]
     if is_scan(spec):
         scan = read_scan(spec, parcels)
         return replace(scan, values=scan.values[:stop]), None
@@ -136,7 +244,7 @@ def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Sca
 
 
 def _stored_tr(path: Path) -> float | None:
-    """The TR in a ``.npz`` file of a series; None in other files."""
+    """Return the TR that a ``.npz`` file of a series contains, or None if there is none."""
     if path.suffix.lower() != ".npz":
         return None
     try:
@@ -169,7 +277,7 @@ def _common_tr(scans: Mapping[str, Scan]) -> float | None:
 
 
 def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
-    """Regions that all people have, in the order of the first person; regions left out are added to `remarks`."""
+    """Return the regions that all people have, in the order of the first person. Report the others in `remarks`."""
     first, scan = next(iter(scans.items()))
     for name, other in scans.items():
         shared = set(scan.regions) & set(other.regions)
@@ -188,7 +296,7 @@ def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
 
 
 def _varying(values: Mapping[str, Array], regions: Sequence[str], remarks: list[str]) -> list[int]:
-    """Indices of the regions that vary in all people; constant regions are added to `remarks`."""
+    """Return the indices of the regions that vary in all people. Report constant regions in `remarks`."""
     if len(regions) < 2:
         raise FrameSourceError(f"a series of {len(regions)} region has no networks; give at least two regions")
     constant: dict[int, str] = {}

@@ -1,1 +1,1 @@
-"""Declarations of parameters, and options that commands share. Free of heavy imports, so that --help is quick."""
+"""Declarations of parameters, and options that commands share. No heavy imports, so that --help is fast."""

@@ -1,10 +1,10 @@
-"""One declaration per parameter: type, option, help, constraint and default stand in one field of a dataclass.
+"""One declaration per parameter: a dataclass field has its type, option, help, constraint and default.
 
     n_atoms: Annotated[int, Option("--atoms", "M: number of atoms in the dictionary."), count()] = 512
 
-Everything else is made from it: the check of values, the option of the command and of ``psmt reproduce``, the names in
-error messages, the facts in a report, and the table of options in the docs. A field without an `Option` is a parameter
-of the library alone; one without a constraint has that of its type, see `constraint_of`.
+Everything else is derived from this field: the check of values, the option of the command and of ``psmt reproduce``,
+the names in error messages, the facts in a report, and the table of options in the docs. A field without an `Option` is
+a parameter of the library only. A field without a constraint has the constraint of its type, see `constraint_of`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LEFT_OUT: Any = object()
 """Value of an option that was not given."""
 
 Presets = Mapping[str, Mapping[str, Any]]
-"""Values of parameters, by the name of the preset."""
+"""Values of parameters, by the name of the preset and the name of the parameter."""
 
 LADDER = (512, 256, 128, 64, 32)
 """Numbers of atoms that are tried, largest first, if a film is too short for the default."""
 
 RATIO = 3
-"""Frames in a window per atom; the paper found this ratio best."""
+"""Number of frames in a window per atom. The paper found this ratio best."""
 
 
 @dataclass(frozen=True)
@@ -36,54 +36,45 @@ class Option:
     """How the command line offers a parameter."""
 
     name: str = ""
-    """As it is typed: ``--atoms``; empty for a parameter of the library alone."""
+    """The option as it is typed, such as ``--atoms``. It is empty for a parameter of the library only."""
     help: str = ""
-    """Begins with the paper's symbol and a colon, if there is one."""
+    """Help text. It begins with the paper's symbol and a colon, if there is a symbol."""
     default: str = ""
-    """What happens if the option is left out, where the default value does not say it."""
+    """Text that says what happens if the option is left out, for defaults that do not show it."""
     auto: bool = False
-    """Whether the word ``auto`` stands for leaving the option out."""
+    """Whether the word ``auto`` means the same as leaving the option out."""
     none: bool = False
-    """Whether the word ``none`` stands for None."""
+    """Whether the word ``none`` stands for the value None."""
     metavar: str = ""
-    """What help writes for the value; made from the type if empty."""
-    parse: Callable[[str], Any] | None = None
-    """Makes the value from the text that was typed."""
-    hidden: bool = False
-    """Whether help leaves it out."""
+    """Placeholder for the value in help texts. If it is empty, it is made from the type."""
+    parse: Callable[[Any], Any] | None = None
+    """Function that converts the typed text to the value, or None for the conversion of the type."""
+    is_flag: bool = False
+    """Whether the option has no value. The function `parse` is then called with True."""
 
 
 class Derived(NamedTuple):
-    """Default of a parameter that follows another one, if only that one is given."""
+    """Default of a parameter that is computed from the parameter `source`, if `source` is given."""
 
     source: str
     make: Callable[[Any], Any]
 
 
-class Flags(NamedTuple):
-    """Options of a field that holds several parameters: fields of another class, by name."""
-
-    owner: type
-    names: tuple[str, ...]
-    make: Callable[[Mapping[str, Any]], Any]
-
-
 class Declaration(NamedTuple):
-    """What a field declares."""
+    """The declaration of a parameter, read from its dataclass field."""
 
     name: str
     type: Any
     default: Any
     quick: Any
-    """Default with --quick."""
+    """Default value with --quick."""
     option: Option
     constraint: Constraint | None
     derived: Derived | None
-    flags: Flags | None
 
     @property
     def default_text(self) -> str:
-        """What happens if the option is left out, in words; empty for a switch and for what is simply absent."""
+        """Text that says what happens if the option is left out. It is empty if there is nothing to say."""
         if self.option.default or self.default is False or self.default in (None, (), LEFT_OUT):
             return self.option.default
         text = value_text(self.default)
@@ -94,7 +85,7 @@ _KNOWN: dict[type, dict[str, Declaration]] = {}
 
 
 def declarations(cls: type) -> dict[str, Declaration]:
-    """What the fields of a dataclass declare, by name."""
+    """Return the declarations of the fields of a dataclass, by name."""
     if cls in _KNOWN:
         return _KNOWN[cls]
     hints, quick = get_type_hints(cls, include_extras=True), getattr(cls, "PRESETS", {}).get("quick", {})
@@ -102,7 +93,7 @@ def declarations(cls: type) -> dict[str, Declaration]:
     for item in fields(cls):
         hint = hints[item.name]
         kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        # The last of each kind counts, so that an experiment can change a part of a shared declaration.
+        # The last annotation of each kind counts, so that an experiment can change a part of a shared declaration.
         known = {type(extra): extra for extra in extras}
         default = LEFT_OUT if item.default is MISSING else item.default
         found[item.name] = Declaration(
@@ -113,7 +104,6 @@ def declarations(cls: type) -> dict[str, Declaration]:
             option=known.get(Option, Option()),
             constraint=constraint_of(kind, next((extra for extra in reversed(extras) if callable(extra)), None)),
             derived=known.get(Derived),
-            flags=known.get(Flags),
         )
     return found
 
@@ -122,7 +112,9 @@ _BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text, bool:
 
 
 def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None:
-    """Constraint of a type: its None and its words, else `own`, else that counts are >= 1 and numbers >= 0.
+    """Return the constraint of a type. None and the words of a `Literal` are allowed if they are part of the type.
+
+    Other values must satisfy `own`. Without `own`, counts must be >= 1 and numbers >= 0.
 
     >>> constraint_of(tuple[int, ...] | None, count(3))("window", (4, 2))
     Traceback (most recent call last):
@@ -145,26 +137,21 @@ def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None
 
 
 def anything(_name: str, _value: object) -> None:
-    """Constraint of a parameter that is checked where it is used."""
+    """Accept any value. For parameters that are checked where they are used."""
 
 
 def offered(cls: type) -> Iterator[Declaration]:
-    """What a dataclass declares that the command line offers."""
-    for declared in declarations(cls).values():
-        if declared.flags is not None:
-            inner = declarations(declared.flags.owner)
-            yield from (inner[name] for name in declared.flags.names)
-        elif declared.option.name:
-            yield declared
+    """Return the declarations of a dataclass that the command line offers."""
+    return (declared for declared in declarations(cls).values() if declared.option.name)
 
 
 def from_library(module: str, name: str) -> Any:
-    """Field whose default is a constant of a module that is imported when it is needed."""
+    """Return a field whose default is a constant of a module that is imported only when it is needed."""
     return field(default_factory=lambda: getattr(import_module(module), name))
 
 
 def value_text(value: Any) -> str:
-    """A value for people.
+    """Return a value as readable text.
 
     >>> value_text((512, 1024, 2048)), value_text(0.1), value_text("auto")
     ('512, 1024 and 2048', '0.1', 'auto')
@@ -177,7 +164,7 @@ def value_text(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """Base of dataclasses whose fields declare parameters: checks their values."""
+    """Base of dataclasses whose fields declare parameters. It checks their values."""
 
     def __post_init__(self) -> None:
         found = declarations(type(self)).values()
@@ -189,22 +176,22 @@ class Settings(Declared):
     """Parameters of an experiment."""
 
     PRESETS: ClassVar[Presets] = {}
-    """Other values than the defaults: 'quick', and 'demo' for the built-in film."""
+    """Values that replace defaults, by preset: 'quick', and 'demo' for the built-in film."""
     OWN_MEANING: ClassVar[tuple[str, ...]] = ()
     """Parameters that have another meaning in other experiments, so that `psmt reproduce` does not set them."""
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Settings with the given values; others are derived from them, or are fallbacks, of the preset, or defaults.
+        """Return settings with the given values.
 
-        Names that this class does not have are ignored, so that one mapping serves several experiments.
+        A value that is not given is derived from given ones if possible. Otherwise it is the fallback, the preset's
+        value or the default, in this order. Names that this class does not have are ignored, so that one mapping serves
+        several experiments.
         """
         found, values = declarations(cls), dict(cls.PRESETS.get(preset, {}))
         values |= {name: value for name, value in fallbacks.items() if name in found}
         own = {name: value for name, value in (given or {}).items() if name in found}
         for name, declared in found.items():
-            if declared.flags is not None and name not in own:
-                values[name] = declared.flags.make(given or {})
             if declared.derived is not None and declared.derived.source in own:
                 values[name] = declared.derived.make(own[declared.derived.source])
             if name in own:
@@ -213,31 +200,31 @@ class Settings(Declared):
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
-        """Settings of an experiment whose result this one needs, with the same values as far as both have them."""
+        """Return settings of another experiment, with these values for all parameters that both have."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})
 
     @property
     def largest(self) -> int:
-        """The largest number of atoms, which decides how many workers fit into memory."""
+        """The largest number of atoms, which determines how many workers fit into memory."""
         sizes: int | tuple[int, ...] = getattr(self, "n_atoms", 0)
         return max(sizes) if isinstance(sizes, tuple) else sizes
 
     def check(self, n_frames: int, /) -> None:
-        """Raise `NotEnoughFramesError` unless a film of `n_frames` is long enough."""
+        """Raise `NotEnoughFramesError` if a film of `n_frames` is too short."""
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """What of these settings fits into a film, None if no size does; and why it is not as asked, or ''."""
+        """Return settings that fit a film, or None if no size fits. Return also a note on what was changed, or ''."""
         self.check(n_frames)
         return self, ""
 
     def text(self) -> str:
-        """All parameters with their values, for the list of facts in a report."""
+        """Return all parameters with their values, for the list of facts in a report."""
         parts = []
         for name, declared in declarations(type(self)).items():
             value = getattr(self, name)
             shown = declared.option.default if value in (None, ()) else value_text(value)
-            if declared.flags is not None or value is False or not shown:
+            if declared.option.is_flag or value is False or not shown:
                 continue
             symbol, colon, _ = declared.option.help.partition(": ")
             parts.append(f"{symbol} = {shown}" if colon and len(symbol) == 1 else f"{name.replace('_', ' ')} {shown}")
@@ -246,18 +233,18 @@ class Settings(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSettings(Settings):
-    """Settings of an experiment with M atoms and windows of H frames, both smaller in a film that is too short."""
+    """Settings with a number of atoms and a window length in frames. Both are reduced if a film is too short."""
 
     def needed(self) -> int:
-        """Number of frames that a film must have."""
+        """Return the number of frames that a film must have."""
         raise NotImplementedError
 
     def smaller(self, n_atoms: int) -> Self:
-        """These settings with fewer atoms."""
+        """Return these settings with fewer atoms."""
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return the settings with the largest dictionary and window that fit into the film, and a note on changes."""
+        """Return settings with the largest dictionary and window that fit the film, or None, and a note on changes."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):
@@ -271,7 +258,7 @@ class WindowSettings(Settings):
                 f"{', '.join(map(str, LADDER))} that fits"
             )
         if n_frames >= used.needed():
-            used.check(n_frames)  # the film is long enough: a frame that was given lies where nothing fits
+            used.check(n_frames)  # the film is long enough, so a given start frame is the reason why nothing fits
         return None, (
             f"the film has {n_frames:,} frames; M = {used.n_atoms:,} with H = {used.window:,}, the smallest that is "
             f"tried, needs {used.needed():,}"
@@ -279,10 +266,10 @@ class WindowSettings(Settings):
 
 
 def smaller_sizes(n_atoms: int) -> Iterable[int]:
-    """Numbers of atoms that are tried after `n_atoms`, largest first."""
+    """Return the numbers of atoms to try after `n_atoms`, largest first."""
     return [size for size in LADDER if size < n_atoms]
 
 
 def quarter(n_atoms: int, n_components: int | None) -> int:
-    """Dimension f of the embedding: as given, or a quarter of the atoms."""
+    """Return the number of dimensions of the embedding: `n_components` if it is given, else a quarter of the atoms."""
     return max(n_atoms // 4, 1) if n_components is None else n_components

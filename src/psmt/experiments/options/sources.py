@@ -1,12 +1,13 @@
-"""Options of a command that are not parameters of its experiment: the source, the device, processes and the folder."""
+"""Options of a command that are not parameters of its experiment: source, device, processes and folder."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -21,20 +22,19 @@ if TYPE_CHECKING:
     from psmt.data import Film, FrameSource, SeriesSource
     from psmt.data.patches import PatchCutter
     from psmt.experiments.film_report import FilmRecord
-    from psmt.report import Picture
-    from psmt.types import Array, Progress
+    from psmt.types import Array, Levels, Progress
 
 MEMORY = 3.2
-"""GiB that worker processes may use together by default; the run itself needs the rest of 4."""
+"""GiB of memory that all worker processes together may use by default. Of 4 GiB, the rest is for the main process."""
 
 QUICK_FRAMES = 2000
-"""Frames that --quick reads at most."""
+"""Largest number of frames that --quick reads."""
 
 PATCH_SIDE = 16
-"""Side of the patch for which α = 1. A standardised frame of n features has length √n, and α is scaled by it."""
+"""Side of the patch for which α = 1. The penalty α is proportional to the norm of a frame, √n for n features."""
 
 _reading = count()
-"""Numbers the films of one command."""
+"""Counter that numbers the films of one command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +45,16 @@ class FilmOptions(Declared, ABC):
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
     frames: Annotated[int, Option("--frames", "Read at most this many frames of the film.")] = 10_000
     force: Annotated[bool, Option("--force", "Start over: remove finished tasks from the folder first.")] = False
-    json: Annotated[bool, Option("--json", "Print summary.json, in one line per film, and nothing else on stdout.")] = (
-        False
-    )
+    json: Annotated[bool, Option("--json", "Print summary.json in one line, and nothing else on stdout.")] = False
     out: Annotated[Path, Option("--out", "Folder for the files; created if it does not exist.")] = Path("psmt-out")
 
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .tif stack, .npy, .npz, .csv, .tsv, .mat, or builtin:glide."
     SOURCE_NAME: ClassVar[str] = "FILM"
-    """What help calls the source."""
+    """Name of the source in help texts."""
     SEVERAL_SOURCES: ClassVar[bool] = False
-    """Whether one run takes several sources together."""
+    """Whether one run uses several sources together."""
     DEFAULT_SOURCE: ClassVar[Any] = None
-    """Source if none is given; None requires one."""
+    """Source that is used if none is given, or None if a source must be given."""
 
     @abstractmethod
     def open(self, spec: Any, /) -> FrameSource | SeriesSource:
@@ -64,41 +62,37 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:
-        """Read what the experiment works on; its `remarks`, if it has some, are printed before the results."""
+        """Read the data of the experiment. Its attribute `remarks`, if present, is printed before the results."""
 
-    def check(self, settings: Iterable[Settings], /) -> None:
-        """Raise for values that are wrong for every film, before any work is done."""
+    def check(self, _settings: Iterable[Settings], /) -> None:
+        """Raise an error for values that are wrong for every film, before any work is done."""
         if self.engine != "cpu":
             from psmt.engines import engine_for
 
             engine_for(self.engine)
-        if any(getattr(own, "solver", "closed") != "closed" for own in settings):
-            from psmt.embedding.stochastic import check_solver
-
-            check_solver("sgd", device=self.device)
 
     def defaults_for(self, _source: Any, /) -> dict[str, Any]:
-        """Parameters whose defaults depend on the source."""
+        """Return values of parameters whose defaults depend on the source."""
         return {}
 
-    def record(self, source: Any, _material: Any, /, *, motion: bool = False) -> FilmRecord:  # noqa: ARG002
-        """What reports say about the source; with speed and noise if `motion`, and if they can be measured."""
+    def record(self, source: Any, _material: Any, /) -> FilmRecord:
+        """Return what reports say about the source."""
         from psmt.experiments.film_report import FilmRecord
 
         checksum = source.checksum() if getattr(source, "repeatable", False) else None
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
-    def still(self, _source: Any, _film: FilmRecord, /) -> Picture | None:
-        """A picture of the source for the first screen of its report."""
+    def surroundings(self, _source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
+        """Return the reader of the surroundings of the patch, see `psmt.pipeline.run.Run`."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Where tasks run: in this process."""
+        """Return a context that gives the executor of tasks. It gives None, so that tasks run in this process."""
         return nullcontext()
 
     @property
     def engine(self) -> str:
-        """Device and precision in one word."""
+        """Device and precision in one name."""
         from psmt.engines import engine_name
 
         return engine_name(self.device, self.dtype)
@@ -122,28 +116,28 @@ class TaskOptions(FilmOptions):
     ] = None
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """As for all commands; and not both processes and a cluster."""
+        """Check the options that all commands share, and that --workers and --cluster are not both given."""
         super().check(settings)
         if self.workers is not None and self.cluster is not None:
             raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Processes of this machine, or those of a cluster."""
+        """Return a context with an executor in processes of this machine, or on a cluster."""
         from joblib import cpu_count
 
         from psmt.pipeline.executors import open_executor
 
         workers = self.workers
         if workers is None and self.cluster is None:
-            # One process keeps a GPU busy; torch and CUDA graphs do not work in several threads.
+            # One process keeps a GPU busy, and torch and CUDA graphs do not work in several threads.
             workers = workers_for(n_atoms, cpu_count()) if self.device == "cpu" else 1
         return open_executor(workers, self.cluster)
 
 
 def workers_for(n_atoms: int, n_cpus: int) -> int:
-    """Number of processes for tasks of up to `n_atoms`: one per CPU, as many as fit into 4 GiB of memory.
+    """Return the number of processes for tasks of up to `n_atoms` atoms: one per CPU, if they fit into 4 GiB.
 
-    A worker takes 0.2 GiB, and 0.8 GiB at M = 2048, most of it for matrices of M x M.
+    A worker takes 0.2 GiB, and 0.8 GiB with 2048 atoms, mostly for matrices (n_atoms, n_atoms).
 
     >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
     [3, 11, 4]
@@ -177,6 +171,16 @@ class PatchOptions(TaskOptions):
             parse=_row_column,
         ),
     ] = None
+    columns: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "--columns",
+            "Columns of a table to use, by name.",
+            default="all but an index column",
+            metavar="NAME,NAME",
+            parse=lambda text: tuple(name.strip() for name in text.split(",")),
+        ),
+    ] = None
     quick: Annotated[
         bool, Option("--quick", f"A small version: at most 128 atoms and the first {QUICK_FRAMES:,} frames.")
     ] = False
@@ -187,66 +191,72 @@ class PatchOptions(TaskOptions):
         self.cutter()
 
     def defaults_for(self, source: Any, /) -> dict[str, Any]:
-        """Of a series: the penalty α that fits the length of its frames."""
-        n_features = getattr(source, "n_features", None) if _is_series(source) else None
-        return {} if n_features is None else {"series": True, "alpha": n_features**0.5 / PATCH_SIDE}
+        """Return the length of a series and the penalty α for the norm of its rows. Return nothing for a film."""
+        if not _is_series(source):
+            return {}
+        return {"series": True, "alpha": source.n_features**0.5 / PATCH_SIDE, "n_rows": source.n_frames}
 
-    def record(self, source: Film | SeriesSource, values: Array, /, *, motion: bool = False) -> FilmRecord:
-        """With the place of the patch, or the names of the features."""
-        from psmt.data.speed_and_noise import measure_regime
-
+    def record(self, source: Film | SeriesSource, values: Array, /) -> FilmRecord:
+        """Return what reports say about the source, with the position of the patch or the names of the features."""
         record = replace(super().record(source, values), n_frames=len(values))
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]
             return replace(record, features=names)
-        return replace(
-            record,
-            patch_size=self.patch_size,
-            frame_size=self.frame_size,
-            position=self.position,
-            regime=measure_regime(values) if motion else None,
-        )
+        patch: Any = {name: getattr(self, name) for name in ("patch_size", "frame_size", "position")}
+        return replace(record, **patch)
 
     def cutter(self) -> PatchCutter:
-        """What cuts the patch out of each frame; raises if it does not lie in the frame."""
+        """The cutter of the patch. An error is raised if the patch does not lie inside the frame."""
         from psmt.data.patches import PatchCutter
 
         return PatchCutter(frame_size=self.frame_size, patch_size=self.patch_size, position=self.position)
 
     def open(self, spec: str, /) -> Film | SeriesSource:
-        """A film or a series that can be read again after an interruption."""
+        """Open a film or a series that can be read again after an interruption."""
         from psmt.data import open_repeatable
 
         n_frames = min(self.frames, QUICK_FRAMES) if self.quick else self.frames
-        return open_repeatable(spec, stop=n_frames, wanted_by="this command")
+        source = open_repeatable(spec, stop=n_frames, wanted_by="this command")
+        if self.columns is None:
+            return source
+        if not _is_series(source):
+            raise PSMTError(f"--columns {','.join(self.columns)}: {source.name} is a film, which has no columns")
+        return source.select(self.columns)  # type: ignore[union-attr]
 
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
-        """Standardised patches of a film, or a series with standardised features: (time, n_features).
+        """Return standardised patches of a film, or a series with standardised features, as (time, n_features).
 
-        Features have any units, and would outweigh each other. Experiments that predict standardise a series again by
-        its past, so that the future is not used. Patches of a long film are in a file in the folder of results until
-        the end.
+        Features are standardised because they may have different units. Experiments that predict standardise a series
+        again by its past, so that the future is not used. Patches of a long film are kept in a file in the folder of
+        results until the command ends.
         """
         from psmt.data.patches import read_values
         from psmt.series import Scaling
         from psmt.utils.files import temporary_name
 
+        stage = "read rows" if _is_series(source) else "read frames"
         values = read_values(
             source,
             frame_size=self.frame_size,
             patch_size=self.patch_size,
             position=self.position,
-            progress=lambda done, total: progress("read frames", done, max(total or 0, done + 1)),
+            progress=lambda done, total: progress(stage, done, max(total or 0, done + 1)),
             store=temporary_name(self.out / f"patches-{next(_reading)}") if self.out.is_dir() else None,
         )
-        progress("read frames", len(values), len(values))
+        progress(stage, len(values), len(values))
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
-    def still(self, source: Any, film: FilmRecord, /) -> Picture | None:
-        """A frame of the film with the place of the patch; a series has none."""
-        from psmt.experiments.film_report import marked_frame
+    def surroundings(self, source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
+        """Return the reader of the patch's surroundings in the film, or None for a series or too small surroundings."""
+        import numpy as np
 
-        return None if _is_series(source) else marked_frame(source, self.cutter(), film)
+        from psmt.data.patches import read_surroundings
+        from psmt.video.frames import SMALLEST
+
+        around, _ = self.cutter().surroundings(np.zeros((self.frame_size, self.frame_size)))
+        if _is_series(source) or min(around.shape) < SMALLEST:
+            return None
+        return partial(read_surroundings, source, self.cutter())
 
 
 def _is_series(source: Any) -> bool:

@@ -1,1 +1,1 @@
-"""Whole frames, each predicted from those before it, and a film of the predictions."""
+"""The experiment `psmt predict-video`: predict each frame from the frames before it, and write a film of the result."""

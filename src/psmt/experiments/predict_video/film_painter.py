@@ -1,9 +1,10 @@
-"""A picture per predicted frame: the frame, its prediction, the error, and the scores so far."""
+"""Paint a picture for each predicted frame: the frame, its prediction, the error, and the scores so far."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib
@@ -12,50 +13,77 @@ from matplotlib.colors import to_rgb
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from psmt.data.contract import channels, grey
 from psmt.data.readers.film_writer import Picture
 from psmt.evaluation import FrameRow
+from psmt.types import Levels
 
 GROUND, RULE, QUIET, INK = "#14171b", "#343a42", "#a0a9b4", "#f2f4f7"
 BETTER, WORSE = "#56b4e9", "#e69f00"
-"""Sky blue and orange of Okabe and Ito, which colour-blind people can tell apart."""
+"""Colours (sky blue and orange of Okabe and Ito) that colour-blind people can distinguish."""
 
 WIDEST = 4096
-"""Maximal width in pixels that players decode."""
+"""Largest width in pixels of a film that most players decode."""
 _READABLE = 360
-"""Panels narrower than this are enlarged."""
+"""Panels narrower than this number of pixels are enlarged."""
+STRIP = 320
+"""Width in pixels of each of the three pictures of an event."""
 _BEST, _WORST = np.log2(1 / 8), np.log2(2)
 """Ends of the chart's scale: an eighth and twice the error of copying."""
 
 
 def error_gain(past: ArrayLike) -> int:
-    """Factor that makes errors visible, from the changes in the past frames (time, height, width)."""
+    """Return a factor that makes errors visible. It depends on the changes in the past frames (time, ..)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
 
-def error_colours(error: NDArray[np.floating], gain: float) -> NDArray[np.floating]:
-    """Errors (height, width) as colours (height, width, 3): orange too bright, blue too dark, black none."""
+def error_colours(predicted: Levels, frame: Levels, gain: float) -> NDArray[np.floating]:
+    """Return the errors of a prediction's luma as colours (height, width, 3).
+
+    Orange is a prediction that is too bright, blue one that is too dark, and black means no error.
+    """
+    error = grey(predicted) - grey(frame)
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
     colours: NDArray[np.floating] = strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER))
     return colours
 
 
-def pixels(colours: NDArray[np.floating]) -> Picture:
-    """Colours (height, width, 3), clipped to 0 and 1, as bytes."""
-    picture: Picture = np.clip(255 * colours + 0.5, 0, 255).astype(np.uint8)
+def pixels(frame: NDArray[np.floating]) -> Picture:
+    """Convert a frame, in grey or in colour, from the range 0 to 1 to bytes (height, width, 3). Clip to the range."""
+    picture: Picture = np.clip(255 * channels(frame, colour=True) + 0.5, 0, 255).astype(np.uint8)
     return picture
 
 
 def ratio_text(value: float) -> str:
-    """A ratio with two decimals."""
+    """Return a ratio as text with two decimals, or 'n/a' if it is not finite."""
     return f"{value:.2f}" if np.isfinite(value) else "n/a"
 
 
-class FilmPainter:
-    """Paints the pictures of one film in turn, of frames of a `shape` (height, width).
+def event_strip(last: Levels, predicted: Levels, frame: Levels) -> bytes:
+    """Return a JPEG file that shows, side by side, the frame before an event, what was expected, and what came."""
+    titles = ("the frame before", "what was expected", "what came")
+    pictures = [Image.fromarray(pixels(own)) for own in (last, predicted, frame)]
+    width, height = pictures[0].size
+    width, height = STRIP, max(round(STRIP * height / width), 1)
+    unit = STRIP // 24
+    canvas = Image.new("RGB", (3 * width + 2 * unit, height + 2 * unit), GROUND)
+    draw = ImageDraw.Draw(canvas)
+    for k, (title, picture) in enumerate(zip(titles, pictures, strict=True)):
+        left = k * (width + unit)
+        canvas.paste(picture.resize((width, height)), (left, 2 * unit))
+        draw.text((left + 0.4 * unit, 0.4 * unit), title, font=_font(unit), fill=INK)
+    file = BytesIO()
+    canvas.save(file, format="jpeg", quality=85)
+    return file.getvalue()
 
-    The chart has a bar for each of `horizon` frames; with None it starts over when it is full. Errors are multiplied by
-    `gain`. Frames that another painter has `painted` before get their bars in the chart.
+
+class FilmPainter:
+    """Paints the pictures of one film, one after the other. Frames have the `shape` (height, width).
+
+    Each picture has a chart with one bar per frame, for `horizon` frames. If `horizon` is None, a full chart starts
+    again from the left. Errors are multiplied by `gain`. `painted` are rows of earlier frames, whose bars are drawn
+    first.
     """
 
     def __init__(
@@ -68,8 +96,10 @@ class FilmPainter:
         panel = Image.fromarray(self._fit(np.zeros((height, width, 3)))).size
         unit = max(3 * panel[0] // 75, 10)
         self._unit, self._panel = unit, panel
-        self._size = 3 * panel[0] + 4 * unit, panel[1] + 13 * unit
-        self._chart = 8.5 * unit, panel[1] + 6.4 * unit, self._size[0] - unit, self._size[1] - 1.9 * unit
+        # Scores and chart come first, and the bottom is empty: there, browsers put the controls of the player.
+        self._size = 3 * panel[0] + 4 * unit, panel[1] + 17 * unit
+        self._chart = 8.5 * unit, 3.4 * unit, self._size[0] - unit, 8.1 * unit
+        self._top = 12 * unit
         self._text, self._small = _font(unit), _font(round(0.82 * unit))
         self._n_bars, self._n = horizon or 500, 0
         self._errors = np.zeros(2)
@@ -83,21 +113,19 @@ class FilmPainter:
         copy_psnr: float,
         frame: NDArray[np.floating],
         predicted: NDArray[np.floating],
-        error: NDArray[np.floating],
     ) -> Picture:
-        """Picture of a frame and its prediction (height, width, 3), and the error in luma (height, width)."""
+        """Paint a frame, its prediction, and the error of the luma. Both may be in grey or in colour."""
         self._add_bar(row)
         canvas, unit = self._background.copy(), self._unit
-        for k, picture in enumerate((frame, predicted, error_colours(error, self._gain))):
-            canvas.paste(Image.fromarray(self._fit(picture)), (unit + k * (self._panel[0] + unit), 3 * unit))
+        for k, picture in enumerate((frame, predicted, error_colours(predicted, frame, self._gain))):
+            canvas.paste(Image.fromarray(self._fit(picture)), (unit + k * (self._panel[0] + unit), self._top))
         draw = ImageDraw.Draw(canvas)
-        top = self._panel[1] + 4 * unit
         so_far = self._errors[0] / self._errors[1] if self._errors[1] > 0 else np.nan
-        x = self._write(draw, unit, top, ("frame ", QUIET), (f"{row.frame:,}", INK))
+        x = self._write(draw, unit, unit, ("frame ", QUIET), (f"{row.frame:,}", INK))
         self._write(
             draw,
             x + 2 * unit,
-            top,
+            unit,
             ("MSE ÷ copying ", QUIET),
             (ratio_text(row.ratio), _ratio_colour(row.ratio)),
             ("  so far ", QUIET),
@@ -106,11 +134,11 @@ class FilmPainter:
         )
         right = (("PSNR ", QUIET), (f"{row.psnr:.1f} dB", INK), ("  copying ", QUIET), (f"{copy_psnr:.1f} dB", INK))
         width = sum(draw.textlength(text, font=self._text) for text, _ in right)
-        self._write(draw, self._size[0] - unit - width, top, *right)
+        self._write(draw, self._size[0] - unit - width, unit, *right)
         return np.asarray(canvas)
 
     def _fit(self, picture: NDArray[np.floating]) -> Picture:
-        """Colours (height, width, 3) between 0 and 1 as a panel."""
+        """Convert a frame with levels between 0 and 1 to bytes, and resize it to the size of a panel."""
         shown = pixels(picture)
         if self._shrink > 1:
             return np.asarray(Image.fromarray(shown).reduce(self._shrink))
@@ -121,32 +149,32 @@ class FilmPainter:
         draw = ImageDraw.Draw(canvas)
         titles = {
             "film": "",
-            "PSMT": "expected one frame ahead",
+            "prediction": "expected one frame ahead",
             f"error × {self._gain}": "orange too bright, blue too dark",
         }
         for k, (title, note) in enumerate(titles.items()):
             x = unit + k * (self._panel[0] + unit)
-            end = self._write(draw, x, unit, (title, INK))
+            end = self._write(draw, x, self._top - 1.6 * unit, (title, INK))
             if end + unit + draw.textlength(note, font=self._small) < x + self._panel[0]:
-                draw.text((end + 0.8 * unit, 1.15 * unit), note, font=self._small, fill=QUIET)
-        left, _, right, _ = self._chart
+                draw.text((end + 0.8 * unit, self._top - 1.45 * unit), note, font=self._small, fill=QUIET)
+        left, _, right, bottom = self._chart
         for value, text in {0.25: "0.25", 0.5: "", 1.0: "copying = 1", 2.0: ""}.items():
             y = self._level(value)
             draw.line((left, y, right, y), fill=QUIET if value == 1 else RULE, width=max(unit // 12, 1))
             length = draw.textlength(text, font=self._small)
             draw.text((left - length - 0.6 * unit, y - 0.55 * unit), text, font=self._small, fill=QUIET)
-        note = "one bar per frame; below the line PSMT is better than copying the last frame"
-        draw.text((left, self._size[1] - 1.45 * unit), note, font=self._small, fill=QUIET)
+        note = "one bar per frame; below the line the frame predictor is better than copying the last frame"
+        draw.text((left, bottom + 0.45 * unit), note, font=self._small, fill=QUIET)
         return canvas
 
     def _level(self, ratio: float) -> float:
-        """Height of a ratio in the chart."""
+        """Return the vertical position of a ratio in the chart."""
         _, top, _, bottom = self._chart
         share = (np.clip(np.log2(max(ratio, 1e-9)), _BEST, _WORST) - _BEST) / (_WORST - _BEST)
         return float(bottom - share * (bottom - top))
 
     def _add_bar(self, row: FrameRow) -> None:
-        """Draw the next bar on the background, so that all later pictures have it."""
+        """Draw the bar of a frame on the background, which all later pictures share."""
         self._errors += row.mse, row.copy_mse
         if self._n == self._n_bars:
             self._n, self._background = 0, self._paint_background()
@@ -160,7 +188,7 @@ class FilmPainter:
             ImageDraw.Draw(self._background).rectangle(box, fill=_ratio_colour(row.ratio))
 
     def _write(self, draw: ImageDraw.ImageDraw, x: float, y: float, *parts: tuple[str, str]) -> float:
-        """Write texts in their colours one after the other; return where they end."""
+        """Write pairs of (text, colour) in one line, starting at (x, y). Return the x at which they end."""
         for text, colour in parts:
             draw.text((x, y), text, font=self._text, fill=colour)
             x += draw.textlength(text, font=self._text)

@@ -1,8 +1,8 @@
-"""Record of a film while it is predicted: tables on disk, a few pictures, and checkpoints to resume from.
+"""Record scores of a film while it is predicted: tables on disk, a few pictures, and checkpoints to resume from.
 
-Memory does not grow with the film. The rows of the tables go to files in the folder ``tasks``. A checkpoint is one file
-with everything else. It is written after the rows and the piece of the painted film that belong to it, so that whatever
-it refers to exists. All of these files are removed once the results are written.
+Memory does not grow with the film. The rows of the tables are written to files in the folder ``tasks``. A checkpoint is
+one file with the rest of the state. It is written after the rows and the pieces of films that it refers to, so that
+these always exist. All files are removed when the results have been written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -24,30 +24,31 @@ from numpy.typing import NDArray
 from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
+from psmt.experiments.predict_video.film_painter import event_strip
 from psmt.persistence.model_file import part
 from psmt.persistence.schema import Stateful
 from psmt.pipeline.cache import load_result, save_result
 from psmt.report import csv_lines
 from psmt.types import Predictor, Result
-from psmt.utils.files import clear_stale
+from psmt.utils.files import clear_stale, reading
 from psmt.video.events import EventDetector, Kind
 
 Record = TypeVar("Record", bound=NamedTuple)
 
 _BUFFERED = 1000
-"""Rows that are held in memory until they are written."""
+"""Number of rows that are held in memory until they are written."""
 
 _BLOCK = 1 << 15
-"""Rows that are read at a time."""
+"""Number of rows that are read at a time."""
 
-_EVENT_STILLS = 6
-"""Events of which pictures are kept: the largest ones."""
+MOST_EVENTS = 50
+"""Number of events of which pictures are kept. The largest events are kept."""
 
 _PREFIX = "predict-video-"
 
 
 class FrameMethod(Predictor, Stateful, Protocol):
-    """A predictor that continues, bit for bit, from the state of another one with the same parameters."""
+    """Protocol of predictors whose state can be saved, so that a resumed run gives the same results bit for bit."""
 
 
 class Event(NamedTuple):
@@ -55,31 +56,30 @@ class Event(NamedTuple):
 
     frame: int
     time: float
-    """Seconds from the first frame of the film; NaN if the frame rate is unknown."""
+    """Seconds from the first frame of the film, or NaN if the frame rate is unknown."""
     kind: Kind
     size: float
-    """Prediction error of this frame relative to the usual error."""
+    """Prediction error of this frame, divided by the usual error."""
 
 
-class Snapshot(NamedTuple):
-    """A predicted frame with the frame before it, in luma (height, width), and its scores."""
+class EventStrip(NamedTuple):
+    """Pictures of an event: its frame, its size, and the bytes of a JPEG file, see `event_strip`."""
 
-    row: FrameRow
-    last: NDArray[np.floating]
-    frame: NDArray[np.floating]
-    predicted: NDArray[np.floating]
+    frame: int
+    size: float
+    jpeg: NDArray[np.uint8]
 
 
 class CsvLogError(PSMTError, ValueError):
-    """The file of a log is not as it was written."""
+    """Raised if the file of a log was changed by another program."""
 
 
 class CsvLog(Generic[Record]):
     """Rows of a CSV file, appended in chunks.
 
-    Rows are named tuples of int, float and str. The file has no header; without a `path` it is a temporary file, which
-    is removed together with the log. The log knows how many bytes of the file belong to it: a resumed run overwrites
-    what a killed run wrote after its last checkpoint, and two runs at once write the same bytes to the same place.
+    Rows are named tuples of int, float and str. The file has no header. Without a `path`, it is a temporary file, which
+    is removed together with the log. The log stores the number of bytes that it has written. So a resumed run
+    overwrites the rows that a killed run wrote after its last checkpoint, and two runs at once write the same bytes.
     """
 
     def __init__(self, kind: type[Record], path: str | os.PathLike[str] | None = None) -> None:
@@ -121,17 +121,17 @@ class CsvLog(Generic[Record]):
             yield np.loadtxt(block, dtype=row_dtype(self._kind), delimiter=",", comments=None, ndmin=1)
 
     def table(self) -> Iterator[bytes]:
-        """Yield the lines of the CSV file, its header first."""
+        """Yield the lines of the table as a CSV file, with a header line first."""
         yield csv_lines([self._kind._fields])
         yield from self._lines()
 
     def get_state(self) -> tuple[int, int]:
-        """Write all rows; return the number of bytes and their checksum."""
+        """Write all rows to the file. Return the number of bytes and their checksum."""
         self.flush()
         return self._size, self._checksum
 
     def set_state(self, state: tuple[int, int]) -> Self:
-        """Continue from a state; raises CsvLogError unless the file still holds these bytes."""
+        """Continue from a state that `get_state` returned. Raise `CsvLogError` if the file has other bytes now."""
         (self._size, self._checksum), self._buffer = state, []
         for _ in self._lines():
             pass
@@ -140,7 +140,7 @@ class CsvLog(Generic[Record]):
     def _lines(self) -> Iterator[bytes]:
         self.flush()
         size = checksum = 0
-        with suppress(FileNotFoundError), open(self._path, "rb") as file:
+        with suppress(FileNotFoundError), reading(self._path, CsvLogError) as file:
             while size < self._size and (line := file.readline()):
                 size, checksum = size + len(line), crc32(line, checksum)
                 yield line
@@ -149,23 +149,22 @@ class CsvLog(Generic[Record]):
 
 
 def row_dtype(kind: type[Any]) -> np.dtype[Any]:
-    """Structured dtype with the fields of a named tuple of int, float and str."""
+    """Return a structured dtype with the fields of a named tuple of int, float and str."""
     hints = get_type_hints(kind)
     return np.dtype([(name, {int: "i8", float: "f8"}.get(hints[name], "U32")) for name in kind._fields])
 
 
 class Recorder:
-    """Scores, rollouts and events of all steps, pictures of a few, and the rollouts under way.
+    """Records the scores, rollouts and events of all steps, pictures of the largest events, and unfinished rollouts.
 
-    `path` gives the file of a table by its name, None for a temporary file. Events have a time if `fps` is known.
-    `false_alarms` is the rate per frame at which the event detector may be wrong.
+    `path` maps the name of a table to its file, or to None for a temporary file. Events have a time if `fps` is known.
+    `false_alarms` is the accepted rate of false events per frame.
     """
 
-    _SAVED = ("n", "learning", "seconds", "errors", "stills", "event_stills", "under_way", "last_event")
+    _SAVED = ("n", "learning", "seconds", "event_strips", "under_way", "last_event")
 
     def __init__(
         self,
-        shape: tuple[int, int],
         methods: Iterable[str],
         *,
         fps: float | None,
@@ -177,15 +176,12 @@ class Recorder:
         self.rows = CsvLog(FrameRow, path("scores.csv"))
         self.rollouts = CsvLog(RolloutRow, path("rollout.csv"))
         self.events = CsvLog(Event, path("events.csv"))
-        """All events but the last one, until `finish`."""
+        """All events. The last event is added by `finish`, because its kind may still change."""
         self._tables: tuple[CsvLog[Any], ...] = (self.rows, self.rollouts, self.events)
-        self.errors = {name: np.zeros(shape) for name in methods}
-        """Sums of squared errors (height, width) by method."""
-        self.seconds = dict.fromkeys(self.errors, 0.0)
+        self.seconds = dict.fromkeys(methods, 0.0)
         self.learning = 0.0
         """Seconds that fitting took."""
-        self.stills: dict[str, Snapshot] = {}
-        self.event_stills: list[Snapshot] = []
+        self.event_strips: list[EventStrip] = []
         self.under_way: Sequence[Rollout] = ()
         self.last_event: Event | None = None
         self._fps, self._detector = fps, EventDetector(false_alarms)
@@ -196,29 +192,19 @@ class Recorder:
         self.rows.add(step.rows.values())
         self.rollouts.add(step.rollouts)
         self.under_way = step.under_way
-        for name, predicted in step.predicted.items():
-            self.errors[name] += (predicted - step.frame) ** 2
-            self.seconds[name] += step.seconds[name]
-        still = Snapshot(step.rows["psmt"], step.last, step.frame, step.predicted["psmt"])
-        for key, sign in (("best", 1), ("worst", -1)):
-            held = self.stills.get(key)
-            # Without motion there is no ratio.
-            if held is None or np.isnan(held.row.ratio) or sign * still.row.ratio < sign * held.row.ratio:
-                self.stills[key] = still
-        self.stills["last"] = still
-        self._detect_event(still)
-
-    def _detect_event(self, still: Snapshot) -> None:
-        row = still.row
-        kind = self._detector.observe(still.last, still.frame, row.surprise, bool(row.cut))
+        for name, seconds in step.seconds.items():
+            self.seconds[name] += seconds
+        row = step.rows["frame_predictor"]
+        kind = self._detector.observe(step.last, step.frame, row.surprise, bool(row.cut))
         if kind == "flash" and self.last_event is not None:
-            # The old picture is back: the last event was not a cut.
+            # The earlier picture has returned, so the last event was not a cut.
             self.last_event = self.last_event._replace(kind=kind)
         elif kind is not None:
             self.finish()
             self.last_event = Event(row.frame, row.frame / self._fps if self._fps else np.nan, kind, row.surprise)
-            largest = nlargest(_EVENT_STILLS, [*self.event_stills, still], key=lambda still: still.row.surprise)
-            self.event_stills = sorted(largest, key=lambda still: still.row.frame)
+            strip = np.frombuffer(event_strip(step.last, step.predicted["frame_predictor"], step.frame), np.uint8)
+            strips = [*self.event_strips, EventStrip(row.frame, row.surprise, strip)]
+            self.event_strips = nlargest(MOST_EVENTS, strips, key=lambda strip: strip.size)
 
     def finish(self) -> None:
         """Record the last event, whose kind is now final."""
@@ -226,7 +212,7 @@ class Recorder:
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Everything but the tables: arrays, and the rest as JSON that refers to the arrays by name."""
+        """Return the state without the rows of the tables: arrays, and JSON that refers to the arrays by name."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:
@@ -242,13 +228,12 @@ class Recorder:
         return {"values": np.array(json.dumps(values, default=store)), **arrays}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state of `get_state`."""
+        """Continue from a state that `get_state` returned."""
         text = str(state["values"])
         values = json.loads(text, object_hook=lambda part: state[part["array"]] if "array" in part else part)
         for name in self._SAVED:
             setattr(self, name, values[name])
-        self.stills = {name: Snapshot(FrameRow(*row), *own) for name, (row, *own) in values["stills"].items()}
-        self.event_stills = [Snapshot(FrameRow(*row), *own) for row, *own in values["event_stills"]]
+        self.event_strips = [EventStrip(*own) for own in values["event_strips"]]
         self.under_way = [Rollout(**own) for own in values["under_way"]]
         self.last_event = None if self.last_event is None else Event(*values["last_event"])
         for log, own in zip(self._tables, values["tables"], strict=True):
@@ -259,20 +244,20 @@ class Recorder:
 class Checkpoint:
     """Files in the folder of the results from which a killed run is resumed.
 
-    The `key` is a hash of everything that the results depend on. It is None for a film that cannot be read twice: then
-    only tables and pieces of the painted films are kept.
+    The `key` is a hash of everything that the results depend on. It is None for a source that can be read only once.
+    Such a run has only files for tables and pieces of films, and cannot be resumed.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: str | None) -> None:
-        self.segments: dict[str, list[Path]] = {}
-        """Pieces of the painted films, in order, by the name of the film."""
+        self.segments: list[Path] = []
+        """Pieces of the painted film, in order."""
         self._folder, self._key = Path(folder), key
         self._name = f"{_PREFIX}{(key or 'live')[:16]}"
         self._state = self.path("state.npz")
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Prepare the folder; remove all files if the run fails before its first checkpoint."""
+        """Return the context of a run. It prepares the folder, and cleans it if the run fails before a checkpoint."""
         self._state.parent.mkdir(parents=True, exist_ok=True)
         clear_stale(self._state.parent, f"{_PREFIX}*")
         try:
@@ -283,45 +268,34 @@ class Checkpoint:
             raise
 
     def path(self, name: str) -> Path:
-        """Path of a file that is removed together with the checkpoint."""
+        """Return the path of a file that is removed together with the checkpoint."""
         return self._folder / "tasks" / f"{self._name}-{name}"
 
     @contextmanager
-    def segment(self, *, fps: float | None) -> Iterator[Callable[[Mapping[str, Picture]], None]]:
-        """Begin the next piece of each painted film; gives a function that adds pictures by the name of the film."""
-        with ExitStack() as stack:
-            films: dict[str, Callable[[Picture], None]] = {}
-
-            def add(pictures: Mapping[str, Picture]) -> None:
-                for film, picture in pictures.items():
-                    if film not in films:
-                        pieces = self.segments.setdefault(film, [])
-                        pieces.append(self._piece(film, len(pieces)))
-                        films[film] = stack.enter_context(writing_film(pieces[-1], fps=fps))
-                    films[film](picture)
-
+    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture], None]]:
+        """Return a context in which the next piece of the film is written. It yields a function that adds a picture."""
+        self.segments.append(self._piece(len(self.segments)))
+        with writing_film(self.segments[-1], fps=fps) as add:
             yield add
 
     def save(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> None:
-        """Write the record so far and the states of the methods."""
+        """Write a checkpoint with the record so far and the states of the methods."""
         if self._key is not None:
             state = recorder.get_state()
             for name, method in methods.items():
                 state |= {f"methods/{name}/{key}": value for key, value in method.get_state().items()}
-            state |= {f"segments/{film}": np.array(len(paths)) for film, paths in self.segments.items()}
-            save_result(self._state, self._key, state)
+            save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Set the methods to the last checkpoint and return its record; None if there is none, or it is damaged.
+        """Restore the methods from the last checkpoint, and return its record.
 
-        In that case the methods may have changed, and must be fitted.
+        Return None if there is no checkpoint or it is damaged. The methods must be fitted again in this case.
         """
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None
-        counts = part(found, "segments/")
-        segments = {film: [self._piece(film, k) for k in range(int(n))] for film, n in counts.items()}
-        if not all(path.exists() for paths in segments.values() for path in paths):
+        segments = [self._piece(k) for k in range(int(found["segments"]))]
+        if not all(path.exists() for path in segments):
             return None
         recorder = make()
         try:
@@ -334,15 +308,15 @@ class Checkpoint:
         return recorder
 
     def clear(self) -> None:
-        """Remove the checkpoint with its tables and pieces of films."""
+        """Remove the checkpoint, its tables and its pieces of the film."""
         clear_checkpoints(self._folder, self._name)
 
-    def _piece(self, film: str, number: int) -> Path:
-        return self.path(f"{film}-{number:05}.mp4")
+    def _piece(self, number: int) -> Path:
+        return self.path(f"film-{number:05}.mp4")
 
 
 def clear_checkpoints(folder: str | os.PathLike[str], name: str = _PREFIX) -> None:
-    """Remove the checkpoints in a folder of results: all of them, or those whose name begins with `name`."""
+    """Remove the checkpoints in a folder of results, or only those whose name begins with `name`."""
     tasks = Path(folder) / "tasks"
     for path in tasks.glob(f"{name}*"):
         path.unlink(missing_ok=True)

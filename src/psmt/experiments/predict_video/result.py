@@ -1,4 +1,4 @@
-"""Result of predicting a film: tables on disk, their summary, error maps and a few pictures."""
+"""Result of predicting a film: tables on disk, their summary, and pictures of events."""
 
 from __future__ import annotations
 
@@ -6,36 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
-from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 
-from psmt.evaluation import FrameRow, Interval, RolloutRow, mean_interval
-from psmt.experiments.predict_video.recording import CsvLog, Event, Recorder, Snapshot, row_dtype
+from psmt.evaluation import FrameRow, Interval, RolloutRow, ratio_interval
+from psmt.experiments.predict_video.recording import MOST_EVENTS, CsvLog, Event, Recorder, row_dtype
 from psmt.experiments.predict_video.settings import VideoSettings
-from psmt.report import TIE
 from psmt.types import Array
 from psmt.video import FRAME_BASELINES
 from psmt.video.events import Kind
 
-FRAME_METHODS = {"psmt": "PSMT", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
-"""Methods by their name in files, with the name for people."""
+FRAME_METHODS = {"frame_predictor": "frame predictor", **{name: entry.label for name, entry in FRAME_BASELINES.items()}}
+"""Names of the methods in reports, by their names in files."""
 
 MOST_BINS = 8192
-"""Maximal number of bins over time; up to this many frames, a bin is one frame."""
+"""Largest number of bins over time. In films with at most this many frames, a bin is one frame."""
 
 BLOCK = 25
-"""Block length of the bootstrap in frames: errors are correlated over about a second."""
-
-MOST_LOSSES = 3
-"""Stretches in which copying was better that are listed one by one."""
-
-MOST_EVENTS = 50
-"""Events that are listed: the largest ones."""
+"""Number of successive frames whose errors count as correlated in intervals, which is about a second."""
 
 
 class FrameSummary(NamedTuple):
@@ -46,52 +37,36 @@ class FrameSummary(NamedTuple):
     psnr: float
     ssim: float
     ratio: float
-    """Mean MSE divided by that of copying; below 1 is better than copying."""
+    """Mean MSE divided by the mean MSE of copying. Below 1, the method is better than copying."""
     wins: float
-    """Fraction of frames in which it was better than copying."""
+    """Fraction of frames in which the method was better than copying."""
+    colour_mse: float | None = None
+    """Mean squared error over red, green and blue, or None without colour."""
+    colour_ratio: float | None = None
+    """The same, divided by that of copying."""
 
 
 def summarise_frames(rows: Iterable[FrameRow] | Iterable[RolloutRow]) -> dict[str, FrameSummary]:
-    """Means by method, lowest error first. PSNR and SSIM are computed frame by frame, then averaged."""
+    """Return the means of each method, lowest error first. PSNR and SSIM are computed for each frame, then averaged."""
     listed = list(rows)
     return _summaries(_group_sums([np.array(listed, dtype=row_dtype(type(listed[0])))], "method"))
 
 
-class Loss(NamedTuple):
-    """Frames from `start` to `stop` (inclusive) in which copying was better."""
-
-    start: int
-    stop: int
-    excess: float
-    """Difference of the errors, summed over the frames."""
-
-
-class Losses(NamedTuple):
-    """All stretches in which copying was better."""
-
-    worst: Sequence[Loss]
-    """Those with the largest excess, in descending order."""
-    n_frames: int
-    n: int
-    n_with_cut: int
-    """Number of stretches in which a scene begins."""
-
-
 class TimeBins(NamedTuple):
-    """Scores over time in bins of equal length; in most films a bin is one frame."""
+    """Scores over time in bins of equal length. In most films, a bin is one frame."""
 
     length: int
-    """Frames per bin; the last bin may have fewer."""
+    """Number of frames per bin. The last bin may have fewer."""
     frames: NDArray[np.int64]
     """(n,): first frame of each bin."""
     mse: dict[str, Array]
-    """(n,) by method: sum over the bin divided by `length`."""
+    """(n,) by method: sum of the errors over the bin, divided by `length`."""
     copy_mse: Array
-    """(n,): the same for copying."""
+    """(n,): sum of the errors of copying over the bin, divided by `length`."""
     surprise: Array
-    """(n,): the largest of the bin; NaN if there is none."""
+    """(n,): largest surprise in the bin, or NaN if there is none."""
     cuts: Array
-    """First cut of each bin that has one."""
+    """Index of the first cut in each bin that has a cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +76,10 @@ class FilmScores:
     n: int
     """Number of predicted frames."""
     summaries: dict[str, FrameSummary]
-    """One frame ahead, by method, lowest error first."""
+    """Scores one frame ahead, by method, lowest error first."""
     rollouts: dict[int, dict[str, FrameSummary]]
-    """The same by step of the rollouts."""
+    """Scores of rollouts, by step ahead and method."""
     n_rollouts: int
-    losses: Losses
     bins: TimeBins
 
     @classmethod
@@ -113,7 +87,7 @@ class FilmScores:
         """Summarise the tables of a film."""
         sums = _group_sums(rows.blocks(), "method")
         steps = _group_sums(rollouts.blocks(), "step", "method")
-        n = int(sums[("psmt",)][0])
+        n = int(sums[("frame_predictor",)][0])
         return cls(
             n=n,
             summaries=_summaries(sums),
@@ -121,30 +95,37 @@ class FilmScores:
                 step: _summaries({key: own for key, own in steps.items() if key[0] == step})
                 for step in sorted({step for step, _ in steps})
             },
-            n_rollouts=int(steps[1, "psmt"][0]) if steps else 0,
-            losses=_losses(row for row in rows if row.method == "psmt"),
+            n_rollouts=int(steps[1, "frame_predictor"][0]) if steps else 0,
             bins=_bins(rows.blocks(), n),
         )
 
     def excess(self, method: str) -> Interval:
-        """Error of PSMT minus that of a method, relative to the latter; NaN if that is zero."""
-        own, other = self.bins.mse["psmt"], self.bins.mse[method]
-        scale = float(other.mean())
-        if scale <= 0:
+        """Return (error of the frame predictor - error of a method) / error of the method, with an interval.
+
+        It is NaN if the error of the method is zero.
+        """
+        own, other = self.bins.mse["frame_predictor"], self.bins.mse[method]
+        if not other.any():
             return Interval(np.nan, -np.inf, np.inf)
         # A short film has eight blocks, as an interval needs at least three.
         block = max(min(-(-BLOCK // self.bins.length), len(own) // 8), 1)
-        return mean_interval((own - other) / scale, block=block)
+        return Interval(*np.expm1(ratio_interval(own, other, block=block)).tolist())
+
+
+_SUMMED = ("mse", "copy_mse", "psnr", "ssim", "colour_mse", "colour_copy_mse")
 
 
 def _group_sums(blocks: Iterable[NDArray[Any]], *by: str) -> dict[tuple[Any, ...], Array]:
-    """Number, wins, and sums of MSE, MSE of copying, PSNR and SSIM of the rows of each group."""
+    """Group rows by the fields `by`. Return for each group the number of rows, the wins, and the sums of the scores.
+
+    The scores are the MSE, the MSE of copying, PSNR and SSIM and, where rows have them, both errors in colour.
+    """
     sums: dict[tuple[Any, ...], Array] = {}
     for block in blocks:
         _, first, group = np.unique(block[[*by]], return_index=True, return_inverse=True)
         for k in np.argsort(first):
             rows = block[group == k]
-            totals = [rows[name].sum() for name in ("mse", "copy_mse", "psnr", "ssim")]
+            totals = [rows[name].sum() for name in _SUMMED if name in rows.dtype.names]
             wins = np.count_nonzero(rows["mse"] < rows["copy_mse"])
             key = rows[[*by]][0].item()
             sums[key] = sums.get(key, 0.0) + np.array([len(rows), wins, *totals])
@@ -154,31 +135,17 @@ def _group_sums(blocks: Iterable[NDArray[Any]], *by: str) -> dict[tuple[Any, ...
 def _summaries(sums: Mapping[tuple[Any, ...], Array]) -> dict[str, FrameSummary]:
     summaries = []
     for (*_, method), own in sums.items():
-        n, wins, error, copied, psnr, ssim = own.tolist()
+        n, wins, error, copied, psnr, ssim, *colour = own.tolist()
         ratio = error / copied if copied > 0 else float("nan")
-        summaries.append(FrameSummary(method, error / n, psnr / n, ssim / n, ratio, wins / n))
+        scores: tuple[float, ...] = error / n, psnr / n, ssim / n, ratio, wins / n
+        if colour and colour[1] > 0:
+            scores += colour[0] / n, colour[0] / colour[1]
+        summaries.append(FrameSummary(method, *scores))
     return {summary.method: summary for summary in sorted(summaries, key=lambda summary: summary.mse)}
 
 
-def _losses(rows: Iterable[FrameRow]) -> Losses:
-    """Stretches of successive frames in which copying was better, from the rows of PSMT."""
-    worst: list[Loss] = []
-    n_frames = n = n_with_cut = 0
-    for lost, stretch in groupby(rows, key=lambda row: row.mse > (1 + TIE) * row.copy_mse):
-        if not lost:
-            continue
-        first = next(stretch)
-        excess, cut = 0.0, 0
-        for row in chain([first], stretch):
-            excess, cut = excess + (row.mse - row.copy_mse), cut | row.cut
-            n_frames += 1
-        worst = nlargest(MOST_LOSSES, [*worst, Loss(first.frame, row.frame, excess)], key=lambda loss: loss.excess)
-        n, n_with_cut = n + 1, n_with_cut + cut
-    return Losses(worst, n_frames, n, n_with_cut)
-
-
 def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
-    """Bins of a film of `n` predicted frames, from the rows of all methods."""
+    """Compute the bins of a film of `n` predicted frames, from the rows of all methods."""
     length = max(-(-n // MOST_BINS), 1)
     n_bins = -(-n // length)
     sums: dict[str, Array] = {}
@@ -190,7 +157,8 @@ def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
         for method in np.unique(block["method"]).tolist():
             own = block["method"] == method
             np.add.at(sums.setdefault(method, np.zeros(n_bins)), places[own], block["mse"][own])
-        own, cut = block["method"] == "psmt", (block["method"] == "psmt") & (block["cut"] != 0)
+        own = block["method"] == "frame_predictor"
+        cut = own & (block["cut"] != 0)
         np.add.at(copied, places[own], block["copy_mse"][own])
         np.fmax.at(surprise, places[own], block["surprise"][own])
         np.fmin.at(cuts, places[cut], block["frame"][cut])
@@ -201,55 +169,53 @@ def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoResult:
-    """Everything but the film itself. The tables exist until `clear_checkpoints` removes their files."""
+    """All results except the painted film. The tables exist until `clear_checkpoints` removes their files."""
 
     name: str
     settings: VideoSettings
     start: int
     n_past: int
-    """Number of frames that were learned from: the last ones before the start."""
+    """Number of frames before the start that were learned from."""
     shape: tuple[int, int]
+    """Height and width of the predicted frames."""
+    film_shape: tuple[int, int]
+    """Height and width of the frames of the film."""
+    colour: bool
+    """Whether the frames were predicted in colour."""
     every: int
-    """Frames from the start of one rollout to the start of the next."""
+    """Number of frames from the start of one rollout to the start of the next."""
     rows: CsvLog[FrameRow]
-    """A row per frame and method."""
+    """Table with one row per frame and method."""
     rollouts: CsvLog[RolloutRow]
     scores: FilmScores
-    """Summary of these tables."""
-    stills: dict[str, Snapshot]
-    """Frames with the lowest ('best') and highest ('worst') ratio of PSMT's error to copying, and the 'last' frame."""
-    error_maps: dict[str, NDArray[np.float64]]
-    """Mean squared error (height, width) of each pixel, by method."""
+    """Summary of the tables."""
     seconds: dict[str, float]
-    """Time per frame, to predict it and to learn from it, by method."""
+    """Seconds per frame, to predict it and to learn from it, by method."""
     learning: float
     """Seconds that fitting took."""
     events: CsvLog[Event]
     event_counts: Mapping[Kind, int] = field(default_factory=dict)
     largest_events: Sequence[Event] = ()
-    """In the order of the film."""
-    event_stills: Mapping[Event, Snapshot] = field(default_factory=dict)
-    """The largest of these, in the order of the film."""
-    segments: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
-    """Files that make up a painted film, in order, by the name of the film."""
+    """The largest events, in the order of the film."""
+    event_strips: Mapping[int, bytes] = field(default_factory=dict)
+    """For each of these, by its frame: a JPEG file of the frame before, what was expected, and what came."""
+    segments: Sequence[Path] = ()
+    """Files that make up the painted film, in order."""
 
     @classmethod
     def from_recorder(cls, recorder: Recorder, **known: Any) -> Self:
-        """Result of a finished recording and the other fields."""
+        """Return the result of a finished recording. `known` are the fields that the recorder does not have."""
         recorder.finish()
-        stills = {still.row.frame: still for still in recorder.event_stills}
         return cls(
             rows=recorder.rows,
             rollouts=recorder.rollouts,
             scores=FilmScores.of(recorder.rows, recorder.rollouts),
-            stills=recorder.stills,
-            error_maps={name: total / recorder.n for name, total in recorder.errors.items()},
             seconds={name: total / recorder.n for name, total in recorder.seconds.items()},
             learning=recorder.learning,
             events=recorder.events,
             event_counts=Counter(event.kind for event in recorder.events),
             largest_events=sorted(nlargest(MOST_EVENTS, recorder.events, key=lambda event: event.size)),
-            event_stills={event: stills[event.frame] for event in recorder.events if event.frame in stills},
+            event_strips={strip.frame: strip.jpeg.tobytes() for strip in recorder.event_strips},
             **known,
         )
 
@@ -259,16 +225,5 @@ class VideoResult:
         return self.scores.n
 
     def of(self, method: str) -> Iterator[FrameRow]:
-        """Rows of one method, in order."""
+        """Yield the rows of one method, in the order of the film."""
         return (row for row in self.rows if row.method == method)
-
-    def place_ratios(self) -> NDArray[np.float64]:
-        """PSMT's error divided by that of copying around each pixel, (height, width).
-
-        Where almost nothing changes, both errors are close to zero, and the ratio is shrunk towards 1.
-        """
-        blur = 0.01 * max(self.shape)
-        ours, copied = (gaussian_filter(self.error_maps[name], blur) for name in ("psmt", "copy"))
-        floor = max(0.1 * float(copied.mean()), np.finfo(float).tiny)
-        ratios: NDArray[np.float64] = (ours + floor) / (copied + floor)
-        return ratios

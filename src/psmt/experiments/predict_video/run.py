@@ -1,13 +1,14 @@
-"""Predict a film frame by frame with `FramePSMT` and its baselines, in constant memory."""
+"""Predict a film frame by frame with `FramePredictor` and its baselines, in constant memory."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 
@@ -21,20 +22,20 @@ from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSetting
 from psmt.pipeline.cache import hash_code, hash_values
 from psmt.pipeline.run import Run
 from psmt.types import Levels, Progress, silent
-from psmt.video import ColourFrame, FrameReader
+from psmt.video import FrameReader, has_colour, luma
 
 PAST_BYTES = 1 << 28
-"""Memory limit for the frames to learn from; of large frames, fewer are used."""
+"""Memory limit in bytes for the frames to learn from. If frames are large, fewer of them are used."""
 
 STRETCH = 100
-"""Frames from one checkpoint to the next."""
+"""Number of frames from one checkpoint to the next."""
 
-Sink = Callable[[Step, ColourFrame, ColourFrame], Mapping[str, Picture]]
-"""Called with each step, its frame in colour, and the frame before in colour; returns pictures by film."""
+Sink = Callable[[Step], Picture]
+"""A function of a step that returns a picture of it."""
 
 Begin = Callable[[Levels, int | None, Iterable[FrameRow]], Sink]
-"""Called with the past frames (time, height, width), the number of frames to predict (None if unknown), and PSMT's rows
-of the frames that have been painted already."""
+"""A function of the past frames (time, ..), the number of frames to predict (None if unknown), and the rows of frames
+that an interrupted run has painted already. It returns a `Sink`."""
 
 
 def predict_video(
@@ -45,11 +46,12 @@ def predict_video(
     begin: Begin | None = None,
     run: Run | None = None,
 ) -> VideoResult:
-    """Learn from the frames before the start, then predict each later frame from those before it.
+    """Learn from the frames before the start, then predict each later frame from the frames before it.
 
-    With a `run`, progress is saved in its folder after every `STRETCH` frames. After an interruption, the same call
-    resumes and gives the same result as an uninterrupted run, if the source is a `Film`: other sources can be read only
-    once. Once the result is written, remove the saved files with `clear_checkpoints`.
+    Frames are predicted in colour if one of the frames before the start has colour, unless the settings ask for grey.
+    With a `run`, progress is saved in its folder after every `STRETCH` frames. If the source is a `Film`, the same call
+    resumes after an interruption and gives the same result as an uninterrupted run. Other sources can be read only
+    once. When the result has been written, remove the saved files with `clear_checkpoints`.
 
     `begin` is called once, before the first prediction. The function that it returns is called with each step. With a
     `run`, the pictures that this function returns become the `segments` of the result.
@@ -59,28 +61,31 @@ def predict_video(
     every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
     progress = silent if run is None else run.progress
     methods = settings.methods()
-    latest: deque[ColourFrame] = deque(maxlen=2)
+    latest: Levels | None = None
 
-    def luma(frames: Iterable[ColourFrame]) -> Iterator[Levels]:
+    def received(frames: Iterable[Levels]) -> Iterator[Levels]:
+        nonlocal latest
         for frame in frames:
-            latest.append(frame)
-            yield frame.luma
+            latest = frame if colour else luma(frame)
+            yield latest
 
     def new_recorder() -> Recorder:
         path = (lambda _: None) if checkpoint is None else checkpoint.path
-        return Recorder(shape, methods, fps=film.fps, false_alarms=settings.false_alarms, path=path)
+        return Recorder(methods, fps=film.fps, false_alarms=settings.false_alarms, path=path)
 
     with ExitStack() as stack:
         checkpoint = recorder = None
         if run is not None:
             checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
-            if run.force:
-                checkpoint.clear()
             stack.enter_context(checkpoint.opened())
             recorder = checkpoint.resume(new_recorder, methods)
         resumed = recorder is not None
         frames = stack.enter_context(closing(reader.read(film)))
-        past = _past(frames, start, min(settings.window, max(PAST_BYTES // (4 * shape[0] * shape[1]), LEAST)), progress)
+        past = _past(
+            frames, start, min(settings.window, max(PAST_BYTES // (12 * shape[0] * shape[1]), LEAST)), progress
+        )
+        colour = not settings.grey and has_colour(past)
+        past = past if colour else luma(past)
         n_past = len(past)
         if recorder is None:
             recorder, began = new_recorder(), perf_counter()
@@ -89,13 +94,17 @@ def predict_video(
                 method.fit(past)
             progress("learn", len(methods), len(methods))
             recorder.learning = perf_counter() - began
-        sink = None if begin is None else begin(past, horizon, (row for row in recorder.rows if row.method == "psmt"))
+        sink = (
+            None
+            if begin is None
+            else begin(past, horizon, (row for row in recorder.rows if row.method == "frame_predictor"))
+        )
         del past
-        coming = luma(islice(frames, None if horizon is None else horizon + 1))
+        coming = received(islice(frames, None if horizon is None else horizon + 1))
         if resumed:
             # The methods have received these frames; the stream continues from the last one.
             deque(islice(coming, recorder.n + 1), maxlen=0)
-            coming = chain([latest[-1].luma], coming)
+            coming = chain([cast(Levels, latest)], coming)
         steps = score_stream(
             methods,
             coming,
@@ -110,9 +119,9 @@ def predict_video(
             with nullcontext() if checkpoint is None else checkpoint.segment(fps=film.fps) as add:
                 for own in chain([step], islice(steps, STRETCH - 1)):
                     recorder.add(own)
-                    pictures = {} if sink is None else sink(own, latest[-1], latest[0])
-                    if add is not None:
-                        add(pictures)
+                    picture = None if sink is None else sink(own)
+                    if add is not None and picture is not None:
+                        add(picture)
                     progress("predict frames", recorder.n, max(horizon or 0, recorder.n + 1))
             if checkpoint is not None:
                 checkpoint.save(recorder, methods)
@@ -120,7 +129,7 @@ def predict_video(
     if recorder.n < wanted:
         if checkpoint is not None:
             checkpoint.clear()
-        raise NotEnoughFramesError(too_short(start + recorder.n + bool(latest), start, wanted))
+        raise NotEnoughFramesError(too_short(start + recorder.n + (latest is not None), start, wanted))
     progress("predict frames", recorder.n, recorder.n)
     return VideoResult.from_recorder(
         recorder,
@@ -129,13 +138,15 @@ def predict_video(
         start=start,
         n_past=n_past,
         shape=shape,
+        film_shape=film.shape,
+        colour=colour,
         every=every,
-        segments={} if checkpoint is None else {film: (*paths,) for film, paths in checkpoint.segments.items()},
+        segments=() if checkpoint is None else checkpoint.segments,
     )
 
 
 def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin: Begin | None) -> str | None:
-    """Hash of everything that the result depends on; None for a source that can be read only once."""
+    """Return a hash of everything that the result depends on, or None for a source that can be read only once."""
     if not isinstance(film, Film):
         return None
     parts = {
@@ -147,12 +158,12 @@ def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin:
     return hash_values(parts, where="predict-video:")
 
 
-def _past(frames: Iterator[ColourFrame], start: int, n_past: int, progress: Progress) -> Levels:
-    """The last `n_past` frames (time, height, width) before the start."""
+def _past(frames: Iterator[Levels], start: int, n_past: int, progress: Progress) -> Levels:
+    """Read the frames before the start, and return the last `n_past` of them (time, height, width, 3)."""
     kept: deque[Levels] = deque(maxlen=n_past)
     done = 0
     for done, frame in enumerate(islice(frames, start), start=1):
-        kept.append(frame.luma)
+        kept.append(frame)
         progress("read frames", done, start)
     if done < start:
         raise NotEnoughFramesError(too_short(done, start, 1))

@@ -1,14 +1,12 @@
-"""`psmt predict-video`: its parameters, its options and its command."""
+"""The parameters and options of `psmt predict-video`, and its help."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
-from psmt.errors import NotEnoughFramesError, PSMTError
+from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import SEE, Command
 from psmt.experiments.options.declaration import Option, Settings, anything
 from psmt.experiments.options.parameters import Device
@@ -22,18 +20,16 @@ if TYPE_CHECKING:
     from psmt.video import FrameReader
 
 LEARN, LEAST = 400, 4
-"""Frames that are learned from before the start: by default, and at least."""
+"""Default and smallest number of frames before the start that are learned from."""
 HORIZON = 500
-"""Frames that are predicted by default, at most."""
+"""Default number of frames that are predicted. A shorter film has fewer."""
 DEFAULT_SIZE = 200
-"""Side of the frame, for films that are at least as large."""
-
-SlowBaselines = tuple[Literal["blocks", "ridge"], ...]
+"""Default height of the frame in pixels, for films that are at least as high."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoSettings(Settings):
-    """What to predict, and with what."""
+    """Parameters of the prediction of a film: which frames are predicted, and by which methods."""
 
     start: Annotated[
         int | None,
@@ -44,7 +40,7 @@ class VideoSettings(Settings):
         ),
         count(LEAST),
     ] = None
-    """The last frame that is received before the first prediction."""
+    """Index of the last frame that is received before the first prediction."""
     horizon: Annotated[
         int | Literal["all"] | None,
         Option(
@@ -55,21 +51,22 @@ class VideoSettings(Settings):
         ),
     ] = None
     window: Annotated[int, count(LEAST)] = LEARN
-    """Frames before the start that are learned from, at most."""
+    """Largest number of frames before the start that are learned from."""
     extrapolation: Annotated[
-        Literal["phase", "gain", "linear", "hold"], Option("--extrapolation", "How PSMT continues what it has seen.")
+        Literal["phase", "gain", "linear", "hold"],
+        Option("--extrapolation", "How the frame predictor continues the film."),
     ] = "phase"
     prior: Annotated[
         str | None,
         Option(
             "--prior",
-            "What was learned from other films: default, none, or a file of psmt learn.",
+            "Weights learned on other films: default, none, or a file that psmt learn wrote.",
             none=True,
             metavar="default|none|FILE",
         ),
     ] = "default"
     baselines: Annotated[
-        SlowBaselines,
+        tuple[Literal["blocks", "ridge"], ...],
         Option(
             "--baselines",
             "One more method to compare with, slower than the others: block motion or ridge regression; may be "
@@ -77,9 +74,9 @@ class VideoSettings(Settings):
         ),
     ] = ()
     rollout: Annotated[int, count(0)] = 10
-    """Frames that each method predicts ahead, now and then."""
+    """Number of frames of each rollout, in which a method continues from its own predictions."""
     every: int | None = None
-    """Frames from the beginning of one rollout to that of the next. None: a tenth of the horizon, but 10 to 50."""
+    """Number of frames from the start of one rollout to the next. None is a tenth of the horizon, within 10 to 50."""
     false_alarms: Annotated[
         float,
         Option(
@@ -87,47 +84,33 @@ class VideoSettings(Settings):
         ),
         real(open_bound=True),
     ] = 1e-3
+    grey: Annotated[bool, Option("--grey", "Predict a colour film in grey, which takes less time.")] = False
     device: Device = "cpu"
-    raw: Annotated[
-        str | None,
-        Option(
-            "--raw",
-            "One more film to write: the plain prediction of each frame, in the film's own size and colours.",
-            metavar="FILE.mp4",
-        ),
-    ] = None
-    peers: Annotated[SlowBaselines, Option("--peers", "Old name of --baselines.", hidden=True)] = ()
 
     def __post_init__(self) -> None:
-        from psmt.surprise import SurpriseAlarm
+        from psmt.changes import SurpriseAlarm
 
         super().__post_init__()
         SurpriseAlarm(self.false_alarms)
-        if self.peers:
-            warnings.warn("--peers is now --baselines; the old name will go with the next release", FutureWarning, 2)
-            object.__setattr__(self, "baselines", self.baselines + self.peers)
-            object.__setattr__(self, "peers", ())
-        if self.raw is not None:
-            raw = Path(self.raw)
-            if not raw.absolute().parent.is_dir():
-                raise PSMTError(f"raw={raw}: the folder {raw.parent} does not exist; make it first")
-            object.__setattr__(self, "raw", str(raw.absolute()))
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film has frames to learn from and to predict."""
+        """Raise if the film has too few frames to learn from or to predict."""
         extent(n_frames, self)
 
     def methods(self) -> dict[str, FrameMethod]:
-        """The methods that are compared, not yet fitted."""
-        from psmt.video import FRAME_BASELINES, FramePSMT
+        """Return the methods that are compared, by name. They are not fitted."""
+        from psmt.video import FRAME_BASELINES, FramePredictor
 
-        psmt = FramePSMT(extrapolation=self.extrapolation, prior=self.prior, device=self.device)
+        predictor = FramePredictor(extrapolation=self.extrapolation, prior=self.prior, device=self.device)
         taking_part = (name for name, entry in FRAME_BASELINES.items() if name in self.baselines or not entry.slow)
-        return {"psmt": psmt, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
+        return {"frame_predictor": predictor, **{name: FRAME_BASELINES[name].make() for name in taking_part}}
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
-    """Start and number of frames to predict in a film of `n_frames`; None: until its end, wherever that is."""
+    """Return the start, and the number of frames to predict. The number is None for all frames until the source ends.
+
+    `n_frames` is the length of the film, or None if it is not known. Raise if the film is too short.
+    """
     start, horizon = settings.start, settings.horizon
     if n_frames is None:
         return start or LEARN, None if horizon == "all" else horizon or HORIZON
@@ -143,11 +126,33 @@ def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | No
 
 
 def too_short(n_frames: int, start: int, horizon: int) -> str:
-    """Message for a film with fewer frames than start and horizon need."""
+    """Return the error message for a film with fewer frames than start and horizon need."""
     text = f"the film has {n_frames} frames, but start={start} and horizon={horizon} need {start + horizon + 1}"
     if n_frames < LEAST + 2:
         return f"{text}; give a film of at least {LEAST + 2} frames"
     return f"{text}; use an earlier start (>= {LEAST}) or a smaller horizon"
+
+
+class FilmMaterial(NamedTuple):
+    """A film, and the reader that shrinks its frames."""
+
+    film: FrameSource
+    reader: FrameReader
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return a sentence on which part of the picture is predicted, and how much it is reduced."""
+        shape = self.reader.shape(self.film)
+        return [f"{self.film.name}: {picture_text(self.film.shape, shape)}."]
+
+
+def picture_text(film_shape: tuple[int, int], shape: tuple[int, int]) -> str:
+    """Say in words which part of the picture of a film is predicted, and how much it is reduced."""
+    (height, width), (small_height, small_width) = film_shape, shape
+    if film_shape == shape:
+        return f"the whole picture is predicted at its own size, {width} × {height} pixels"
+    size = f"{small_width} × {small_height} pixels, reduced from {width} × {height}"
+    return f"the whole picture is predicted at {size}; nothing is cropped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +163,8 @@ class VideoOptions(FilmOptions):
         int | Literal["native"] | None,
         Option(
             "--size",
-            "Side of the frame in pixels, after its centred square is shrunk; native keeps the film's own picture.",
-            default=f"{DEFAULT_SIZE}, or the whole square of a smaller film",
+            "Height in pixels to which the whole picture is shrunk; its width follows. native keeps the film's size.",
+            default=f"{DEFAULT_SIZE}, or the height of a smaller film",
             metavar="native|INT",
         ),
         anything,
@@ -168,39 +173,37 @@ class VideoOptions(FilmOptions):
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """As for all commands; and a size that can be predicted, and films of two names."""
+        """Check the options of all commands, and the size."""
         from psmt.video import FrameReader
 
         super().check(settings)
         if self.size is not None:
             FrameReader(self.size)
-        shown = str((self.out / "predicted.mp4").absolute())
-        if any(getattr(own, "raw", None) == shown for own in settings):
-            raise PSMTError(f"--raw {shown} is the film that shows errors too; give another name")
 
     def open(self, spec: str, /) -> FrameSource:
-        """Frames that are read once: a film, or a stream."""
+        """Open a film or a stream."""
         from psmt.data import open_frames
 
         return open_frames(spec, stop=self.frames)
 
-    def read(self, source: FrameSource, _progress: Progress, /) -> tuple[FrameSource, FrameReader]:
-        """The film, which is read while it is predicted, and the reader that reduces its frames."""
+    def read(self, source: FrameSource, _progress: Progress, /) -> FilmMaterial:
+        """Return the film, which is not read yet, and the reader that shrinks its frames."""
         from psmt.video import FrameReader
 
-        return source, FrameReader(min(DEFAULT_SIZE, *source.shape) if self.size is None else self.size)
+        return FilmMaterial(source, FrameReader(min(DEFAULT_SIZE, source.shape[0]) if self.size is None else self.size))
 
 
 COMMAND = Command(
     name="predict-video",
-    help="""Predict whole frames, each from those before it, with PSMT and all it is compared with.
+    help="""Predict whole frames, each from those before it, with `FramePredictor` and its baselines.
 
+The whole picture is predicted, in colour if the film has colour; scores are those of the luma. \
 Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \
-rollout.csv (10 frames ahead, again and again), events.csv (cuts, flashes and surprises, with times) and report.html: \
-one page that opens with whether PSMT beat copying on this film, and where it or another method did better. Ends with \
-a table that compares every method with copying. The paper predicts one patch, so there is no --literal.""",
+rollout.csv (up to 10 frames ahead), events.csv and events.html (cuts, flashes and surprises, with times and pictures) \
+and report.html. The page \
+begins with whether the frame predictor beat copying on this film, and where another method did better. The command \
+ends with a table that compares every method with copying. The paper predicts one patch, so there is no --literal.""",
     settings=VideoSettings,
     options=VideoOptions,
     group=SEE,
-    no_departures="the paper predicts one patch, and does not mention whole frames; psmt predict takes it",
 )

@@ -1,32 +1,42 @@
-"""One phase: PSMT and the methods that it is compared with predict a stretch of a film."""
+"""One phase: PSMT and the methods that it is compared with predict the same stretch of a film."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmt.coding import SparseCoder
+from psmt.errors import SeriesWarning
 from psmt.evaluation import METHODS, Score, error_ratio, free_running, log_mse, teacher_forced
 from psmt.evaluation.null_models import NULLS
 from psmt.experiments.phases import FilmPhase
 from psmt.experiments.prediction.settings import check_start
 from psmt.model import PSMT, baselines
+from psmt.model.intervals import FEWEST
 from psmt.model.paper_options import OURS
+from psmt.pipeline.run import Run
 from psmt.series import Scaling
 from psmt.types import Array, Predictor, Progress, Result, silent
+from psmt.video import PatchInFrame
 
 Mode = Literal["scores", "rollouts"]
-"""One-step predictions with delayed inputs, or free-running predictions."""
+"""Kind of prediction: 'scores' are one-step predictions after true frames, 'rollouts' are free-running predictions."""
 
 Truth = Literal["code", "frame"]
-"""What errors are measured against: the patch that the true code stands for, or the frame itself."""
+"""What errors are measured against: the patch reconstructed from the true code, or the frame itself."""
 
 NO_ERROR = 1e-6
-"""Smallest error in a logarithm, relative to the variance of the frames. Smaller errors are rounding errors."""
+"""Smallest error that is compared, relative to the variance of the frames. Smaller errors are rounding errors."""
+
+
+INTERVAL = 0.9
+"""Coverage of the intervals in forecast.csv."""
 
 
 class PredictionRow(NamedTuple):
@@ -41,16 +51,61 @@ class PredictionRow(NamedTuple):
 
 
 class MethodErrors(NamedTuple):
-    """Mean errors of a method over the steps of a phase."""
+    """Mean errors of a method over the steps of one phase, or over the steps of all starts."""
 
     method: str
     log_mse_vs_code: float
+    """Mean logarithm of the MSE against the reconstructed codes, which the paper reports."""
     mse_vs_code: float
     mse_vs_frame: float
     vs_copy: float
-    """mse_vs_frame divided by that of copying the last patch; below 1 is better than copying."""
+    """``mse_vs_frame`` divided by that of copying the last patch. A value below 1 is better than copying."""
     vs_copy_code: float
-    """mse_vs_code divided by that of copying the last code."""
+    """``mse_vs_code`` divided by that of copying the last code."""
+
+
+def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
+    """Return the mean errors of each method that all scores contain, lowest `mse_vs_frame` first."""
+    errors = {
+        method: np.concatenate([[own[method].vs_code, own[method].vs_frame] for own in scores], axis=1)
+        for method in scores[0]
+        if all(method in own for own in scores)
+    }
+    means = {method: own.mean(axis=1) for method, own in errors.items()}
+    found = [
+        MethodErrors(
+            method,
+            float(np.mean(log_mse(errors[method][0]))),
+            float(code),
+            float(frame),
+            float(error_ratio(frame, means["copy"][1])),
+            float(error_ratio(code, means["copy_code"][0])),
+        )
+        for method, (code, frame) in means.items()
+    ]
+    return sorted(found, key=lambda own: own.mse_vs_frame)
+
+
+class PipelineStep(NamedTuple):
+    """Intermediate values of PSMT for the first frame that it receives in a phase, for the figure of the pipeline."""
+
+    frame: Array
+    """(n_features,): the frame. The next field, `estimate`, is its reconstruction from its code."""
+    estimate: Array
+    recent: Array
+    """(n, n_features): the latest frames of a series. It is empty for a film."""
+    activities: Array
+    """(n_active,): the non-zero activities, largest first. `atoms` (n, n_features) are the atoms of the first ones."""
+    atoms: Array
+    path: Array
+    """(n, 2): the latest points of the trajectory in the two slowest directions of the embedding."""
+    expected: Array
+    """(2,): the predicted next point. `following` (2,) is the point of the true next frame."""
+    following: Array
+
+
+N_STEP_ATOMS, N_STEP_POINTS, N_RECENT = 8, 12, 60
+"""Numbers of atoms, points and frames in a `PipelineStep`."""
 
 
 @dataclass(frozen=True)
@@ -63,77 +118,117 @@ class PhaseResult:
     frames: Array
     """(horizon, n_features): the patches to predict."""
     estimates: Array
-    """(horizon, n_features): the same patches after coding and decoding in layer 1."""
+    """(horizon, n_features): reconstructions of these patches from their codes."""
     scores: dict[str, Score]
-    """One-step predictions with delayed inputs, by method."""
+    """One-step predictions after true frames, by method."""
     rollouts: dict[str, Score]
     """Free-running predictions, by method."""
     picture_shape: tuple[int, int] | None = None
-    """Height and width of frames that are pictures."""
+    """Height and width of the frames if they are pictures, else None."""
+    step: PipelineStep | None = None
+    """Intermediate values of PSMT in its first step, for the figure of the pipeline."""
+    forecast: Array | None = None
+    """(4, horizon, n_features): true frames, PSMT's one-step predictions, and lower and upper bounds of `INTERVAL`."""
 
     def rows(self, mode: Mode = "scores") -> Iterator[PredictionRow]:
-        """Lines of the table, method by method."""
+        """Return the lines of the table, method by method."""
         for method, score in getattr(self, mode).items():
             for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
                 yield PredictionRow(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
 
     def method_errors(self, mode: Mode = "scores") -> list[MethodErrors]:
-        """Mean errors of each method, lowest `mse_vs_frame` first."""
-        scores: dict[str, Score] = getattr(self, mode)
-        means = {name: np.stack([own.vs_code, own.vs_frame], axis=1).mean(axis=0) for name, own in scores.items()}
-        errors = [
-            MethodErrors(
-                method,
-                float(np.mean(log_mse(scores[method].vs_code))),
-                float(code),
-                float(frame),
-                float(error_ratio(frame, means["copy"][1])),
-                float(error_ratio(code, means["copy_code"][0])),
-            )
-            for method, (code, frame) in means.items()
-        ]
-        return sorted(errors, key=lambda own: own.mse_vs_frame)
+        """Return the mean errors of each method, lowest `mse_vs_frame` first."""
+        return rank_methods([getattr(self, mode)])
+
+
+def least_error(result: PhaseResult) -> float:
+    """Return the error below which errors count as rounding, from the variance of the frames and `NO_ERROR`."""
+    return max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Mean logarithm of a method's MSE over the steps of a phase, see `NO_ERROR`."""
-    errors = getattr(result.scores[method], f"vs_{truth}")
-    least = max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
-    return float(np.mean(np.log(np.maximum(errors, least))))
+    """Return the mean logarithm of a method's MSE over the steps of a phase, as in the paper. See `NO_ERROR`."""
+    return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), least_error(result)))))
+
+
+def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
+    """Return the mean MSE of a method over the steps of a phase, see `NO_ERROR`."""
+    return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), least_error(result))
 
 
 class SharingPSMT(PSMT):
-    """PSMT that takes its dictionary from other models of the same film, if one of them has learned it before."""
+    """PSMT that reuses a dictionary if another model of the same film has already learned it."""
 
     def share(self, learned: dict[int, SparseCoder]) -> Self:
-        """Read and store coders here, by the number of frames from the start of the film that they were fitted to."""
+        """Use the mapping `learned` to read and store coders, by the number of frames that they were fitted to."""
         self._learned = learned
         return self
 
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """The shared coder that was fitted to as many frames, or a new one."""
+        """Return the shared coder that was fitted to the same number of frames, or fit a new coder."""
         if len(samples) not in self._learned:
             self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]
 
+    def describe_step(self, frame: Array, following: Array, recent: Array) -> PipelineStep:
+        """Receive a frame (n_features,), and describe how PSMT predicts the next frame, whose code is `following`."""
+        self.update(frame)
+        codes, rule = self.codes_[-N_STEP_POINTS:], self._extrapolation
+        embedding = self.embedding_ if rule.embedding is None else rule.embedding
+        path, ahead = codes @ embedding.T, None if self._holds else rule.predict_points(1)
+        expected = rule.advance(path[-2], path[-1]) if ahead is None else ahead[0]
+        points = [*path, path[-1] if self._holds else expected, embedding @ following]
+        shown = np.zeros((len(points), 2))  # a second direction of zeros if there is only one
+        shown[:, : len(embedding)] = np.stack(points)[:, :2]
+        active = np.argsort(-codes[-1], kind="stable")[: np.count_nonzero(codes[-1])]
+        estimate, atoms = self.coder_.inverse_transform(codes[-1:])[0], self.dictionary_[active[:N_STEP_ATOMS]]
+        return PipelineStep(frame, estimate, recent, codes[-1][active], atoms, shown[:-2], shown[-2], shown[-1])
 
-def methods_of(psmt: PSMT, psmt_gain: PSMT) -> dict[str, Predictor]:
-    """All methods by name. PSMT is fitted, the others are not yet; baselines with layers share those of PSMT."""
+
+def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | None = None) -> dict[str, Predictor]:
+    """Return all methods by name. `motion` is included only for pictures. PSMT is fitted, the others are not.
+
+    Baselines that have a dictionary and an embedding share those of PSMT.
+    """
     shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
-    shared |= {name: getattr(psmt, name) for name in ("window", "device", "solver", "random_state", *OURS.parameters)}
-    return {
+    shared |= {name: getattr(psmt, name) for name in ("window", "device", "random_state", *OURS.parameters)}
+    methods: dict[str, Predictor] = {
         "psmt": psmt,
         "psmt_gain": psmt_gain,
         "baseline1": baselines.Baseline1(**shared),
         "baseline2": baselines.Baseline2(**shared),
+        "code_line": baselines.CodeExtrapolation(**shared),
+        "code_gain": baselines.CodeExtrapolation(**shared, extrapolation="gain"),
         "copy": baselines.CopyLast(),
         "copy_code": baselines.CopyCode(**shared),
         "mean": baselines.MeanFrame(window=psmt.window_),
         "mean_code": baselines.MeanCode(**shared),
         "linear": baselines.LinearTrend(),
-        "ridge": baselines.RidgeAutoregression(),
+        "pixel_gain": baselines.PixelGain(),
+        "ridge": baselines.RidgeAutoregression(order="auto"),
+        "pca_var": baselines.PrincipalComponents(),
+        "sfa": baselines.SlowFeatures(),
+    }
+    if picture_shape is not None:
+        methods["motion"] = baselines.PatchMotion(picture_shape=picture_shape)
+    return methods
+
+
+BEFORE = 100
+"""Number of frames before a start from which the whole-frame predictor learns. It is small, because learning is slow.
+With 150, 300 and 600 frames its errors differed by less than 1% on highway; 100 frames were not compared.
+"""
+
+
+def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[int, dict[str, Any]]:
+    """Return the inputs of `predict_patches` for the whole-frame predictor, by start. It is empty without a film."""
+    if run.surroundings is None:
+        return {}
+    found = run.surroundings([slice(max(start - BEFORE, 0), start + horizon + 1) for start in starts])
+    return {
+        start: {"surroundings": around, "corner": corner} for start, (around, corner) in zip(starts, found, strict=True)
     }
 
 
@@ -146,23 +241,39 @@ def predict_phase(
     seed: int = 0,
     extrapolation: str = "linear",
     series: bool = False,
+    picture_shape: tuple[int, int] | None = None,
+    surroundings: NDArray[Any] | None = None,
+    corner: Sequence[int] = (0, 0),
+    interval: float | None = None,
     **model: Any,
 ) -> PhaseResult:
-    """Predictions of all methods for the `horizon` frames after ``phase.start``.
+    """Predict the `horizon` frames after ``phase.start`` with all methods.
 
     Dictionary, n_components, lam and gains come from frames before the start only. Baselines 1 and 2 share PSMT's
-    dictionary, n_components and lam. Features of a series are standardised by its past, and errors are those of
+    dictionary, n_components and lam. Features of a series are standardised by its past, and errors are errors of the
     standardised features. Other keywords are parameters of `PSMT`, for all methods that have layers.
+
+    With a `picture_shape`, the method `motion` is added. With the `surroundings` (time, height, width) of the patch up
+    to the last predicted frame, the whole-frame predictor is added. With the coverage of an `interval`, PSMT's
+    predictions get intervals, in the units of the given values.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
+    scaling = Scaling.of(patches[: phase.start]) if series else Scaling.none(patches.shape[1])
     if series:
-        patches = Scaling.of(patches[: phase.start]).standardise(patches)
+        patches = scaling.standardise(patches)
     past, delayed = patches[: phase.start], np.asarray(patches[phase.start : phase.start + horizon + 1])
     model |= {"window": window, "random_state": seed}
     learned: dict[int, SparseCoder] = {}
     psmt = SharingPSMT(extrapolation=extrapolation, **model).share(learned).fit(past)
-    methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **model).share(learned))
-    estimates = psmt.coder_.inverse_transform(psmt.coder_.transform(delayed))
+    methods = methods_of(psmt, SharingPSMT(extrapolation="gain", **model).share(learned), picture_shape)
+    forecast = None
+    if interval is not None and window >= 2 * FEWEST:
+        bounded = deepcopy(psmt).predict(delayed[:-1], interval=interval)
+        forecast = scaling.restore(np.stack([delayed[1:], *bounded]))
+    codes = psmt.coder_.transform(delayed)
+    estimates = psmt.coder_.inverse_transform(codes)
+    recent = np.asarray(patches[max(phase.start + 1 - N_RECENT, 0) : phase.start + 1][: N_RECENT * series])
+    step = deepcopy(psmt).describe_step(delayed[0], codes[1], recent)
     n_components_used = len(psmt.embedding_)
     scores, rollouts = {}, {}
     for name, method in methods.items():
@@ -172,18 +283,32 @@ def predict_phase(
         fitted = psmt if method is psmt else method.fit(patches[: phase.start + received])
         rollouts[name] = free_running(deepcopy(fitted), delayed, estimates)
         scores[name] = teacher_forced(fitted, delayed, estimates)
-    return PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
+    if surroundings is not None and picture_shape is not None:
+        before, received = np.split(surroundings, [-len(delayed)])
+        whole = PatchInFrame(corner=(corner[0], corner[1]), patch_size=picture_shape[0]).fit(before)
+        rollouts["whole_frame"] = free_running(deepcopy(whole), delayed, estimates, received=received)
+        scores["whole_frame"] = teacher_forced(whole, delayed, estimates, received=received)
+    found = PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
+    return replace(found, step=step, forecast=forecast)
 
 
 def predict_patches(
     *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
 ) -> Result:
-    """Arrays of `predict_phase` for the frames after `start`, on the film or on a null model of it. One task."""
+    """Return the arrays of `predict_phase` for frames after `start`, of the film or a null model. This is one task."""
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
-    result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
+    with warnings.catch_warnings():
+        if not settings.get("series"):
+            # Patches of a short film have more columns than rows, which is not a mistake of the user.
+            warnings.simplefilter("ignore", SeriesWarning)
+        result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
     arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
+    if result.step is not None:
+        arrays |= {f"step-{name}": values for name, values in result.step._asdict().items()}
+    if result.forecast is not None:
+        arrays["forecast"] = result.forecast
     for mode in get_args(Mode):
         for method, score in getattr(result, mode).items():
             arrays |= {f"{mode}-{method}-{name}": values for name, values in vars(score).items()}
@@ -191,11 +316,17 @@ def predict_patches(
 
 
 def unpack_phase(phase: FilmPhase, arrays: Result) -> PhaseResult:
-    """The result of a phase from the arrays of `predict_patches`."""
+    """Return the result of a phase from the arrays that `predict_patches` returned."""
     fields = Score.__dataclass_fields__
     scores, rollouts = (
-        {method: Score(**{name: arrays[f"{mode}-{method}-{name}"] for name in fields}) for method in METHODS}
+        {
+            method: Score(**{name: arrays[f"{mode}-{method}-{name}"] for name in fields})
+            for method in METHODS
+            if f"{mode}-{method}-frames" in arrays
+        }
         for mode in get_args(Mode)
     )
     n_components, lam = int(arrays["n_components"]), float(arrays["lam"])
-    return PhaseResult(phase, n_components, lam, arrays["frames"], arrays["estimates"], scores, rollouts)
+    found = PhaseResult(phase, n_components, lam, arrays["frames"], arrays["estimates"], scores, rollouts)
+    step = PipelineStep(**{name: arrays[f"step-{name}"] for name in PipelineStep._fields})
+    return replace(found, step=step, forecast=arrays.get("forecast"))

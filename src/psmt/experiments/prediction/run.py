@@ -1,25 +1,38 @@
-"""Predictions at all starts, on the film and on its null models; and the evidence that they give on each claim."""
+"""Predictions at all starts, on the film and on its null models, and the evidence for each claim."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.evaluation import METHODS, mean_interval, mse
+from psmt.evaluation import METHODS, mse, swap_interval
+from psmt.evaluation.intervals import FEWEST_SWAPS
 from psmt.evaluation.null_models import NULL_NAMES, NULLS
-from psmt.experiments.phases import FilmPhase, find_phases, frame_motion, phase_motion
-from psmt.experiments.prediction.phase import PhaseResult, Truth, mean_log_error, predict_patches, unpack_phase
+from psmt.experiments.phases import FilmPhase, Stretch, find_phases
+from psmt.experiments.prediction.phase import (
+    INTERVAL,
+    MethodErrors,
+    PhaseResult,
+    Truth,
+    mean_error,
+    mean_log_error,
+    predict_patches,
+    rank_methods,
+    read_whole_frames,
+    unpack_phase,
+)
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.report import Evidence, error_ratio_evidence
 from psmt.report.numbers import signed
-from psmt.types import Array
+from psmt.series import Scaling
+from psmt.types import Array, Levels
 from psmt.utils.validation import check_film
 
 _NOT_INPUTS = {"starts", "n_starts", "n_null", "search", "departures"}
@@ -27,51 +40,79 @@ _NOT_INPUTS = {"starts", "n_starts", "n_null", "search", "departures"}
 
 
 def predict(
-    values: ArrayLike, settings: PredictionSettings, run: Run, *, errors: Array | None = None
+    values: ArrayLike,
+    settings: PredictionSettings,
+    run: Run,
+    *,
+    errors: Array | None = None,
+    segment: Stretch | None = None,
 ) -> PredictionResult:
-    """Predict patches of a film or a series (time, n_features) with all methods: in the phases, at more starts, and on
-    the null models, which decide the claims.
+    """Predict patches of a film or a series (time, n_features) with all methods, in the phases, at further starts, and
+    on null models. The claims are decided by all of these.
 
-    Without starts in the settings, phases are found by `errors` (time,), the MSE of each reconstructed frame.
+    If the settings have no starts, phases are found from `errors` (time,), the MSE of each reconstructed frame. They
+    lie inside the `segment` if it is given.
     """
     film = check_film(values)
     settings.check(len(film))
-    phases = choose_phases(settings, errors)
+    phases = choose_phases(settings, errors, segment)
     starts = choose_starts(
         phases, len(film), window=settings.window, horizon=settings.horizon, n_starts=settings.n_starts
     )
     tested = choose_null_starts(starts, settings.n_null)
     run = replace(run, name="prediction")
+    around = read_whole_frames(run, sorted({own.start for own in (*phases, *starts)}), horizon=settings.horizon)
 
-    def results(chosen: Sequence[FilmPhase], stage: str, null: str = "") -> list[PhaseResult]:
-        tasks = [phase_task(film, start, settings, run.device, null=null) for start in chosen]
+    def results(chosen: Sequence[FilmPhase], stage: str, null: str = "", **more: Any) -> list[PhaseResult]:
+        tasks = [
+            phase_task(
+                film,
+                start,
+                settings,
+                run.device,
+                null=null,
+                picture_shape=run.picture_shape,
+                **({} if null else around.get(start.start, {})),
+                **more,
+            )
+            for start in chosen
+        ]
         found = zip(chosen, run.tasks(tasks, stage), strict=True)
         return [replace(unpack_phase(*one), picture_shape=run.picture_shape) for one in found]
 
-    own = results(phases, "phases")
+    shown = phases[-1].start
+    own = results(phases, "phases", interval=INTERVAL)
     more = results([start for start in starts if start not in phases], "more starts")
     return PredictionResult(
         settings=settings,
         phases=own,
         starts=sorted([*own, *more], key=lambda result: result.phase.start),
         nulls={null: results(tested, f"null ({null})", null) for null in NULLS},
-        motion=frame_motion(film),
+        frame=run.surroundings and run.surroundings([slice(shown, shown + 1)], whole=True)[0],
+        features=run.features,
+        scaling=run.scaling,
     )
 
 
-def choose_phases(settings: PredictionSettings, errors: Array | None) -> list[FilmPhase]:
-    """Phases at the starts in the settings, or those found by the reconstruction errors (time,)."""
+def choose_phases(
+    settings: PredictionSettings, errors: Array | None, segment: Stretch | None = None
+) -> list[FilmPhase]:
+    """Return the phases at the starts in the settings, or else the phases found from reconstruction errors (time,)."""
     if settings.starts:
         return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
     if errors is None:
         raise ValueError("without starts, phases are found by reconstruction errors; give either")
-    return find_phases(errors, window=settings.window, horizon=settings.horizon, search=settings.search)
+    window, horizon, search = settings.window, settings.horizon, settings.search
+    return find_phases(errors, window=window, horizon=horizon, search=search, segment=segment)
 
 
 def choose_starts(
     phases: Sequence[FilmPhase], n_frames: int, *, window: int, horizon: int, n_starts: int
 ) -> list[FilmPhase]:
-    """The phases and more starts at even distances: at most `n_starts`, in order, no two with a frame in common.
+    """Return the phases and additional, evenly spaced starts, in the order of the film.
+
+    Additional starts that overlap a phase are left out, so that no two starts have frames in common. There are at most
+    `n_starts` starts.
 
     >>> [start.start for start in choose_starts([FilmPhase("calm", 14)], 41, window=10, horizon=4, n_starts=4)]
     [14, 23, 36]
@@ -85,20 +126,21 @@ def choose_starts(
 
 
 def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPhase]:
-    """At most `n_null` of the starts, at even distances."""
+    """Return at most `n_null` of the starts, evenly spaced."""
     places = np.linspace(0, len(starts) - 1, min(n_null, len(starts))).round().astype(int)
     return [starts[place] for place in places]
 
 
 def phase_task(
-    patches: Array, phase: FilmPhase, settings: PredictionSettings, device: str = "cpu", *, null: str = ""
+    patches: Array, phase: FilmPhase, settings: PredictionSettings, device: str = "cpu", *, null: str = "", **more: Any
 ) -> Task:
-    """Task that predicts one phase of the patches (time, n_features), or of a null model made from these frames."""
+    """Return a task that predicts one phase of the patches (time, n_features), or of a null model made from them."""
     inputs: dict[str, Any] = {
         **{own.name: getattr(settings, own.name) for own in fields(settings) if own.name not in _NOT_INPUTS},
         "patches": patches[: phase.start + settings.horizon + 1],
         "start": phase.start,
         "departures": settings.departures.parameters,
+        **more,
     }
     if null:
         inputs["null"] = null
@@ -107,25 +149,41 @@ def phase_task(
 
 
 MARGIN = 0.02
-"""Mean log errors that differ by less than this are a tie: the errors are within 2% of each other."""
+"""Mean errors that differ by less than 2% count as equal."""
 
-BLOCK = 2
-"""Successive starts that are resampled together: neighbours may show the same scene."""
+SIMPLE = ("copy", "mean", "linear", "pixel_gain", "ridge", "pca_var", "sfa", "motion")
+"""Methods without a code that use only the pixels of the patch."""
 
-FEWEST = 3 * BLOCK
-"""Starts that an interval needs."""
 
-TRIVIAL: dict[Truth, tuple[str, ...]] = {"code": ("copy_code", "mean_code"), "frame": ("copy", "mean")}
-"""Copying and the mean, by what errors are measured against."""
+class Pair(NamedTuple):
+    """A comparison of two groups of methods: the best of the first group with the best of the second."""
 
-COPYING: dict[str, tuple[str, Truth]] = {
-    "beats_copying": ("psmt", "code"),
-    "beats_copying_frames": ("psmt", "frame"),
-    "gain_beats_copying": ("psmt_gain", "code"),
-    "gain_beats_copying_frames": ("psmt_gain", "frame"),
+    methods: tuple[str, ...]
+    others: tuple[str, ...]
+    truth: Truth
+    is_control: bool = False
+    """Whether the comparison is a control. Controls use no null models, because the mean is best on these anyway."""
+
+
+COMPARISONS: dict[str, list[Pair]] = {
+    "dynamic_beats_static": [
+        Pair(("psmt",), ("baseline1",), "code"),
+        Pair(("psmt",), ("baseline2",), "code"),
+        Pair(("psmt",), ("mean_code",), "code", is_control=True),
+    ],
+    "beats_copying": [Pair(("psmt",), ("copy_code", "mean_code"), "code")],
+    "gain_beats_copying": [Pair(("psmt_gain",), ("copy_code", "mean_code"), "code")],
+    "beats_simple_rules": [Pair(("psmt", "psmt_gain"), SIMPLE, "frame")],
+    "embedding_helps": [
+        Pair((method,), (twin,), truth)
+        for truth in get_args(Truth)
+        for method, twin in (("psmt", "code_line"), ("psmt_gain", "code_gain"))
+    ],
+    "codes_help": [Pair(("code_line",), ("linear",), "frame"), Pair(("code_gain",), ("pixel_gain",), "frame")],
 }
-"""Claims that a method beats copying. Codes and frames are two questions: every method with layers loses the part of a
-frame that its code does not show, however well it predicts."""
+"""Comparisons that decide each claim. Errors against codes and against frames are compared separately, because a method
+that uses codes always loses the part of a frame that its code does not contain.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,73 +192,78 @@ class PredictionResult:
 
     settings: PredictionSettings
     phases: Sequence[PhaseResult]
-    """The stretches of Fig. 4: those asked for, or a calm and a lively one."""
+    """The stretches of the film in Fig. 4: those at the given starts, or a calm and a lively one."""
     starts: Sequence[PhaseResult]
-    """All starts that decide the claims, with the phases among them, in order."""
+    """All starts that decide the claims, including the phases, in the order of the film."""
     nulls: Mapping[str, Sequence[PhaseResult]]
     """Some of the starts on each null model, see `psmt.evaluation.null_models`."""
-    motion: Array
-    """Motion of each frame of the film (time,), see `frame_motion`."""
+    frame: tuple[Levels, list[int]] | None = None
+    """The first frame (1, height, width) of the last phase, and the patch's corner, or None without a film."""
+    features: tuple[str, ...] | None = None
+    """Names of a series' features."""
+    scaling: Scaling | None = None
+    """Converts standardised values of a series to their original units."""
 
-    @cached_property
-    def phase_motions(self) -> dict[str, float]:
-        """Mean motion of the predicted frames, by phase."""
-        horizon = self.settings.horizon
-        return {result.phase.name: phase_motion(self.motion, result.phase, horizon=horizon) for result in self.phases}
+    @property
+    def forecasts(self) -> dict[str, Array]:
+        """For each phase, true frames, predictions and interval bounds (4, horizon, n_features), in original units."""
+        found = {one.phase.name: one.forecast for one in self.phases if one.forecast is not None}
+        return {name: own if self.scaling is None else self.scaling.restore(own) for name, own in found.items()}
 
     @cached_property
     def films(self) -> dict[str, Sequence[PhaseResult]]:
-        """Results on the film and on each null model, by their names in a sentence."""
+        """Results on the film and on each null model, by the name that is used in sentences."""
         return {"the film": self.starts} | {NULL_NAMES[null]: found for null, found in self.nulls.items()}
 
     @cached_property
-    def evidence(self) -> dict[str, list[Evidence]]:
-        """Paired differences of mean log errors for each claim; below 0 the first method is better."""
-        return {
-            "dynamic_beats_static": [
-                self._compare("psmt", ("baseline1",), "code"),
-                self._compare("psmt", ("baseline2",), "code"),
-                # The mean is the best prediction on a null model, so there is nothing to exceed.
-                self._compare("psmt", ("mean_code",), "code", nulls=False),
-            ],
-            **{key: [self._compare(method, TRIVIAL[truth], truth)] for key, (method, truth) in COPYING.items()},
-        }
+    def ranking(self) -> list[MethodErrors]:
+        """Mean errors of each method over all starts, lowest `mse_vs_frame` first."""
+        return rank_methods([one.scores for one in self.starts])
 
-    def _compare(self, method: str, others: Sequence[str], truth: Truth, *, nulls: bool = True) -> Evidence:
-        """Mean log errors of a method less those of the best of others, start by start."""
-        differences = {
-            film: np.array(
-                [
-                    mean_log_error(one, method, truth) - min(mean_log_error(one, other, truth) for other in others)
-                    for one in found
-                ]
-            )
-            for film, found in self.films.items()
-            if nulls or found is self.starts
+    @cached_property
+    def evidence(self) -> dict[str, list[Evidence]]:
+        """Ratios of mean errors for each claim. If a ratio is below 1, the first method is better."""
+        return {key: [self.compare(pair) for pair in pairs] for key, pairs in COMPARISONS.items()}
+
+    def compare(self, pair: Pair) -> Evidence:
+        """Return the logarithm of the ratio of mean MSEs over all starts, on the film and on the null models."""
+        films = {"the film": self.starts} if pair.is_control else self.films
+        chosen = {film: self._choose(pair, found) for film, found in films.items() if found}
+        errors = {
+            film: [np.array([mean_error(one, method, pair.truth) for one in films[film]]) for method in methods]
+            for film, methods in chosen.items()
         }
-        own = differences.pop("the film")
-        effect, n = mean_interval(own, block=BLOCK), len(own)
-        against = METHODS[others[0]] if len(others) == 1 else "the better of copying and the mean"
+        (method, other), n = chosen["the film"], len(self.starts)
+        logs = np.array([[mean_log_error(one, name, pair.truth) for one in self.starts] for name in (method, other)])
+        less: Array = logs[0] - logs[1]
         return error_ratio_evidence(
-            name=f"{METHODS[method]} against {against}, vs {truth}",
-            statistic=effect,
-            nulls={null: mean_interval(values) for null, values in differences.items()},
+            name=f"{METHODS[method]} against {METHODS[other]}, vs {pair.truth}",
+            statistic=swap_interval(*errors.pop("the film")),
+            nulls={null: swap_interval(*both) for null, both in errors.items()},
             n=n,
             margin=MARGIN,
-            too_few=f"fewer than {FEWEST} starts" if n < FEWEST else "",
-            details=f", {signed(effect.mean)} in log MSE, lower at {count_wins(own)} of {n} starts",
-            values=own,
-            null_values=differences,
+            too_few=f"fewer than {FEWEST_SWAPS} starts" if n < FEWEST_SWAPS else "",
+            details=f", {signed(float(less.mean()))} in mean log MSE, lower at {count_wins(less)} of {n} starts",
+            is_control=pair.is_control,
         )
 
+    @staticmethod
+    def _choose(pair: Pair, found: Sequence[PhaseResult]) -> tuple[str, str]:
+        """Return the method with the least mean error on each side of a comparison."""
+
+        def total(method: str) -> float:
+            return sum(mean_error(one, method, pair.truth) for one in found)
+
+        sides = ([name for name in side if name in found[0].scores] for side in (pair.methods, pair.others))
+        first, second = (min(side, key=total) for side in sides)
+        return first, second
+
     def summary(self) -> list[dict[str, Any]]:
-        """Numbers of each phase, for JSON."""
+        """Return the numbers of each phase, for JSON."""
         return [
             {
                 "phase": result.phase.name,
                 "start": result.phase.start,
-                "motion": self.phase_motions[result.phase.name],
-                "median_motion": float(np.median(self.motion[1:])),
                 "n_components": result.n_components,
                 "lam": result.lam,
                 "coding_mse_vs_frame": float(np.mean(mse(result.estimates, result.frames))),
@@ -212,5 +275,5 @@ class PredictionResult:
 
 
 def count_wins(differences: Array) -> int:
-    """Starts at which a method is better by more than the margin."""
+    """Return the number of starts at which a method is better by more than the margin."""
     return int(np.sum(differences < -MARGIN))

@@ -1,9 +1,10 @@
-"""`psmt predict`: its parameters and its command."""
+"""The parameters of `psmt predict`, and its help."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import USE, Command
@@ -14,7 +15,7 @@ from psmt.utils.constraints import count
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionSettings(WindowSettings):
-    """Parameters of the prediction; the defaults are the paper's sizes."""
+    """Parameters of the prediction. The defaults are the paper's sizes."""
 
     n_atoms: shared.Atoms = 512
     window: shared.Window = 1536
@@ -23,13 +24,12 @@ class PredictionSettings(WindowSettings):
     alpha: shared.Alpha = 1.0
     lam: shared.ChosenLam = "auto"
     seed: shared.Seed = 0
-    departures: shared.ModelDepartures = field(default_factory=shared.our_departures)
+    departures: shared.Departed = field(default_factory=shared.make_departures)
     starts: shared.Starts = ()
-    solver: shared.Solver = "closed"
     extrapolation: shared.Extrapolation = "linear"
-    """Of PSMT itself; the baselines keep the paper's straight line."""
+    """Extrapolation of PSMT itself. The baselines always use the paper's straight line."""
     series: bool = False
-    """The values are a series, not patches: features are standardised by the past of each start, and drawn as bars."""
+    """Whether the values are a series, not patches. Features are then standardised by the past of each start."""
     n_starts: Annotated[
         int,
         Option(
@@ -38,20 +38,31 @@ class PredictionSettings(WindowSettings):
         ),
         count(0),
     ] = 20
-    """At most: the given starts, and more at even distances."""
-    n_null: Annotated[int, count(0)] = 4
-    """Starts at which each null model, the film without its order in time, is predicted too."""
+    """Largest number of starts. They are the given starts, and further starts at even distances."""
+    n_null: Annotated[int, count(0)] = 6
+    """Number of starts at which each null model (the film without its order in time) is predicted."""
     search: shared.Search = "segment"
 
     PRESETS: ClassVar[Presets] = {
-        "quick": {"n_atoms": 128, "window": 384, "n_starts": 8, "n_null": 4},
+        "quick": {"n_atoms": 128, "window": 384, "n_starts": 12, "n_null": 6},
         # A small model, so that there is time for many starts. A segment of its window's length is either calm or
         # lively, so phases are searched in the whole film.
         "demo": {"n_atoms": 128, "window": 384, "n_starts": 18, "n_null": 6, "search": "film"},
     }
 
+    @classmethod
+    def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
+        """Return settings. For a series of `n_rows`, use those of `PSMT.for_series`, unless the paper's are wanted."""
+        n_rows, given = fallbacks.pop("n_rows", 0), dict(given or {})
+        if n_rows and "departures" not in given:
+            # Half of the series is the past of the first start.
+            window = max(min(n_rows // 2, n_rows - given.get("horizon", cls.horizon) - 1, 4096), 3)
+            fallbacks |= {"window": window, "n_atoms": min(max(window // 7, 16), 512), "extrapolation": "dynamics"}
+            given["departures"] = replace(shared.make_departures(), on_cut="ignore")
+        return super().make(given, preset=preset, **fallbacks)
+
     def needed(self) -> int:
-        """Frames of a window, a start and a horizon."""
+        """Return the number of frames that a film must have for a window, a start and a horizon."""
         return self.window + self.horizon + 1
 
     def check(self, n_frames: int, /) -> None:
@@ -83,14 +94,16 @@ def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None
 
 COMMAND = Command(
     name="predict",
-    help="""Predict frames with PSMT and all it is compared with (Fig. 4 of the paper).
+    help="""Predict frames, or rows of a table, with PSMT and all it is compared with (Fig. 4 of the paper).
 
-Writes report.html; prediction.csv (one step ahead), rollout.csv (many steps ahead) and prediction.png; starts.csv and \
-starts.png, errors at many starts and on two null models, which decide the claims; if phases are searched, \
-reconstruction.csv and reconstruction.png too. Ends with a table per phase that compares every method with copying, \
-and with the claims. A film that is too short for 512 atoms gets fewer, unless --atoms or --window are given.""",
+Writes report.html; prediction.csv (one step ahead), rollout.csv (many steps ahead) and prediction.png; forecast.csv, \
+the predicted values with 90% intervals; starts.csv, errors at many starts and on two null models, which decide \
+the claims; methods.png, every method compared with copying; pipeline.png, one step of PSMT from frame to \
+prediction; if phases are searched, reconstruction.csv and reconstruction.png too. Ends with a table that compares \
+every method with copying, and with the claims. A film that is too short for 512 atoms gets fewer, unless --atoms or \
+--window are given. A series (.csv, .tsv, .mat, .npy) is predicted as PSMT.for_series does, unless --literal or \
+--extrapolation are given.""",
     settings=PredictionSettings,
     group=USE,
     chapter=True,
-    motion=True,
 )

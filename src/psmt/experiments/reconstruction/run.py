@@ -1,7 +1,8 @@
-"""Reconstruction of all frames, in one task, and the stretches to predict that it finds."""
+"""Reconstruct all frames in one task, and use the errors to choose the stretches of the film to predict."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,10 +15,10 @@ from psmt.experiments.embedding_tasks import window_task
 from psmt.experiments.phases import (
     FilmPhase,
     Stretch,
+    error_memory,
     find_phases,
-    frame_motion,
     least_error,
-    phase_motion,
+    least_window,
     phase_segment,
 )
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
@@ -28,51 +29,68 @@ from psmt.utils.validation import check_film
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionResult:
-    """The error of each frame, and the stretches found by it."""
+    """The reconstruction error of each frame, and the stretches chosen from these errors."""
 
     settings: ReconstructionSettings
     errors: Array
-    """MSE (time,)."""
-    motion: Array
-    """Motion of each frame (time,), see `frame_motion`."""
+    """MSE (time,) of each frame."""
+    windows: Sequence[Stretch] = ()
+    """Windows of the sweep with the same numbers of atoms and frames. If there are any, the segment is one of them."""
+
+    @cached_property
+    def sweep_segment(self) -> Stretch | None:
+        """The window of the sweep with the least error, or None if no window has these sizes and room for phases."""
+        if self.search_window is None:
+            return None
+        return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
 
     @cached_property
     def segment(self) -> Stretch:
-        """The segment of least error, as long as a window. It has room for phases if the film has."""
+        """The segment of least error, as long as a window. It has room for phases if the film is long enough."""
+        if self.sweep_segment is not None:
+            return self.sweep_segment
         if self.search_window is None:
             return least_error(self.errors, window=self.settings.window)
         return phase_segment(self.errors, window=self.search_window, horizon=self.settings.horizon)
 
     @cached_property
     def search_window(self) -> int | None:
-        """Frames before the phases; None if the film has no room for phases."""
+        """Number of frames before each phase, or None if the film is too short for phases."""
         return self.settings.search_window(len(self.errors))
 
     @cached_property
     def phases(self) -> list[FilmPhase]:
-        """Stretches to predict; none if the film has no room for them."""
+        """Stretches to predict. The list is empty if the film is too short for them."""
         if self.search_window is None:
             return []
-        horizon, search = self.settings.horizon, self.settings.search
-        return find_phases(self.errors, window=self.search_window, horizon=horizon, search=search)
+        own = self.settings
+        return find_phases(
+            self.errors,
+            window=self.search_window,
+            horizon=own.horizon,
+            search=own.search,
+            segment=self.sweep_segment,
+        )
 
     def summary(self) -> dict[str, Any]:
-        """Numbers, for JSON."""
-        horizon = self.settings.horizon
+        """Return the numbers for summary.json."""
         return {
             "mean": float(np.mean(self.errors)),
             "median": float(np.median(self.errors)),
             "least_error": self.segment._asdict(),
-            "median_motion": float(np.median(self.motion[1:])),
-            "phases": [
-                {"phase": own.name, "start": own.start, "motion": phase_motion(self.motion, own, horizon=horizon)}
-                for own in self.phases
-            ],
+            "segment_of": "whole-film errors" if self.sweep_segment is None else "windows of the sweep",
+            "error_memory": error_memory(self.errors),
+            "phases": [{"phase": own.name, "start": own.start} for own in self.phases],
         }
 
 
-def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -> ReconstructionResult:
-    """Reconstruct patches of a film or a series (time, n_features) with one embedding of all frames."""
+def reconstruct(
+    values: ArrayLike, settings: ReconstructionSettings, run: Run, windows: Sequence[Stretch] = ()
+) -> ReconstructionResult:
+    """Reconstruct patches of a film or a series (time, n_features) with one embedding of all frames.
+
+    Phases are searched in the best of the `windows` of a sweep, if there are any.
+    """
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="reconstruction")
@@ -86,8 +104,7 @@ def reconstruct(values: ArrayLike, settings: ReconstructionSettings, run: Run) -
         lam=settings.lam,
         # In the original transform, V is the second moment about zero.
         departures=replace(settings.departures, centred=False),
-        solver=settings.solver,
         device=run.device,
     )
     (result,) = run.tasks([task], "all frames")
-    return ReconstructionResult(settings=settings, errors=result["mse"], motion=frame_motion(film))
+    return ReconstructionResult(settings=settings, errors=result["mse"], windows=windows)

@@ -1,4 +1,4 @@
-"""`psmt reconstruct`: its parameters and its command."""
+"""The parameters of `psmt reconstruct`, and its help."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from psmt.experiments.options.declaration import RATIO, Presets, Settings, quart
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionSettings(Settings):
-    """The original transform, with all frames in one window; the defaults are the paper's sizes."""
+    """Parameters of the original transform, with all frames in one window. The defaults are the paper's sizes."""
 
     n_atoms: shared.Atoms = 512
     n_components: shared.QuarterComponents = None
     alpha: shared.Alpha = 1.0
     lam: shared.Lam = 0.1
     max_epochs: int = 5
-    """Passes over the film in which the dictionary is learned, at most."""
+    """Largest number of passes over the film in which the dictionary is learned."""
     seed: shared.Seed = 0
-    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
-    solver: shared.Solver = "closed"
+    departures: shared.Departed = field(default_factory=shared.make_departures)
     window: shared.Window = 1536
-    """Frames that a prediction needs before its phase, and length of the segment of least error."""
+    """Number of frames before a phase that a prediction needs, and length of the segment of least error."""
     horizon: shared.Horizon = 30
     search: shared.Search = "segment"
 
@@ -36,16 +35,16 @@ class ReconstructionSettings(Settings):
 
     @property
     def components(self) -> int:
-        """Dimension f of the embedding."""
+        """Number of dimensions of the embedding."""
         return quarter(self.n_atoms, self.n_components)
 
     def search_window(self, n_frames: int) -> int | None:
-        """Window before the phases in a film: the one asked for, or the largest that is tried and fits, or None."""
+        """Return the number of frames before a phase: `window`, or fewer in a short film, or None if nothing fits."""
         windows = (self.window, *(RATIO * size for size in smaller_sizes(self.n_atoms)))
         return next((window for window in windows if n_frames > window + self.horizon), None)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless there are more frames than atoms: the paper's condition, without which V is singular."""
+        """Raise unless there are more frames than atoms, as in the paper. The covariance must not be singular."""
         if n_frames <= self.n_atoms:
             raise NotEnoughFramesError(
                 f"the film has {n_frames} frames, not more than n_atoms={self.n_atoms}; "
@@ -53,10 +52,13 @@ class ReconstructionSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """With the largest dictionary that has fewer atoms than the film has frames."""
+        """Return settings with fewer atoms if the film is too short for `n_atoms`, and a note that says so.
+
+        The settings are None if the film is too short for every size that is tried.
+        """
         for size in (self.n_atoms, *smaller_sizes(self.n_atoms)):
             if size < n_frames:
-                note = f"the film has {n_frames:,} frames, not more than M = {self.n_atoms:,}; M = {size:,} was used"
+                note = f"the film has only {n_frames:,} frames, at most M = {self.n_atoms:,}; M = {size:,} was used"
                 return replace(self, n_atoms=size), "" if size == self.n_atoms else note
         return None, f"the film has {n_frames:,} frames; M = {size}, the smallest that is tried, needs more"
 

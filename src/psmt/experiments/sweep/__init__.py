@@ -1,1 +1,1 @@
-"""Parameter sweep: reconstruction error by number of atoms M and window H (Table 1 and Fig. 2 of the paper)."""
+"""Parameter sweep: reconstruction error by number of atoms and window length (Table 1 and Fig. 2 of the paper)."""

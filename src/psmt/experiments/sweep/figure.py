@@ -1,4 +1,4 @@
-"""Fig. 2 and Table 1 of the paper: reconstruction errors by atoms M and window H."""
+"""Fig. 2 of the paper: reconstruction errors by number of atoms and window length."""
 
 from __future__ import annotations
 
@@ -11,34 +11,30 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from psmt.experiments.sweep.run import SweepResult
-from psmt.figures.layouts import draw_sweep, panel_figure, size_style
+from psmt.figures.layouts import panel_figure, size_style
 from psmt.figures.panels import heading
 from psmt.figures.style import INK, QUIET, SMALL, style_axes
 from psmt.types import Array
 
 _LOG_FROM = 25
-"""Ratio of the largest error and the smallest from which the axis is logarithmic."""
+"""The axis is logarithmic if the largest error is at least this many times the smallest."""
 
 
 def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
-    """Figure with a block per λ: a panel per (M, H), median and quartiles of the MSE at each segment; and Table 1."""
+    """Draw Fig. 2 for each penalty λ. A panel per number of atoms and window shows quartiles by segment."""
     table, settings, n_frames = result.table(), result.settings, result.n_frames
     sizes = [size for size in settings.n_atoms if any(own.n_atoms == size and not own.missing for own in table)]
     ratios, n_rows = range(len(settings.ratios)), len(sizes)
-    note = (
-        "Line: median of the frames of a segment; band: quartiles. Chart: filled, without 25% of the errors at each "
-        "end; hollow, all frames."
-    )
+    note = "Line: median of the frames of a segment; band: quartiles."
     missing = {own.n_atoms: own.window for own in reversed(table) if own.n_atoms not in sizes}
     if missing:
         names = ", ".join(f"M = {size:,} (from {missing[size]:,})" for size in sorted(missing))
         note += f"\nNot in {n_frames:,} frames: {names}."
     figure, panels = panel_figure(
-        [[*(f"{lam} {i} {j}" for j in ratios), f"{lam} chart"] for lam in lams for i in range(n_rows)],
+        [[f"{lam} {i} {j}" for j in ratios] for lam in lams for i in range(n_rows)],
         height=1.0 + len(lams) * (0.7 + 1.3 * max(n_rows, 2)),
         title="Reconstruction error (MSE) by atoms M and window H",
         note=note,
-        widths=[*(1.0 for _ in ratios), 1.35],
     )
     for lam in lams:
         quartiles = {
@@ -63,15 +59,11 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
                     axes.set_xlabel("centre of segment (frame)", fontsize=SMALL, color=INK)
                 if j == 0:
                     axes.set_ylabel(f"M = {size:,}", fontsize=10.5, fontweight="bold", color=size_style(i)["color"])
-        chart = panels[f"{lam} chart"]
-        empty = np.empty(0)
-        draw_sweep(chart, {own[1:3]: result.errors.get(own[:3], empty) for own in table if own.lam == lam})
-        heading(chart, "abcdefghi"[len(ratios) % 9], f"Table 1, λ = {lam:g}")
     return figure
 
 
 def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int]], i: int) -> None:
-    """Quartiles (3, n_segments) over the centres of the segments."""
+    """Draw quartiles (3, n_segments) over the centres of the segments."""
     lower, median, upper = quartiles
     centers = np.mean(places, axis=1)
     if len(places) == 1:
@@ -85,7 +77,7 @@ def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int
 
 
 def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int) -> None:
-    """The same limits and ticks for all panels of a λ."""
+    """Set the limits and ticks that all panels of one penalty λ share."""
     low, high = span
     style_axes(axes)
     if low > 0 and high / low > _LOG_FROM:

@@ -1,4 +1,4 @@
-"""The sweep: errors of all windows on the film and on its null models, Table 1, and the evidence on the claims."""
+"""Run the sweep: errors of all windows on the film and on its null models, Table 1, and evidence for the claims."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.evaluation import Interval, mse, trimmed
+from psmt.evaluation import Interval, trimmed
 from psmt.evaluation.null_models import NULL_NAMES, draw_noise
 from psmt.experiments.coding_tasks import Coded, code_film, pack_codes, slice_codes, unpack_codes
 from psmt.experiments.embedding_tasks import window_task
 from psmt.experiments.sweep.settings import SweepSettings
-from psmt.experiments.table_1 import MARGIN, NOTHING, compare
+from psmt.experiments.table_1 import MARGIN, NOTHING, PAPER, compare
 from psmt.pipeline.run import Run
 from psmt.report import TIE, Evidence, error_ratio_evidence
 from psmt.report.numbers import error
@@ -25,14 +25,15 @@ from psmt.utils.disk_series import blocks
 from psmt.utils.validation import check_film
 
 Errors = dict[tuple[float, int, int], Array]
-"""MSE (n_windows, H) by (λ, M, H)."""
+"""Mean squared errors (n_windows, H) by (λ, M, H): penalty, number of atoms, and window length."""
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
-    """Reconstruction errors of patches of a film or a series (time, n_features) for all λ, M and H.
+    """Compute reconstruction errors of patches of a film or of a series (time, n_features), for all sizes and penalties
+    λ.
 
-    One dictionary per M is learned from the whole film. Windows differ in the embedding only, which all λ share. Raises
-    NotEnoughFramesError if the film is too short for every combination; if it is for some, the table says so.
+    One dictionary for each number of atoms is learned from the whole film. Each window has its own embedding, which all
+    λ share. Sizes that the film is too short for are missing in the table. Raise `NotEnoughFramesError` if all are.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -43,22 +44,17 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     coded = code_film(film, sizes, settings, run)
     errors = _errors(film, coded, settings, run, settings.segments, "windows")
     nulls = _null_errors(film, coded, settings, run) if settings.null_windows else {}
-    coding = {len(one.dictionary): _coding_errors(one, film) for one in coded}
     return SweepResult(
         settings=settings,
         n_frames=len(film),
         errors=errors,
         null_errors=nulls,
-        coding_errors={
-            (size, window): np.array([coding[size][start:stop] for start, stop in settings.segments(window, len(film))])
-            for _, size, window in errors
-        },
         empty_error=float(trimmed(np.concatenate([np.mean(block**2, axis=1) for block in blocks(film)])).mean()),
     )
 
 
 def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, run: Run) -> dict[str, Errors]:
-    """Errors on each null model. Shuffled frames keep their dictionary and codes; noise has its own."""
+    """Compute errors on each null model. Shuffled frames keep their codes. Noise has a new dictionary and new codes."""
     run, rng = replace(run, name="sweep-null"), np.random.default_rng(settings.seed)
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
@@ -79,7 +75,10 @@ def _errors(
     stage: str,
     order: Ints | None = None,
 ) -> Errors:
-    """Errors of the windows at the `places` of a film, whose frames may be taken in another `order`."""
+    """Compute the errors of windows of a film. `places` is a function that returns (start, stop) of the windows.
+
+    `order` is a permutation of the frames.
+    """
     tasks, sizes = [], []
     for dictionary, codes in coded:
         n_atoms = len(dictionary)
@@ -98,7 +97,6 @@ def _errors(
                     n_components=settings.components(n_atoms),
                     lam=settings.lam,
                     departures=settings.departures,
-                    solver=settings.solver,
                     device=run.device,
                 )
                 tasks.append(task)
@@ -115,15 +113,6 @@ def _errors(
     }
 
 
-def _coding_errors(coded: Coded, film: Array) -> Array:
-    """MSE (time,) of layer 1 alone on the film (time, n_features)."""
-    codes, errors, first = unpack_codes(**coded.codes, n_atoms=len(coded.dictionary)), [], 0
-    for block in blocks(film):
-        errors.append(mse(codes[first : first + len(block)] @ coded.dictionary, block))
-        first += len(block)
-    return np.concatenate(errors)
-
-
 class SweepRow(NamedTuple):
     """One line of sweep.csv."""
 
@@ -138,7 +127,7 @@ class SweepRow(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """One (M, H) at one λ, as in Table 1; NaN if the film is too short for it."""
+    """An entry of Table 1: one number of atoms and window length at one λ. It is NaN if the film is too short."""
 
     lam: float
     n_atoms: int
@@ -148,10 +137,8 @@ class Combination(NamedTuple):
     trimmed_std: float = float("nan")
     mean: float = float("nan")
     std: float = float("nan")
-    coding_trimmed_mean: float = float("nan")
-    """Error of layer 1 alone over the same frames, trimmed alike."""
     missing: str | None = None
-    """Why there are no errors, with the number of frames and of those needed; None if there are."""
+    """Reason why there are no errors, with the film's number of frames and the number needed; None with errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,16 +148,14 @@ class SweepResult:
     settings: SweepSettings
     n_frames: int
     errors: Mapping[tuple[float, int, int], Array]
-    """MSE (n_segments, H) by (λ, M, H), of the combinations that the film is long enough for."""
-    coding_errors: Mapping[tuple[int, int], Array]
-    """The same for layer 1 alone, by (M, H)."""
+    """MSE (n_segments, H) by (λ, number of atoms M, window length H), for sizes that the film is long enough for."""
     null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
-    """Errors of fewer windows on each null model, see `psmt.evaluation.null_models`."""
+    """Errors on each null model (see `psmt.evaluation.null_models`), in fewer windows than on the film."""
     empty_error: float = float("inf")
-    """Trimmed mean of the MSE of an empty picture, which is a code of zeros: 1 for standardised patches."""
+    """Trimmed mean of the MSE if all codes are zero. It is 1 for standardised patches."""
 
     def rows(self) -> Iterator[SweepRow]:
-        """Lines of sweep.csv: one per λ, combination, window and frame."""
+        """Yield the lines of sweep.csv: one per λ, combination, window and frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
@@ -178,7 +163,7 @@ class SweepResult:
                     yield SweepRow(lam, n_atoms, window, segment, start, stop, frame, value)
 
     def table(self) -> list[Combination]:
-        """Mean and standard deviation of the errors by (λ, M, H), with the missing combinations: Table 1."""
+        """Return the entries of Table 1 by (λ, M, H), including sizes that the film is too short for."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam
@@ -187,8 +172,30 @@ class SweepResult:
         ]
 
     @cached_property
+    def means(self) -> dict[float, list[float]]:
+        """Trimmed means of all combinations that the film is long enough for, by λ."""
+        means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
+        for entry in self.table():
+            means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]
+        return means
+
+    @cached_property
+    def decisive_lam(self) -> float | None:
+        """The penalty λ that decides both claims: the one whose geometric mean error is nearest to the paper's.
+
+        Penalties at which nothing is reconstructed are left out. It is None if no others remain.
+        """
+        paper, tiny = np.mean(np.log([mean for mean, _ in PAPER.values()])), np.finfo(float).tiny
+        distances = {
+            lam: float(abs(np.mean(np.log(np.maximum(own, tiny))) - paper))
+            for lam, own in self.means.items()
+            if own and min(own) < NOTHING * self.empty_error
+        }
+        return min(distances, key=distances.__getitem__, default=None)
+
+    @cached_property
     def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
-        """Evidence by claim and λ: that errors fall along the columns of Table 1, and along its rows."""
+        """Evidence by claim and λ. Errors should fall with more atoms (columns of Table 1) and more frames (rows)."""
         chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
         ratios = self.settings.ratios
         for k, entry in enumerate(self.table()):
@@ -203,7 +210,7 @@ class SweepResult:
         return found
 
     def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
-        """Logarithm of the ratio of the trimmed means of the last entry and the first."""
+        """Return evidence from the logarithm of the ratio of trimmed means: last entry / first entry."""
         first, *_, last = entries.values()
         means = [entry.trimmed_mean for entry in entries.values()]
         steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))
@@ -234,6 +241,5 @@ class SweepResult:
             return Combination(lam, n_atoms, window, missing=reason)
         errors = self.errors[lam, n_atoms, window]
         inner = trimmed(errors)
-        coding = trimmed(self.coding_errors[n_atoms, window]).mean()
-        means = float(inner.mean()), float(inner.std()), float(errors.mean()), float(errors.std()), float(coding)
+        means = float(inner.mean()), float(inner.std()), float(errors.mean()), float(errors.std())
         return Combination(lam, n_atoms, window, len(errors), *means)

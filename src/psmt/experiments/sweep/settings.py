@@ -1,4 +1,4 @@
-"""`psmt sweep`: its parameters and its command."""
+"""The parameters of `psmt sweep`, and its help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psmt.utils.constraints import check_count, count, real
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSettings(Settings):
-    """Sizes that are compared; the defaults are the paper's.
+    """Parameters of the sweep. The defaults are the paper's sizes.
 
     Examples
     --------
@@ -27,27 +27,26 @@ class SweepSettings(Settings):
 
     n_atoms: shared.SeveralAtoms = (512, 1024, 2048)
     ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 2.5, 3.0)
-    """Sizes of the window, as multiples of M."""
+    """Window lengths as multiples of the number of atoms."""
     window: Annotated[
         int | None,
         Option("--window", "H: number of codes that the embedding is made from.", default="2, 2.5 and 3 times M"),
         count(3),
     ] = None
-    """One size of the window, for one M, in place of the ratios."""
+    """The only window length, which replaces the ratios if it is given. It needs a single number of atoms."""
     steps_per_window: int = 4
-    """A window begins every H // steps_per_window frames; 4 is the paper's overlap of 3/4."""
+    """Number of windows that begin within the length of one window. 4 is the paper's overlap of 3/4."""
     null_windows: Annotated[int, count(0)] = 4
-    """Windows of each size on each null model of the film, evenly spaced; 0: no null models."""
+    """Number of evenly spaced windows of each size on each null model of the film. 0 means no null models."""
     n_components: shared.QuarterComponents = None
-    """Windows of a smaller rank use their rank."""
+    """Dimension of the embedding. A window whose rank is smaller uses its rank."""
     alpha: shared.Alpha = 1.0
     lam: shared.SeveralLam = (0.1, 3.0, 30.0)
-    """The paper does not give λ, and its claims depend on it: 0.1 reconstructs best, 30 gives the paper's errors."""
+    """Penalties λ, which the paper does not give. With 0.1 errors are smallest, with 30 they are like the paper's."""
     max_epochs: int = 5
-    """Passes over the film in which the dictionary is learned, at most."""
+    """Largest number of passes over the film in which the dictionary is learned."""
     seed: shared.Seed = 0
-    departures: shared.RecoveryDepartures = field(default_factory=shared.our_departures)
-    solver: shared.Solver = "closed"
+    departures: shared.Departed = field(default_factory=shared.make_departures)
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": (64, 128)},
@@ -72,16 +71,16 @@ class SweepSettings(Settings):
         check_count("window", self._smallest_window(), minimum=max(3, self.steps_per_window))
 
     def windows(self, n_atoms: int) -> tuple[int, ...]:
-        """Sizes H of the window for one M."""
+        """Return the window lengths for a number of atoms."""
         return tuple(int(ratio * n_atoms) for ratio in self.ratios)
 
     def segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
-        """First frame of each window in a film, and the one after its last."""
+        """Return (start, stop) of each window in a film. The frame `stop` is the first after the window."""
         step = window // self.steps_per_window
         return [(start, start + window) for start in range(0, n_frames - window + 1, step)]
 
     def null_segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
-        """The same on a null model, whose frames are exchangeable: a few windows, evenly spaced.
+        """Return (start, stop) of a few evenly spaced windows on a null model, whose frames are exchangeable.
 
         >>> SweepSettings(n_atoms=(10,), null_windows=3).null_segments(20, 100)
         [(0, 20), (40, 60), (80, 100)]
@@ -92,7 +91,7 @@ class SweepSettings(Settings):
         return [(int(start), int(start) + window) for start in starts]
 
     def components(self, n_atoms: int) -> int:
-        """Dimension f of the embedding for one M."""
+        """Return the number of dimensions of the embedding for a number of atoms."""
         return quarter(n_atoms, self.n_components)
 
     def check(self, n_frames: int, /) -> None:
@@ -105,7 +104,10 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """With smaller dictionaries added if the film is too short to compare those asked for."""
+        """Add smaller dictionaries if the film is too short to compare the given numbers of atoms, and return a note.
+
+        The settings are None if the film is too short for every size that is tried.
+        """
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""
@@ -117,7 +119,7 @@ class SweepSettings(Settings):
         note = ""
         if added:
             note = (
-                f"the film has {n_frames:,} frames, too few to compare the sizes asked for; "
+                f"the film has {n_frames:,} frames, too few to compare the given sizes; "
                 f"M = {', '.join(map(str, added))} was added, and what does not fit is listed"
             )
         return replace(self, n_atoms=added + self.n_atoms, window=None), note

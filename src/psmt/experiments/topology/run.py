@@ -1,4 +1,4 @@
-"""The whole experiment: dictionary, codes, a task per window and per draw of a null model, and the result."""
+"""Run the experiment: dictionary, codes, a task per window and per draw of a null model, and the result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from psmt.experiments.coding_tasks import code_film, slice_codes
 from psmt.experiments.topology import measures
-from psmt.experiments.topology.atom_map import AtomMap, arrange_atoms
 from psmt.experiments.topology.measures import Design
 from psmt.experiments.topology.settings import RULE, Row, TopologySettings
-from psmt.experiments.window_graphs import link_sets, window_graph
+from psmt.experiments.window_graphs import compare_times, link_sets, window_graph
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Ints, Result
@@ -24,7 +23,7 @@ from psmt.utils.validation import check_film
 
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Dynamic topology of a film's patches, or of a series, (time, n_features), that has at least two windows."""
+    """Compute the dynamic topology of patches or of a series (time, n_features). At least two windows are needed."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="topology")
@@ -33,59 +32,53 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
 
 
 def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Dynamic topology of packed codes over a dictionary (n_atoms, n_features)."""
+    """Compute the dynamic topology of packed codes and their dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
-    of_map: dict[str, Any] = {
+    options: dict[str, Any] = {
         "n_atoms": settings.n_atoms,
         "n_components": settings.components,
         **settings.departures.embedding,
-        "solver": settings.solver,
         **on_device(run.device),
+        "threshold": settings.threshold,
+        "min_uses": settings.min_uses,
     }
-    options = of_map | {"threshold": settings.threshold, "min_uses": settings.min_uses}
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
-    # The map takes longest and goes first, so that the other tasks run beside it.
-    tasks = [Task(f"atom-map-M{settings.n_atoms:04d}", arrange_atoms, codes | of_map)]
-    tasks += [
+    tasks = [
         Task(f"{name}-w{i:03d}", window_graph, slice_codes(codes, start, start + settings.window) | options)
         for i, start in enumerate(starts)
     ]
-    arranged, *graphs = run.tasks(tasks, "windows")
     return TopologyResult(
         settings=settings,
         dictionary=dictionary,
         starts=starts,
-        graphs=graphs,
-        atom_map=AtomMap.of(arranged, dictionary),
+        graphs=run.tasks(tasks, "windows"),
         picture_shape=run.picture_shape,
         **_compare_with_nulls(codes, codes | options, settings, run),
     )
 
 
 def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: TopologySettings, run: Run) -> dict[str, Any]:
-    """Links of the frames that the tests compare, and of the null models; a task per draw."""
-    design = Design.of(codes, settings)
-
-    def task(name: str, frames: Ints, length: int) -> Task:
-        named = f"topology-M{settings.n_atoms:04d}-{name}"
-        return Task(named, link_sets, {**inputs, "frames": frames, "run": length})
-
-    draws = settings.n_nulls, settings.seed
-    length = design.windows.shape[1]
-    tasks = [task("apart", design.windows, length)]
-    tasks += [task(f"shuffled{i:03d}", frames, length) for i, frames in enumerate(design.shuffled(*draws))]
-    if len(design.sets):
-        tasks += [task("sets", design.sets, design.block)]
-        tasks += [task(f"dealt{i:03d}", frames, design.block) for i, frames in enumerate(design.dealt(*draws))]
-    windows, *others = run.tasks(tasks, "nulls")
-    shuffled, others = others[: settings.n_nulls], others[settings.n_nulls :]
-    found = {"windows": windows, "shuffled": shuffled, "sets": others[0] if others else None, "dealt": others[1:]}
-    return {"design": design} | found
+    """Compute the links of the frames that the tests compare, on the film and on null models. Each draw is a task."""
+    design, draws = Design.of(codes, settings), (settings.n_nulls, settings.seed)
+    name = f"topology-M{settings.n_atoms:04d}"
+    tasks = [
+        Task(f"{name}-windows{i:03d}", link_sets, {**inputs, "frames": frames})
+        for i, frames in enumerate([design.windows, *design.shuffled(*draws)])
+    ]
+    if len(design.blocks):
+        own = {key: value for key, value in inputs.items() if key != "threshold"} | {"splits": design.splits}
+        tasks += [
+            Task(f"{name}-times{i:03d}", compare_times, {**own, "blocks": blocks})
+            for i, blocks in enumerate([design.blocks, *design.reordered(*draws)])
+        ]
+    found = run.tasks(tasks, "nulls")
+    windows, times = found[: 1 + settings.n_nulls], found[1 + settings.n_nulls :]
+    return {"design": design, "windows": windows[0], "shuffled": windows[1:], "times": times}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyResult:
-    """Graphs of all windows, links of the null models, and what follows from them."""
+    """Graphs of all windows, links of the null models, and the measures computed from them."""
 
     settings: TopologySettings
     dictionary: Array
@@ -93,22 +86,21 @@ class TopologyResult:
     starts: Ints
     """(n_windows,): first frame of each window."""
     graphs: Sequence[Result]
-    """What `window_graph` returned, window by window."""
+    """Results of `window_graph`, one per window."""
     design: Design
     """Frames that the tests compare."""
     windows: Result
     shuffled: Sequence[Result]
-    """What `link_sets` returned for the windows of the design, and for draws of their null model."""
-    sets: Result | None
-    dealt: Sequence[Result]
-    """The same for the sets of the design; None and empty if it has none."""
-    atom_map: AtomMap
+    """Results of `link_sets` for the windows of the design, and for draws of their null model."""
+    times: Sequence[Result]
+    """Results of `compare_times` for the blocks of the design, and for draws of their null model. Empty without blocks.
+    """
     picture_shape: tuple[int, int] | None = None
-    """Height and width of atoms that are pictures."""
+    """Height and width of the atoms, or None if they are not pictures."""
 
     @property
     def step(self) -> int:
-        """Frames from one window to the next."""
+        """Number of frames from one window to the next."""
         return int(self.starts[1] - self.starts[0])
 
     @cached_property
@@ -118,111 +110,80 @@ class TopologyResult:
 
     @cached_property
     def component_size(self) -> Ints:
-        """(n_windows, n_atoms): atoms in the component of each atom, itself included."""
+        """(n_windows, n_atoms): number of atoms in the component of each atom, including the atom itself."""
         return np.array([graph["component_size"] for graph in self.graphs])
 
     @cached_property
     def neighbours(self) -> Ints:
-        """(n_windows, n_atoms): atoms that each atom is linked to."""
+        """(n_windows, n_atoms): number of atoms that each atom is linked to."""
         return np.array([graph["neighbours"] for graph in self.graphs])
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
-        """Atoms that are followed: as given, or by `RULE`."""
-        given = self.settings.chosen
-        return choose_atoms(self.graphs, self.settings.n_chosen) if given is None else tuple(map(int, given))
+        """Atoms that are followed over time, chosen by `RULE`."""
+        return choose_atoms(self.graphs, self.settings.n_chosen)
 
     # Measures
 
     @cached_property
-    def change(self) -> measures.LinkChange | None:
-        """None if the film has too few blocks for the test."""
-        return None if self.sets is None else measures.measure_change(self.sets, self.dealt)
+    def change(self) -> measures.SimilarityChange | None:
+        """Change of similarities over time, with its test. It is None if the film has too few blocks."""
+        return measures.measure_change(self.times[0], self.times[1:], self.design) if self.times else None
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
-        """Links that windows without a common frame share."""
+        """Persistence of links: the share that windows without a common frame have in common, with tests."""
         return measures.measure_lasting(self.windows, self.shuffled, **self._permutations)
 
     @cached_property
     def likeness(self) -> measures.Likeness:
-        """Likeness of linked atoms, pixel by pixel."""
-        return self._likeness(max_shift=0)
-
-    @cached_property
-    def shifted_likeness(self) -> measures.Likeness | None:
-        """The same with shifts of up to `MAX_SHIFT` pixels; None if atoms are not pictures."""
-        if self.picture_shape is None or min(self.picture_shape) <= measures.MAX_SHIFT:
-            return None
-        return self._likeness(max_shift=measures.MAX_SHIFT)
-
-    @cached_property
-    def persistence(self) -> measures.SlidingOverlap:
-        """Links that stay as the window slides on; it does not enter any verdict."""
-        return measures.measure_persistence(self.graphs, self.starts)
+        """Correlation of the pixels of linked and of unlinked atoms, with tests."""
+        alike = measures.picture_likeness(self.dictionary)
+        return measures.measure_likeness(alike, self.windows, self.shuffled, **self._permutations)
 
     @property
     def _permutations(self) -> dict[str, int]:
         return {"n_permutations": self.settings.n_permutations, "seed": self.settings.seed}
 
-    def _likeness(self, max_shift: int) -> measures.Likeness:
-        alike = measures.picture_likeness(self.dictionary, max_shift=max_shift)
-        return measures.measure_likeness(alike, self.windows, self.shuffled, **self._permutations)
-
     # What is shown
 
     def rows(self) -> Iterator[Row]:
-        """Lines of topology.csv: the chosen atoms, window by window."""
+        """Yield the lines of topology.csv: one per window and chosen atom."""
         for w, center in enumerate(self.centers):
             for atom in self.chosen:
                 yield Row(int(center), atom, int(self.component_size[w, atom]), int(self.neighbours[w, atom]))
 
     def companions(self, atom: int, count: int = 2) -> list[tuple[int, int]]:
-        """The atoms most similar to `atom` over all windows, each with the number of windows that link the two.
+        """Return the atoms that `atom` is linked to in most windows, each with the number of these windows."""
+        edges = np.concatenate([graph["edges"] for graph in self.graphs])
+        others = np.sort(edges[(edges == atom).any(axis=1)].sum(axis=1) - atom)
+        return Counter(others.tolist()).most_common(count)
 
-        The most often linked come first. Ties are ordered by the sum of similarities over the windows in which an atom
-        is among the nearest.
-        """
-        score: dict[int, float] = {}
-        linked: Counter[int] = Counter()
-        for graph in self.graphs:
-            for other, similarity in zip(graph["nearest"][atom], graph["nearest_similarity"][atom], strict=True):
-                if other >= 0:
-                    score[int(other)] = score.get(int(other), 0.0) + float(similarity)
-            pairs = graph["edges"][(graph["edges"] == atom).any(axis=1)]
-            linked.update((pairs.sum(axis=1) - atom).tolist())
-        others = sorted(score.keys() | linked.keys(), key=lambda j: (-linked[j], -score.get(j, 0.0), j))
-        return [(other, linked[other]) for other in others[:count]]
-
-    def times(self, count: int = 5) -> Ints:
-        """Windows to show: from each of `count` parts of the film, the one with the largest components."""
+    def shown_windows(self, count: int = 5) -> Ints:
+        """Return windows to show: from each of `count` parts of the film, the window with the largest components."""
         sizes = np.log(self.component_size[:, list(self.chosen)]).sum(axis=1)
         parts = np.array_split(np.arange(len(self.graphs)), min(count, len(self.graphs)))
         return np.array([part[np.argmax(sizes[part])] for part in parts])
 
     def summary(self) -> dict[str, Any]:
-        """Values for JSON."""
-        measured = ("design", "change", "lasting", "likeness", "shifted_likeness", "persistence", "atom_map")
-        parts = {name: getattr(self, name) for name in measured}
+        """Return plain values for JSON."""
+        parts = {name: getattr(self, name) for name in ("design", "change", "lasting", "likeness")}
         return {
             "n_atoms": len(self.dictionary),
             "window": self.settings.window,
             "step": self.step,
             "n_windows": len(self.starts),
-            "n_components": self.settings.components,
-            "threshold": self.settings.threshold,
             "edges": [len(graph["edges"]) for graph in self.graphs],
             "used": [int(graph["used"].sum()) for graph in self.graphs],
             "largest_component": [int(sizes.max()) for sizes in self.component_size],
             "chosen": list(self.chosen),
-            "rule": RULE if self.settings.chosen is None else "given",
-            "min_uses": self.settings.min_uses,
+            "rule": RULE,
             **{name: None if part is None else part.summary() for name, part in parts.items()},
         }
 
 
 def choose_atoms(graphs: Sequence[Result], count: int = 3) -> tuple[int, ...]:
-    """The `count` most informative atoms, by `RULE`; ties go to the lower number."""
+    """Return the `count` most informative atoms by `RULE`. Ties go to the lower number."""
     sizes = np.array([graph["component_size"] for graph in graphs], dtype=np.float64)
     component = np.array([graph["component"] for graph in graphs])
     variance = np.log(sizes).var(axis=0)

@@ -1,11 +1,10 @@
-// The browser's camera: sends the centred square in grey, at the size of the model.
+// The browser's camera: sends frames in colour, at the size of the model.
 
-const GREY = [0.299, 0.587, 0.114];
 const MAX_RATE = 30;
 
 export class Camera {
-  constructor(socket) {
-    this.socket = socket;
+  constructor(send) {
+    this.sendFrame = send;
     this.video = Object.assign(document.createElement("video"), { muted: true, playsInline: true });
     this.canvas = document.createElement("canvas");
     this.context = this.canvas.getContext("2d", { willReadFrequently: true });
@@ -15,13 +14,13 @@ export class Camera {
   // Browsers allow the camera only for https and localhost.
   static get possible() { return Boolean(navigator.mediaDevices?.getUserMedia); }
 
-  async start(size) {
+  async start([height, width]) {
     const video = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 25, max: MAX_RATE } };
     this.stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
     this.video.srcObject = this.stream;
     await this.video.play();
-    this.canvas.width = this.canvas.height = size;
-    this.bytes = new Uint8Array(size * size);
+    Object.assign(this.canvas, { width, height });
+    this.bytes = new Uint8Array(3 * height * width);
     this.running = true;
     this.last = 0;
     this.wait();
@@ -43,14 +42,15 @@ export class Camera {
     const now = performance.now();
     if (now - this.last < 900 / MAX_RATE) return;
     this.last = now;
-    const { videoWidth: width, videoHeight: height } = this.video;
-    const side = Math.min(width, height);
-    const size = this.canvas.width;
-    this.context.drawImage(this.video, (width - side) / 2, (height - side) / 2, side, side, 0, 0, size, size);
-    const { data } = this.context.getImageData(0, 0, size, size);
-    for (let i = 0, j = 0; i < this.bytes.length; i += 1, j += 4) {
-      this.bytes[i] = GREY[0] * data[j] + GREY[1] * data[j + 1] + GREY[2] * data[j + 2];
+    const { width, height } = this.canvas;
+    // A camera of another shape has bars at two sides, and loses no part of its picture.
+    const scale = Math.min(width / this.video.videoWidth, height / this.video.videoHeight);
+    const [wide, high] = [scale * this.video.videoWidth, scale * this.video.videoHeight];
+    this.context.drawImage(this.video, (width - wide) / 2, (height - high) / 2, wide, high);
+    const { data } = this.context.getImageData(0, 0, width, height);
+    for (let i = 0, j = 0; i < this.bytes.length; i += 3, j += 4) {
+      this.bytes[i] = data[j]; this.bytes[i + 1] = data[j + 1]; this.bytes[i + 2] = data[j + 2];
     }
-    this.socket.sendFrame(this.bytes);
+    this.sendFrame(this.bytes);
   }
 }

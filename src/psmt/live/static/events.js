@@ -27,7 +27,7 @@ export class EventList {
     const [item, button, picture, text, small] = ["li", "button", "canvas", "span", "small"].map((kind) => document.createElement(kind));
     button.type = "button";
     event.title = document.createTextNode(NAMES[header.what]);
-    small.textContent = `at ${clock(header.seconds)}, ${ratio(header.surprise)} × usual`;
+    small.textContent = `at ${clock(header.position)}, ${ratio(header.surprise)} × usual`;
     text.append(event.title, small);
     button.append(picture, text);
     button.addEventListener("click", () => this.onChoose(event));
@@ -38,9 +38,10 @@ export class EventList {
     this.empty.hidden = true;
     if (this.known.length > MOST) { this.known.shift(); this.list.lastElementChild.remove(); }
     const bitmap = await createImageBitmap(new Blob([event.strip], { type: "image/jpeg" }));
-    const side = bitmap.height;
+    const [wide, side] = [bitmap.width / 3, Math.min(bitmap.width / 3, bitmap.height)];
     picture.width = picture.height = 68;
-    picture.getContext("2d").drawImage(bitmap, 0, 0, side, side, 0, 0, 68, 68);
+    // The middle of the last picture, which is what came.
+    picture.getContext("2d").drawImage(bitmap, 2 * wide + (wide - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, 68, 68);
     bitmap.close();
   }
 

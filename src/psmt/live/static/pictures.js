@@ -31,31 +31,33 @@ export class Strip {
   }
 
   // Only the newest strip is decoded; older ones that wait are dropped.
-  show(jpeg) {
-    this.next = jpeg;
+  // The third picture of a replay is a frame, not an error.
+  show(jpeg, { replay = false } = {}) {
+    this.next = { jpeg, replay };
     if (!this.busy) this.decode();
   }
 
   async decode() {
     this.busy = true;
     while (this.next) {
-      const jpeg = this.next;
+      const { jpeg, replay } = this.next;
       this.next = null;
       const picture = await createImageBitmap(new Blob([jpeg], { type: "image/jpeg" }));
       await new Promise(requestAnimationFrame);
-      this.draw(picture);
+      this.draw(picture, replay);
       picture.close();
     }
     this.busy = false;
   }
 
-  draw(picture) {
-    const side = picture.height;
+  draw(picture, replay) {
+    const [width, height] = [picture.width / this.canvases.length, picture.height];
     this.canvases.forEach((canvas, k) => {
-      if (canvas.width !== side) canvas.width = canvas.height = side;
-      this.contexts[k].drawImage(picture, k * side, 0, side, side, 0, 0, side, side);
+      if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+      this.contexts[k].drawImage(picture, k * width, 0, width, height, 0, 0, width, height);
     });
-    const pixels = this.contexts[2].getImageData(0, 0, side, side);
+    if (replay) return;
+    const pixels = this.contexts[2].getImageData(0, 0, width, height);
     const { data } = pixels;
     for (let i = 0; i < data.length; i += 4) {
       const level = 3 * data[i];

@@ -9,7 +9,8 @@ function unpack(buffer) {
 }
 
 export class Socket {
-  constructor({ onMessage, onState }) {
+  constructor(path, { onMessage, onState }) {
+    this.path = path;
     this.onMessage = onMessage;
     this.onState = onState;
     this.roundTrip = null;
@@ -20,7 +21,7 @@ export class Socket {
 
   open() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
-    this.line = new WebSocket(`${scheme}://${location.host}/ws`);
+    this.line = new WebSocket(`${scheme}://${location.host}${this.path}`);
     this.line.binaryType = "arraybuffer";
     this.line.onopen = () => { this.tries = 0; this.onState("open", ""); this.ask("ping", performance.now()); };
     this.line.onmessage = ({ data }) => {
@@ -28,11 +29,20 @@ export class Socket {
       if (header.kind === "pong") this.roundTrip = performance.now() - header.value;
       else this.onMessage(header, payload);
     };
-    this.line.onclose = ({ reason }) => {
+    const { line } = this;
+    line.onclose = ({ reason }) => {
+      if (line !== this.line) return;
       this.onState("closed", reason);
       this.tries += 1;
       setTimeout(() => this.open(), Math.min(8000, 400 * 2 ** this.tries));
     };
+  }
+
+  // Connect again. The server then sends everything, not only what is new.
+  reopen() {
+    const { line } = this;
+    this.open();
+    line.close();
   }
 
   get ready() { return this.line.readyState === WebSocket.OPEN; }

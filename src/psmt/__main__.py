@@ -1,0 +1,8 @@
+"""Run the command line: ``python -m psmt``."""
+
+import sys
+
+from psmt.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

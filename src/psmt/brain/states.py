@@ -1,0 +1,267 @@
+"""States of a trajectory: attractors that a Markov chain switches between.
+
+A state has a place in the embedding to which trajectories return. From volume to volume, a trajectory keeps a share of
+its position (because the blood response is slow) and moves towards the place of the present state:
+
+    y_t = memory * y_(t-1) + (1 - memory) * place_(s_t) + noise,
+
+The noise has a covariance of its own in each state, so that states may also differ only in what fluctuates together.
+This is a hidden Markov model with autoregressive emissions. It is fitted by expectation-maximisation (Baum-Welch, with
+conditional steps for the memory). Each person is one chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import uniform_filter1d
+from scipy.signal import lfilter
+from scipy.stats import multivariate_normal
+from sklearn.cluster import KMeans
+
+from psmt.brain.layers import split
+from psmt.types import Array, Ints, Result
+from psmt.utils.jit import njit
+
+MAX_STEPS = 60
+"""Largest number of steps of expectation-maximisation from each initial clustering."""
+
+STAY = 10.0
+"""Prior of the transitions: pseudo-count of volumes that stay in a state. The pseudo-count of each jump is 1."""
+
+SHARED = 10.0
+"""Prior of the covariances: number of volumes with the covariance of all states that is added to each state."""
+
+WIDTHS = (8, 32)
+"""Numbers of volumes in which local covariances are computed, for initial clusterings of states."""
+
+MEMORIES = (0.9, 0.5)
+"""Upper bounds on the memory. With too much memory, the places may lie far outside of the trajectories, so that states
+describe only a few jumps. The second bound is used in this case."""
+
+REACHED = 0.025
+"""A state's place is reached if at least this share of the volumes lies as far, or further, in the direction of it."""
+
+
+@dataclass(frozen=True)
+class StateModel:
+    """Places and covariances of the states, the Markov chain of states, and the dynamics of trajectories."""
+
+    places: Array
+    """Place (n_states, n_components) of each state."""
+    covariances: Array
+    """Covariance (n_states, n_components, n_components) of the noise in each state."""
+    memory: float
+    """Share of its position that a trajectory keeps from volume to volume."""
+    transitions: Array
+    """(n_states, n_states): probability of each next state, given the present state."""
+    start: Array
+    """(n_states,): probability of the first state."""
+    log_likelihood: float
+    """Log-likelihood per volume of the people that the model was fitted to."""
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return len(self.places)
+
+    def posterior(self, points: Array) -> tuple[Array, float]:
+        """Return the probability (time, n_states) of each state in a trajectory, and its total log-likelihood."""
+        moved, targets = points - self.memory * _before(points), (1.0 - self.memory) * self.places
+        densities = np.column_stack(list(map(partial(multivariate_normal.logpdf, moved), targets, self.covariances)))
+        probabilities, _, likelihood = _smooth(densities, self.transitions, self.start)
+        return probabilities, float(likelihood)
+
+    def shown(self, points: Array) -> Ints:
+        """Return the state (time,) that contributes most to each position of a trajectory (time, n_components).
+
+        A position is a weighted sum of the places of all states so far. The weights of earlier states decay by the
+        memory.
+        """
+        shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.posterior(points)[0], axis=0)
+        return np.asarray(np.argmax(shares, axis=1), dtype=np.int64)
+
+    def score(self, points: Array) -> float:
+        """Return the log-likelihood of a trajectory (time, n_components)."""
+        return self.posterior(points)[1]
+
+
+def fit_states(
+    people: Sequence[Array], n_states: int, *, seed: int = 0, n_starts: int = 4, memories: Sequence[float] = MEMORIES
+) -> StateModel:
+    """Fit models to trajectories (time, n_components) from `n_starts` initial clusterings, and return the likeliest.
+
+    The initial clusterings are found by k-means, in turn of positions and of local covariances (see `WIDTHS`). States
+    are ordered by their share of the time, largest first. `memories` are upper bounds on the memory. They are tried in
+    order until all places are reached (see `REACHED`).
+    """
+    joined = np.concatenate(people)
+    inputs = [joined] * n_starts
+    for k in range(1, n_starts, 2):
+        inputs[k] = np.concatenate([_local_covariances(own, WIDTHS[k // 2 % len(WIDTHS)]) for own in people])
+    starts = [KMeans(n_states, n_init=1, random_state=seed + k).fit_predict(own) for k, own in enumerate(inputs)]
+    for bound in memories:
+        models = [_climb(people, np.eye(n_states)[labels], bound) for labels in starts]
+        best = max(models, key=lambda model: model.log_likelihood)
+        distance = np.linalg.norm(best.places, axis=1)
+        along = joined @ (best.places / np.maximum(distance, 1e-300)[:, None]).T
+        if best.memory < memories[-1] or np.all((along >= distance).mean(axis=0) >= REACHED):
+            break
+    n_volumes = np.sum([np.bincount(best.shown(points), minlength=n_states) for points in people], axis=0)
+    order = np.argsort(-n_volumes, kind="stable")
+    ordered = {name: getattr(best, name)[order] for name in ("places", "covariances", "start")}
+    return replace(best, **ordered, transitions=best.transitions[np.ix_(order, order)])
+
+
+def _local_covariances(points: Array, width: int) -> Array:
+    """Return the products (time, n) of all pairs of coordinates, averaged over `width` volumes around each volume."""
+    one, other = np.triu_indices(points.shape[1])
+    return np.asarray(uniform_filter1d(points[:, one] * points[:, other], min(width, len(points)), axis=0))
+
+
+def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
+    """Fit states to trajectories (all volumes, n_components). This is one task.
+
+    `lengths` are the numbers of volumes of the people. Return the fields of a `StateModel`, by name.
+    """
+    model = fit_states(split(series, lengths), n_states, seed=seed)
+    return {name: np.asarray(value) for name, value in vars(model).items()}
+
+
+def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> StateModel:
+    """Run expectation-maximisation from initial probabilities of the states (all volumes, n_states)."""
+    now, before = np.concatenate(people), np.concatenate([_before(points) for points in people])
+    n, (n_volumes, n_states) = now.shape[1], posterior.shape
+    ends = np.cumsum([len(points) for points in people])
+    # The log-density of a volume is linear in its products, so that each step needs two matrix products.
+    both = np.hstack([now, before])
+    one, other = np.triu_indices(2 * n)
+    products = np.hstack([np.ones((n_volumes, 1)), both, both[:, one] * both[:, other]])
+    twice = np.where(one == other, 1.0, 2.0)
+    ridge = 1e-3 * float(now.var(axis=0).mean()) * np.eye(n)
+    pairs, first = STAY * np.eye(n_states) + 1.0, np.ones(n_states)
+    memory, highest, total = 0.0, -np.inf, -np.inf
+    inverse: Array = np.zeros((n_states, n, n))
+    for _ in range(MAX_STEPS):
+        sums = posterior.T @ products
+        weights = np.maximum(sums[:, :1], 1e-9)
+        means = sums[:, 1 : 2 * n + 1] / weights
+        scatter = np.zeros((n_states, 2 * n, 2 * n))
+        scatter[:, one, other] = scatter[:, other, one] = sums[:, 2 * n + 1 :]
+        scatter -= weights[..., None] * means[:, :, None] * means[:, None]
+        yy, yx, xx = scatter[:, :n, :n], scatter[:, :n, n:], scatter[:, n:, n:]
+        if np.isfinite(highest):
+            traces = [float(np.einsum("kij,kji", inverse, part)) for part in (yx, xx)]
+            memory = float(np.clip(traces[0] / traces[1], 0.0, max_memory))
+        within = yy - memory * (yx + yx.transpose(0, 2, 1)) + memory**2 * xx
+        pooled = within.sum(axis=0) / n_volumes + ridge
+        covariances = (within + SHARED * pooled) / (weights[..., None] + SHARED)
+        targets = means[:, :n] - memory * means[:, n:]
+        inverse = np.linalg.inv(covariances)
+        linear = np.einsum("kij,kj->ki", inverse, targets)
+        constant = np.linalg.slogdet(covariances)[1] + n * np.log(2 * np.pi) + (linear * targets).sum(axis=1)
+        step = np.array([1.0, -memory])
+        quadratic = np.kron(np.outer(step, step), inverse)[:, one, other] * twice
+        densities = products @ np.hstack([-0.5 * constant[:, None], np.kron(step, linear), -0.5 * quadratic]).T
+        transitions, start = pairs / pairs.sum(axis=1, keepdims=True), first / first.sum()
+        pairs, first = STAY * np.eye(n_states) + 1.0, np.ones(n_states)
+        total = 0.0
+        for stop, own in zip(ends, people, strict=True):
+            part = slice(stop - len(own), stop)
+            posterior[part], steps, likelihood = _smooth(densities[part], transitions, start)
+            pairs += steps
+            first += posterior[part][0]
+            total += likelihood / n_volumes
+        if total - highest < 1e-5:
+            break
+        highest = total
+    return StateModel(targets / (1.0 - memory), covariances, memory, transitions, start, total)
+
+
+def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
+    """Return ``scores`` (n_people,): the log-likelihood per volume of each person. This is one task.
+
+    Each half of the people is scored by states fitted to the other half. A single person is split in time. `series` are
+    trajectories (all volumes, n_components).
+    """
+    parts = split(series, lengths) if len(lengths) > 1 else np.array_split(series, 2)
+    # All numbers of states get the same bound, because more memory raises the likelihood.
+    how: dict[str, Any] = {"seed": seed, "n_starts": 2, "memories": MEMORIES[-1:]}
+    models = [fit_states(parts[half::2], n_states, **how) for half in (1, 0)]
+    return {"scores": np.array([models[k % 2].score(own) / len(own) for k, own in enumerate(parts)])}
+
+
+def choose_number(scores: dict[int, Array]) -> int:
+    """Choose the number of states from the log-likelihoods of other people by each number of states.
+
+    The gain is the increase of the likelihood over the smallest number. The result is the smallest number that reaches
+    80% of the largest gain, which is the true number on simulated scans. If the largest gain is within a standard
+    error of zero, the smallest number is chosen.
+
+    >>> choose_number({2: np.array([-3.0, -3.2]), 3: np.array([-2.0, -2.1]), 4: np.array([-1.99, -2.1])})
+    3
+    """
+    numbers = sorted(scores)
+    best = max(numbers, key=lambda n: float(scores[n].mean()))
+    gain = scores[best] - scores[numbers[0]]
+    if gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
+        return numbers[0]
+    least = scores[numbers[0]].mean() + 0.8 * gain.mean()
+    return next(n for n in numbers if n == best or scores[n].mean() >= least)
+
+
+def _before(points: Array) -> Array:
+    """Return the position at the previous volume (time, n_components). The first row is the first position itself."""
+    return np.concatenate([points[:1], points[:-1]])
+
+
+@njit(cache=True)
+def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, Array, float]:
+    """Run the forward-backward algorithm.
+
+    Return the posterior (time, n_states), the expected numbers of transitions (n_states, n_states), and the
+    log-likelihood.
+    """
+    n, k = densities.shape
+    likelihood = 0.0
+    given = np.empty((n, k))
+    forward = np.empty((n, k))
+    scale = np.empty(n)
+    for t in range(n):
+        top = densities[t].max()
+        total = 0.0
+        for j in range(k):
+            given[t, j] = np.exp(densities[t, j] - top)
+            reached = start[j]
+            if t > 0:
+                reached = 0.0
+                for i in range(k):
+                    reached += forward[t - 1, i] * transitions[i, j]
+            forward[t, j] = reached * given[t, j]
+            total += forward[t, j]
+        scale[t] = max(total, 1e-300)
+        for j in range(k):
+            forward[t, j] /= scale[t]
+        likelihood += np.log(scale[t]) + top
+    posterior = np.empty((n, k))
+    posterior[n - 1] = forward[n - 1]
+    steps = np.zeros((k, k))
+    backward = np.ones(k)
+    weighted = np.empty(k)
+    for t in range(n - 2, -1, -1):
+        for j in range(k):
+            weighted[j] = given[t + 1, j] * backward[j] / scale[t + 1]
+        for i in range(k):
+            total = 0.0
+            for j in range(k):
+                step = transitions[i, j] * weighted[j]
+                steps[i, j] += forward[t, i] * step
+                total += step
+            backward[i] = total
+        for i in range(k):
+            posterior[t, i] = forward[t, i] * backward[i]
+    return posterior, steps, likelihood

@@ -1,0 +1,155 @@
+"""Limits on connections: time for a request, unread output, control frames, and the number of connections.
+
+uvicorn limits the number of requests, but a client that sends no request, or reads no answer, can stay for ever. Both
+protocols below are uvicorn's. `close_overdue` must be called several times per second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+
+from psmt.live.messages import RateLimit, RefusedMessage
+
+MAX_CONNECTIONS = 128  # beyond them, the connection that has been idle for the longest time is closed
+REQUEST_TIMEOUT = 5.0  # seconds for a complete request, since the connection or the last answer
+READ_TIMEOUT = 10.0  # seconds after which a page that does not read is disconnected
+MIN_PROGRESS = 1 << 16  # bytes that a client must read of a large answer within the timeout
+CONTROL_RATE, CONTROL_BURST = 10.0, 60.0  # control frames and short fragments of one page, per second and at once
+_SHORT = 1_000  # bytes; browsers never send shorter fragments
+_PIECE = 2_048  # bytes that are parsed before the frames in them are counted
+
+
+class _Limited(asyncio.Protocol):
+    """A connection that is closed if its client sends nothing, or reads nothing, for `timeout` seconds."""
+
+    transport: asyncio.Transport
+    timeout: float
+
+    @property
+    @abstractmethod
+    def is_busy(self) -> bool:
+        """Whether the server, and not the client, has to act next."""
+
+    def begin(self, others: Iterable[object]) -> None:
+        """Start the clock. If there are too many connections, close the one that has been idle for the longest time."""
+        self.since = asyncio.get_running_loop().time()
+        self._unread = 0
+        open_ones = [one for one in others if isinstance(one, _Limited) and not one.transport.is_closing()]
+        if len(open_ones) > MAX_CONNECTIONS:
+            min(open_ones, key=lambda one: (one.is_busy, one.since)).drop()
+
+    def drop(self) -> None:
+        """Close the connection at once. Data that the client has not read is discarded, also by the system."""
+        line = self.transport.get_extra_info("socket")
+        with suppress(OSError):
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    def close_if_overdue(self, now: float) -> None:
+        """Drop the connection if its client has been idle for too long."""
+        unread = self.transport.get_write_buffer_size()
+        if (self.is_busy and not self.transport.is_closing()) or self._unread - unread >= MIN_PROGRESS:
+            self.since, self._unread = now, unread
+        self._unread = max(self._unread, unread)
+        if now - self.since > self.timeout:
+            self.drop()
+
+
+class LimitedHTTP(H11Protocol, _Limited):
+    """HTTP with a limited time for each request."""
+
+    timeout = REQUEST_TIMEOUT
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock of the first request."""
+        super().connection_made(transport)
+        self.begin(self.connections)
+
+    def on_response_complete(self) -> None:
+        """Start the clock of the next request."""
+        self.since = self.loop.time()
+        super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        """Start the clock of the next piece of an answer, because the client has read the last one."""
+        self.since, self._unread = self.loop.time(), 0
+        super().resume_writing()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered and the client reads the answer."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused
+
+
+class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
+    """A web socket with a limited rate of control frames, which are answered even if the client never reads."""
+
+    timeout = READ_TIMEOUT
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to measure how long the client is idle, and to count its control frames."""
+        super().connection_made(transport)
+        self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
+        self.begin(self.connections)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the page is open and reads what is sent."""
+        return self.handshake_complete and not self.close_sent and self.writable.is_set()
+
+    def data_received(self, data: bytes) -> None:
+        """Receive bytes piece by piece, because parsing a flood of frames at once would delay other pages."""
+        for start in range(0, len(data), _PIECE):
+            if not self.transport.is_closing():
+                super().data_received(data[start : start + _PIECE])
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message, unless the connection was just lost, because asyncio would log each further message."""
+        if self.handshake_complete and self.transport.is_closing():
+            raise ClientDisconnected
+        await super().send(message)
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless there are too many control frames."""
+        if self._count():
+            super().handle_ping()
+
+    def handle_pong(self, event: Frame) -> None:
+        """Receive the answer to a ping, unless there are too many control frames."""
+        if self._count():
+            super().handle_pong(event)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Receive a part of a message. The rate of short parts is limited.
+
+        Otherwise a client could send empty parts forever, because they never reach the size limit of a message.
+        """
+        if event.fin or len(event.data) >= _SHORT or self._count():
+            super().handle_cont(event)
+
+    def _count(self) -> bool:
+        """Count a frame. Drop the connection and return False if there are too many."""
+        try:
+            self._control_frames.count_message()
+        except RefusedMessage:
+            self.drop()
+        return not self.transport.is_closing()
+
+
+def close_overdue(connections: Iterable[object]) -> None:
+    """Close the connections whose clients have been idle for too long."""
+    now = asyncio.get_running_loop().time()
+    for connection in tuple(connections):
+        if isinstance(connection, _Limited):
+            connection.close_if_overdue(now)

@@ -1,0 +1,152 @@
+"""Predictors that use the last few frames of any series, and the simplest of them: copy, mean, straight line."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from psmt.persistence.schema import AttributeState, State
+from psmt.types import Array
+from psmt.utils.constraints import Declared, check_count, check_parameters, count, parameter
+from psmt.utils.validation import check_frame, check_series
+
+
+class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
+    """Autoregressive predictor: the next frame is a function of the last few frames and of learned attributes.
+
+    A subclass defines how its input is checked, how many frames it uses, and how it predicts from them.
+    """
+
+    _parameter_constraints: ClassVar[Any] = Declared()
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Attributes that `fit` learns, numbers or arrays; they are part of the state."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.state_arrays = ("_last", *cls.learned)
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn from the past frames (time, ..)."""
+        check_parameters(self, self._parameter_constraints)
+        past = self.check_past(X)
+        self.shape_ = past.shape[1:]
+        self.learn(past)
+        self._last = np.array(past[-self.n_last :])
+        return self
+
+    def update(self, x: ArrayLike) -> Self:
+        """Receive the next frame."""
+        check_is_fitted(self, "shape_")
+        frame = self.check_next(x)
+        self.observe(self._last, frame)
+        self._last = np.concatenate([self._last[1:], frame[None]])
+        return self
+
+    def predict(self, horizon: int | None = None) -> NDArray[Any]:
+        """Return the next frame, or `horizon` next frames (horizon, ..), each predicted from those before it."""
+        check_is_fitted(self, "shape_")
+        last, frames = self._last, []
+        for _ in range(1 if horizon is None else check_count("horizon", horizon)):
+            frames.append(self.next_frame(last))
+            last = np.concatenate([last[1:], frames[-1][None]])
+        return frames[0] if horizon is None else np.stack(frames)
+
+    def get_state(self) -> State:
+        """Return copies of the last frames and of the learned attributes."""
+        check_is_fitted(self, "shape_")
+        return super().get_state()
+
+    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
+        """Restore the state of a predictor with the same parameters."""
+        check_parameters(self, self._parameter_constraints)
+        if len(state["last"]) != self.n_last:
+            raise ValueError(
+                f"the state holds {len(state['last'])} frames, but {self!r} looks at {self.n_last}; "
+                "give it the state of a predictor with the same parameters"
+            )
+        super().set_state(state)
+        self.shape_ = self._last.shape[1:]
+        return self
+
+    @property
+    @abstractmethod
+    def n_last(self) -> int:
+        """Number of last frames that are used."""
+
+    @abstractmethod
+    def check_past(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the past frames (time, ..), checked and converted to numbers. There must be at least `n_last`."""
+
+    @abstractmethod
+    def check_next(self, x: ArrayLike) -> NDArray[Any]:
+        """Return a frame of shape `shape_`, checked and converted to numbers."""
+
+    def learn(self, past: NDArray[Any]) -> None:
+        """Learn from the checked past frames (time, ..)."""
+
+    def observe(self, last: NDArray[Any], frame: NDArray[Any]) -> None:
+        """Learn from the frame that followed the last few (order, ..); the default learns nothing after `fit`."""
+
+    @abstractmethod
+    def next_frame(self, last: NDArray[Any]) -> NDArray[Any]:
+        """Return the frame that follows the last few frames (order, ..)."""
+
+
+class SeriesBaseline(LastFramesPredictor):
+    """Autoregressive predictor of a series (time, n_features)."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of a frame."""
+        return int(self.shape_[0])
+
+    def check_past(self, X: ArrayLike) -> Array:
+        """Return the past frames, checked and converted to numbers."""
+        return check_series(X, minimum=self.n_last)
+
+    def check_next(self, x: ArrayLike) -> Array:
+        """Return a frame, checked and converted to numbers."""
+        return check_frame(x, self.n_features_in_)
+
+
+class CopyLast(SeriesBaseline):
+    """Persistence: the next frame is the last one. A useful predictor must beat it."""
+
+    n_last = 1
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the last frame of `last`."""
+        return np.array(last[-1])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MeanFrame(SeriesBaseline):
+    """The next frame is the mean of the last `window` frames, which is the best prediction of noise."""
+
+    window: int = parameter(1536, count())
+
+    @property
+    def n_last(self) -> int:
+        """Number of last frames that are used."""
+        return self.window
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the mean of the frames `last`."""
+        return np.asarray(last.mean(axis=0))
+
+
+class LinearTrend(SeriesBaseline):
+    """Linear extrapolation: every feature continues the straight line through its last two values."""
+
+    n_last = 2
+
+    def next_frame(self, last: Array) -> Array:
+        """Return the frame on the straight line through the two frames `last`."""
+        return np.asarray(2.0 * last[-1] - last[-2])

@@ -1,0 +1,114 @@
+"""Tables as input and output: a model that was fitted to a data frame predicts data frames, whose index continues."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from psmt.types import Array
+from psmt.utils.constraints import Constraint, allowing, check_real, choice, count, mapping, text
+
+_PANDAS = "pandas"
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """Library of the table that a model was fitted to, and how its index continues.
+
+    The index continues if it is one of dates, periods or numbers with a constant step. Otherwise predicted rows are
+    numbered by their steps ahead.
+    """
+
+    library: str
+    kind: str = ""
+    """Kind of index: 'dates', 'periods' or 'numbers', or an empty string if the index does not continue."""
+    last: str | float = 0.0
+    step: str | float = 1.0
+    zone: str | None = None
+    received: int = 0
+    """Number of rows received after the table."""
+
+    @classmethod
+    def of(cls, table: object) -> Self | None:
+        """Return the form of a table, or None if the object is not a data frame."""
+        library = type(table).__module__.partition(".")[0]
+        if library not in (_PANDAS, "polars") or not hasattr(table, "columns"):
+            return None
+        form, index = cls(library), getattr(table, "index", None)
+        if index is None or len(index) < 3:
+            return form
+        import pandas as pd
+
+        if isinstance(index, pd.DatetimeIndex) and (step := index.freqstr or pd.infer_freq(index)):
+            zone = index.tz and str(index.tz)
+            last = index[-1].tz_convert("UTC").tz_localize(None) if zone else index[-1]
+            return replace(form, kind="dates", last=last.isoformat(), step=step, zone=zone)
+        if isinstance(index, pd.PeriodIndex) and (np.diff(index.asi8) == 1).all():
+            return replace(form, kind="periods", last=str(index[-1]), step=index.freqstr)
+        if pd.api.types.is_numeric_dtype(index.dtype) and len(set(np.diff(index))) == 1:
+            before, last = index.to_numpy()[-2:].tolist()
+            return replace(form, kind="numbers", last=last, step=last - before)
+        return form
+
+    @staticmethod
+    def check_stored(name: str, stored: object) -> None:
+        """Raise an error that names `name` unless a model's file describes an index that continues."""
+        word, number = allowing(None, text), allowing(None, count(0))
+        kinds = choice("", "dates", "periods", "numbers")
+        own: dict[str, Constraint] = {"library": choice(_PANDAS, "polars"), "kind": kinds, "last": _label}
+        mapping(own | {"step": _label, "zone": word, "received": number})(name, stored)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any] | None) -> Self | None:
+        """Return the form from the values that `to_json` returned."""
+        form = None if stored is None else cls(**stored)
+        if form is not None and form.kind:
+            form.after(1)  # raises an error if the index cannot be continued
+        return form
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    def after(self, n: int) -> Any:
+        """Return the index of the next `n` rows."""
+        import pandas as pd
+
+        first = self.received + 1
+        if self.kind == "dates":
+            last = pd.Timestamp(self.last)
+            last = last.tz_localize("UTC").tz_convert(self.zone) if self.zone else last
+            return pd.date_range(last, periods=first + n, freq=self.step)[first:]
+        if self.kind == "periods":
+            return pd.period_range(self.last, periods=first + n, freq=self.step)[first:]
+        if self.kind == "numbers" and isinstance(self.last, int):
+            last, step = self.last, int(self.step)
+            return pd.RangeIndex(last + first * step, last + (first + n) * step, step)
+        if self.kind == "numbers":
+            return pd.Index(float(self.last) + float(self.step) * np.arange(first, first + n))
+        return pd.RangeIndex(1, n + 1)
+
+    def following(self, rows: Any) -> Any:
+        """Return the index of the rows that follow each of the given rows. This object describes the given rows."""
+        import pandas as pd
+
+        return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)
+
+
+def as_table(values: Array, names: Any, library: str, index: Any, *, single: bool) -> Any:
+    """Return frames (n, n_features) as a data frame. With pandas, a single row becomes a Series named by its time."""
+    if library != _PANDAS:
+        import polars
+
+        return polars.DataFrame(values, schema=list(names))
+    import pandas as pd
+
+    table = pd.DataFrame(values, columns=names, index=pd.RangeIndex(1, len(values) + 1) if index is None else index)
+    return table.iloc[0] if single else table
+
+
+def _label(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        check_real(name, value, minimum=-1e15)

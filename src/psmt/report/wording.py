@@ -1,0 +1,50 @@
+"""Words for series. Reports are written for films, and this module replaces frames and pixels by rows and features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+_WORDS = {
+    "film": "series",
+    "films": "series",
+    "frame": "row",
+    "frames": "rows",
+    "patch": "row",
+    "patches": "rows",
+    "pixel": "feature",
+    "pixels": "features",
+}
+_FILM_WORD = re.compile(
+    rf"(?<![\w./:-])({'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![\w/-]|\.\w)", re.IGNORECASE
+)
+
+
+def in_rows(thing: T) -> T:
+    """Return a text, table, claim, section or page, or a sequence of these, in the words for series.
+
+    >>> in_rows(["Patches of film.mp4: the last patch", 3])
+    ['Rows of film.mp4: the last row', 3]
+    """
+    return cast(T, _in_rows(thing))
+
+
+def _in_rows(thing: Any) -> Any:
+    if isinstance(thing, str):
+        return _FILM_WORD.sub(_replaced, thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return replace(thing, **{own.name: _in_rows(getattr(thing, own.name)) for own in fields(thing) if own.init})
+    if isinstance(thing, tuple) and hasattr(thing, "_fields"):
+        return type(thing)(*map(_in_rows, thing))
+    if isinstance(thing, Sequence) and not isinstance(thing, bytes):
+        return type(thing)(map(_in_rows, thing))  # type: ignore[call-arg]
+    return thing
+
+
+def _replaced(found: re.Match[str]) -> str:
+    word = _WORDS[found[0].lower()]
+    return word.capitalize() if found[0][0].isupper() else word

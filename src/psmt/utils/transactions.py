@@ -1,0 +1,48 @@
+"""Methods that change an object entirely or not at all, whatever interrupts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from psmt.utils.threads import one_blas_thread
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Run a method, which returns self, on a copy of the object, and take over the copy's attributes at the end.
+
+    The method must not change attributes in place that `copy.copy` shares. Limits of threads that an interrupt left
+    behind are restored.
+
+    >>> class Counter:
+    ...     n = 0
+    ...     @all_or_nothing
+    ...     def add(self, value):
+    ...         self.n += 1
+    ...         self.n += value
+    ...         return self
+    >>> counter = Counter()
+    >>> counter.add("x")
+    Traceback (most recent call last):
+    ...
+    TypeError: unsupported operand type(s) for +=: 'int' and 'str'
+    >>> counter.n, counter.add(2).n
+    (0, 3)
+    """
+
+    @wraps(method)
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        limit = one_blas_thread()
+        try:
+            changed = copy(self)
+            method(changed, *args, **kwargs)
+            self.__dict__ = changed.__dict__  # one instruction
+        finally:
+            limit.leave()
+        return self
+
+    return cast(Method, run)

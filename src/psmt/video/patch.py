@@ -1,0 +1,68 @@
+"""Prediction of a patch by the whole-frame predictor, which also sees the surroundings of the patch."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from psmt.data.patches import standardise
+from psmt.types import Array
+from psmt.video.model import FramePredictor
+
+
+class PatchInFrame(BaseEstimator):
+    """Receives the surroundings of a patch, and predicts the patch, standardised as all patches are.
+
+    A `FramePredictor` predicts the surroundings. The patch is cut out of its prediction, and scaled to zero mean and
+    unit variance by `psmt.data.patches.standardise`, as the true patch is.
+
+    Parameters
+    ----------
+    corner : (int, int)
+        Row and column of the patch's top-left pixel in the surroundings.
+    patch_size : int
+        Height and width of the patch.
+
+    Examples
+    --------
+    >>> x = np.arange(32)
+    >>> film = [np.add.outer(np.sin(x / 3), np.sin((x - t) / 2)) for t in range(31)]
+    >>> PatchInFrame(corner=(8, 8), patch_size=16).fit(film[:30]).update(film[30]).predict(horizon=2).shape
+    (2, 256)
+    """
+
+    def __init__(self, *, corner: tuple[int, int], patch_size: int) -> None:
+        self.corner = corner
+        self.patch_size = patch_size
+
+    def fit(self, frames: ArrayLike, y: object = None) -> Self:
+        """Learn from the past surroundings (time, height, width), at least two."""
+        height, width = np.shape(frames)[1:]
+        row, column = self.corner
+        if not (0 <= row <= height - self.patch_size and 0 <= column <= width - self.patch_size):
+            raise ValueError(
+                f"corner={self.corner} puts a patch of {self.patch_size} outside surroundings of {height} x {width}; "
+                f"use rows from 0 to {height - self.patch_size} and columns from 0 to {width - self.patch_size}"
+            )
+        # Comparing rollouts with the film changes predictions beyond the next frame only, and takes a quarter longer.
+        self.predictor_ = FramePredictor(rollouts=False).fit(frames)
+        return self
+
+    def update(self, frame: ArrayLike) -> Self:
+        """Receive the next surroundings (height, width)."""
+        check_is_fitted(self)
+        self.predictor_.update(frame)
+        return self
+
+    def predict(self, horizon: int | None = None) -> Array:
+        """Return the next patch (n_features,), or with a `horizon` the next patches (horizon, n_features)."""
+        check_is_fitted(self)
+        row, column = self.corner
+        frames = self.predictor_.predict(1 if horizon is None else horizon)
+        cut = frames[:, row : row + self.patch_size, column : column + self.patch_size]
+        patches = standardise(cut.reshape(len(cut), -1)).values
+        return patches[0] if horizon is None else patches

@@ -1,0 +1,3 @@
+from studies.layers.command import main
+
+main()

@@ -1,0 +1,142 @@
+"""Offsets, steps and units: nothing fails, and standardised models do not depend on them."""
+
+import numpy as np
+import pytest
+
+from psmt import PSMT, SparseCoder, TemporalEmbedding
+from psmt.errors import NumericalWarning
+from psmt.model.baselines import (
+    Baseline1,
+    Baseline2,
+    CodeExtrapolation,
+    CopyCode,
+    CopyLast,
+    LinearTrend,
+    MeanFrame,
+    PixelGain,
+    PrincipalComponents,
+    RidgeAutoregression,
+    SlowFeatures,
+)
+
+T = np.arange(400)[:, None]
+WAVES = np.cos(T / 9 + np.arange(6))
+SERIES = {
+    "n_atoms": 16,
+    "window": 60,
+    "alpha": "auto",
+    "standardise": True,
+    "lam": 0.1,
+    "n_components": 3,
+    "random_state": 0,
+}
+
+
+def small(**given):
+    return PSMT(**({"n_atoms": 24, "window": 100, "n_components": 4, "alpha": 0.1, "lam": 0.01} | given))
+
+
+def predictions(X, model, start=250):
+    model.fit(X[:start])
+    return np.array([model.update(x).predict() for x in X[start:]])
+
+
+@pytest.mark.parametrize(
+    ("X", "given"),
+    [
+        (np.where(T < 200, 0.0, 1e4) + WAVES, {}),
+        (np.where(T < 200, 0.0, 1e4) + WAVES, {"on_cut": "ignore"}),
+        (WAVES + 1e6, {"extrapolation": "dynamics"}),
+        (WAVES + 1e8, {}),
+        (1e-30 * WAVES, {"alpha": 1e-31}),
+        (1e30 * WAVES, {"alpha": 1e29}),
+    ],
+)
+def test_a_step_an_offset_or_a_unit_makes_nothing_fail(X, given):
+    predicted = predictions(X, small(random_state=0, **given))
+    assert np.isfinite(predicted).all()
+    assert np.abs(predicted[30:-1] - X[281:]).max() < 3 * np.abs(X).max()
+
+
+def test_a_window_that_is_far_from_zero_has_the_covariance_of_its_codes():
+    from psmt.embedding.moments import WindowMoments
+
+    codes = np.abs(np.random.default_rng(0).standard_normal((300, 5)))
+    moments = WindowMoments.of(codes[:200] + 1e7)
+    assert moments.cancels()
+    for code in codes[200:]:
+        moments.slide(code + 1e7)
+    np.testing.assert_allclose(moments.covariance(), np.cov(codes[100:].T), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_atoms", [24, 200])  # solved at every slide, and tracked
+def test_one_huge_frame_without_regularisation_is_survived_and_reported(n_atoms):
+    X = WAVES.copy()
+    X[260] = 1e20
+    model = small(rank_tol=1e-18, random_state=0, n_atoms=n_atoms, window=2 * n_atoms)
+    with pytest.warns(NumericalWarning, match="rank_tol=1e-18"):
+        assert np.isfinite(predictions(np.concatenate([X[:250]] * 2 + [X[250:300]]), model, start=500)).all()
+
+
+# Numbers of 20 binary digits: with an offset of 2^20 none is lost.
+EXACT = np.round(2**20 * (WAVES[:300] + 0.3 * np.sin(T[:300] / 5 + np.arange(6) ** 2))) / 2**20
+MADE = {
+    "for_series": lambda: PSMT.for_series(random_state=0),
+    "standardise": lambda: small(standardise=True, random_state=0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(
+    ("a", "b"), [(1e-100, 0.0), (1e-9, 0.0), (7.0, 0.0), (1e100, 0.0), (1.0, 2**20), (2.0**300, 2**20)]
+)
+def test_standardised_predictions_do_not_depend_on_unit_and_offset(made, a, b):
+    expected = predictions(EXACT, MADE[made]())
+    found = predictions(a * (EXACT + b), MADE[made]())
+    np.testing.assert_allclose(found / a - b, expected, rtol=0, atol=1e-8)
+
+
+def test_numbers_of_any_unit_can_be_saved(tmp_path):
+    X = 1e100 * EXACT + 1e106
+    model = MADE["standardise"]().fit(X[:250])
+    model.save(tmp_path / "m")
+    assert PSMT.load(tmp_path / "m").update(X[250]).predict().tobytes() == model.update(X[250]).predict().tobytes()
+    with pytest.raises(ValueError, match="beyond 1e"):
+        small().fit(X[:250])
+
+
+def test_a_frame_that_overflows_once_it_is_standardised_is_refused():
+    model = MADE["standardise"]().fit(1e-100 * EXACT[:250])
+    with pytest.raises(ValueError, match="x, standardised, has a value of"):
+        model.update(EXACT[250])
+
+
+ESTIMATORS = {
+    "SparseCoder": lambda: SparseCoder(n_atoms=12, alpha="auto", random_state=0),
+    "TemporalEmbedding": lambda: TemporalEmbedding(n_components=2),
+    **{cls.__name__: cls for cls in (CopyLast, LinearTrend, PixelGain, PrincipalComponents, SlowFeatures)},
+    "RidgeAutoregression": lambda: RidgeAutoregression(order="auto"),
+    "MeanFrame": lambda: MeanFrame(window=50),
+    **{cls.__name__: lambda cls=cls: cls(**SERIES) for cls in (Baseline1, Baseline2, CodeExtrapolation, CopyCode)},
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("values", ["offset 1e6", "unit 1e-30", "unit 1e30", "step 1e4", "one constant feature"])
+def test_no_estimator_fails_at_an_offset_a_unit_or_a_step(name, values):
+    X = {
+        "offset 1e6": WAVES + 1e6,
+        "unit 1e-30": 1e-30 * WAVES,
+        "unit 1e30": 1e30 * WAVES,
+        "step 1e4": np.where(T < 100, 0.0, 1e4) + WAVES,
+        "one constant feature": np.where(np.arange(6) == 2, 5.0, WAVES),
+    }[values][:200]
+    model = ESTIMATORS[name]().fit(X[:150])
+    if hasattr(model, "transform") and not hasattr(model, "update"):
+        assert np.isfinite(model.transform(np.abs(X[150:]))).all()
+        return
+    predicted = np.array([model.update(x).predict() for x in X[150:]])
+    assert np.isfinite(predicted).all()
+    assert np.abs(predicted).max() < 10 * np.abs(X).max()

@@ -1,0 +1,36 @@
+"""Scenes that have just begun: predictions from one or two changes are not worse than copying where nothing moves."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from studies.prior_films import walkers
+
+from psmt import FramePredictor
+from video.conftest import texture
+
+
+def cold_ratio(film):
+    """Squared error of frames 2 to 5 of a film that begins here, divided by that of copying."""
+    model, ours, copied = FramePredictor(rollouts=False).fit(film[:2]), 0.0, 0.0
+    for last, frame in pairwise(film[1:6]):
+        ours, copied = ours + np.mean((model.predict() - frame) ** 2), copied + np.mean((last - frame) ** 2)
+        model.update(frame)
+    return ours / copied
+
+
+def test_every_frame_twice_is_copied():
+    film = np.repeat(walkers(2006, 0.01, 6), 2, axis=0)
+    assert cold_ratio(film) <= 1.02
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_noise_on_a_still_picture_is_not_worse_than_copied(smooth):
+    noise = np.random.default_rng(3).standard_normal((6, 48, 56))
+    if smooth:  # as an encoder leaves it
+        noise = np.stack([texture(seed=seed, width=2.0) for seed in range(6)]) / 40
+    assert cold_ratio(texture() + 2 * noise) <= 1.02
+
+
+def test_things_that_walk_are_predicted_from_the_first_change_on():
+    assert cold_ratio(walkers(2004, 0.01, 6)) < 0.4
