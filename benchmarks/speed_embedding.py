@@ -15,7 +15,7 @@ from psmt.embedding import FollowedEmbedding, solve_closed_form
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import make_extrapolation
-from psmt.numerics.rank import RANK_TOL, moving, noise_covariance, noise_variance
+from psmt.numerics.rank import RANK_TOL, moving, noise_variance
 from psmt.recovery import ACTIVITY_FACTOR, Recovery, recover_next
 
 LAMBDA = 0.1
@@ -81,7 +81,7 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
 def _lapack(moments: WindowMoments, atoms: np.ndarray) -> float:
     """Seconds of the generalised eigenproblem of the window for some of the atoms, lifted by noise as ours is."""
     part = np.ix_(atoms, atoms)
-    noise = noise_covariance(moments.covariance()[part], float(noise_variance(np.diag(moments.covariance()), RANK_TOL)))
+    noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL)) * np.eye(len(atoms))
     covariance = moments.covariance()[part] + noise
     curvature = moments.second_differences()[part] + noise_curvature(len(moments)) * noise
     begin = time.perf_counter()

@@ -8,7 +8,7 @@ from psmt.embedding import FollowedEmbedding, solve_closed_form
 from psmt.embedding.followed import EMBEDDING_TOL
 from psmt.embedding.moments import WindowMoments
 from psmt.extrapolation import make_extrapolation
-from psmt.numerics.rank import RANK_TOL, noise_covariance, noise_variance, whiten
+from psmt.numerics.rank import RANK_TOL, noise_variance, whiten
 from psmt.recovery import Recovery, recover_next
 
 M, H, F = 240, 560, 24
@@ -77,7 +77,7 @@ def test_the_windows_above_hardly_show_some_mixtures():
 def test_a_window_where_all_is_determined(operations):
     codes = np.abs(np.random.default_rng(0).standard_normal((H + 20, M)))
     followed, moments = following(operations), operations.moments(codes[:H])
-    assert whiten(moments.covariance()).noise_share.max() < 1e-11
+    assert whiten(moments.covariance()).noise_share.max() < 1e-6
     assert run(followed, moments, codes[H:]) < 1e-4
     assert followed.n_solved_ == 1
 
@@ -154,7 +154,7 @@ def test_the_error_does_not_flatter(monkeypatch, tol, window):
         moments.slide(code)
         P, Q = followed.update(moments).matrix, closed_form(moments).matrix
         noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL))
-        V = moments.covariance() + noise_covariance(moments.covariance(), noise)
+        V = moments.covariance() + noise * np.eye(M)
         # V-orthonormal rows: the sine of the largest angle is what Q has outside of P.
         outside = Q - (Q @ V @ P.T) @ P
         sine = np.sqrt(np.linalg.eigvalsh(outside @ V @ outside.T)[-1])

@@ -18,7 +18,6 @@ from psmt.numerics.rank import (
     Whitening,
     fix_signs,
     moving,
-    noise_covariance,
     noise_variance,
     whiten,
 )
@@ -96,8 +95,8 @@ def solve_closed_form(
     own, rough = covariance, second_differences
     if len(atoms) < len(variances):
         own, rough = (matrix[atoms[:, None], atoms] for matrix in (covariance, second_differences))
-    noise = noise_covariance(own, float(noise_variance(variances, rank_tol)))
-    lifted, rough = own + noise, rough + noise_curvature(n_codes) * noise
+    noise = float(noise_variance(variances, rank_tol))
+    lifted, rough = add_to_diagonal(1.0 * own, noise), add_to_diagonal(1.0 * rough, noise_curvature(n_codes) * noise)
     wanted = len(atoms) if n_components is None else min(n_components, len(atoms))
     values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, wanted)
     if len(shown) < wanted < len(atoms):  # some directions are only noise, so the next rougher ones replace them
@@ -108,11 +107,11 @@ def solve_closed_form(
     return Embedding(fix_signs(matrix), xp.clip(values[shown], min=0.0))
 
 
-def _shown_eigenpairs(rough: Array, lifted: Array, noise: Array, count: int) -> tuple[Array, Array, Ints]:
+def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
     """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are more than noise."""
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
-    return values, vectors, xp.nonzero(xp.sum(vectors * (noise @ vectors), axis=0) < ALL_NOISE)[0]
+    return values, vectors, xp.nonzero(noise * xp.sum(vectors**2, axis=0) < ALL_NOISE)[0]
 
 
 def solve_whitened(

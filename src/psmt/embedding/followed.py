@@ -1,9 +1,9 @@
 """Tracking the embedding of a sliding window from slide to slide, instead of solving it afresh.
 
 V is the covariance of the window's codes, and S the second moment of their second differences. The directions of the
-embedding are the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide changes V and S,
-including their noise (see `psmt.numerics.rank`), by a few outer products of vectors b. So if x is an eigenvector after
-the slide, and V and S are the matrices before it, then::
+embedding are the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide changes V and S by a
+few outer products of vectors b. So if x is an eigenvector after the slide, and V and S are the matrices before it,
+then::
 
     (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b).
 
@@ -38,12 +38,10 @@ from psmt.embedding.pencil import (
     Pencil,
     changed,
     estimate_error,
-    lifted_covariance,
     mixed_errors,
     products_on,
     propose,
     reduce,
-    regularised_change,
     turn,
     window_noise,
 )
@@ -58,8 +56,8 @@ EMBEDDING_TOL = 3e-7
 closed form from the same codes."""
 
 # When tracking pays, and how exact it must be
-_GUARDS, _MORE_GUARDS = 0.25, 24  # number of guards as a fraction of the wanted directions, and more of them
-_MANY, _MORE_OF_MANY = 1024, 56  # with more atoms than the first value, the second value replaces `_MORE_GUARDS`
+_APART = 5.0  # guards are added until their eigenvalues reach this multiple of the largest wanted one,
+_FEWEST_GUARDS, _MOST_GUARDS = 24, 96  # between these numbers
 _MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
 _FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
 _STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
@@ -70,8 +68,6 @@ _FEWEST_OF_FEW = 513
 codes per atom, one prediction of the built-in film was off by 1e-4. Up to 512 atoms the closed form costs as much."""
 
 # Operators
-_REFINEMENTS = 2  # refinements of the resolvent's change by a slide; with one, errors could grow from slide to slide
-_STALE = 1e-8  # at this error of a change, or after n_features / 2 slides, the resolvent is computed afresh
 NODES = (0.25 + 0.15j, 0.85 + 0.15j)
 """Shifts of the operators, as fractions of the largest wanted eigenvalue. A complex shift is as good as two real ones,
 because its image has a real and an imaginary part. One shift leaves errors of 1e-4 per slide, two of 1e-7. A third one
@@ -170,13 +166,14 @@ class FollowedEmbedding:
         wanted, followed = self.n_components, self._n_followed(moments)
         found = self._solve(moments, followed or wanted)
         if wanted is not None and 0 < followed == len(found) and not (self.centred and moments.cancels()):
+            found = _with_guards(found, wanted)
             with suppress(*moments.engine.linalg_errors):  # otherwise it is solved afresh at the next slide
                 self._track = Track(found, wanted, self._view(moments), moments.engine)
                 return self._track.embedding
         return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
 
     def _n_followed(self, moments: WindowMoments, fraction: float = 1.0) -> int:
-        """Return the number of directions to track, including guards, or 0 if the closed form is faster.
+        """Return the largest number of directions to track, including guards, or 0 if the closed form is faster.
 
         The closed form takes a time that grows with the cube of the number of atoms in use. Tracking takes a time that
         depends mostly on the number of directions. `fraction` lowers the number of atoms from which tracking pays.
@@ -184,10 +181,11 @@ class FollowedEmbedding:
         wanted, n_used = self.n_components, int(moments.window.n_used)
         if wanted is None or not self.rank_tol or not self.tol:
             return 0
-        more = _MORE_GUARDS if moments.n_features <= _MANY else _MORE_OF_MANY
-        followed = wanted + int(_GUARDS * wanted) + more
+        followed = wanted + _FEWEST_GUARDS
         fewest = _FEWEST_OF_FEW if self._has_few_codes(moments) else _FEWEST + followed
-        return followed if n_used >= fraction * fewest and fraction * followed <= _MOST * n_used else 0
+        if n_used < fraction * fewest or fraction * followed > _MOST * n_used:
+            return 0
+        return max(followed, min(wanted + _MOST_GUARDS, int(_MOST * n_used)))
 
     @staticmethod
     def _has_few_codes(moments: WindowMoments) -> bool:
@@ -209,6 +207,14 @@ class FollowedEmbedding:
         return View(sums, constant, noise, self.centred)
 
 
+def _with_guards(found: Embedding, wanted: int) -> Embedding:
+    """Return the wanted directions and as many of the others as tracking needs."""
+    xp = array_namespace(found.eigenvalues)
+    near = int(xp.sum(xp.astype(found.eigenvalues < _APART * found.eigenvalues[wanted - 1], xp.int64)))
+    n = max(near, wanted + _FEWEST_GUARDS)
+    return Embedding(found.matrix[:n], found.eigenvalues[:n])
+
+
 class View(NamedTuple):
     """The data of a window that `Track` uses."""
 
@@ -226,31 +232,26 @@ class Track:
         self._engine = engine
         self._random = np.random.default_rng(0)
         self._probes: dict[tuple[int, ...], Array] = {}
-        self._begin(found)
-        self._make_resolvent(view)
+        self._begin(found, view)
         pencil, self._shifts = self._pencil(view), self._good_shifts()
         self._inverses = tuple(engine.inverse(pencil.shifted(shift)) for shift in self._shifts)
         # Captured functions refer to the operators, so they are kept here and released together with them.
-        self._regularise, self._propose = engine.capture(regularised_change), engine.capture(propose)
-        self._changed, self._products_on = engine.capture(changed), engine.capture(products_on)
-        self._reduce, self._turn = engine.capture(reduce), engine.capture(turn)
-        self._errors, self._estimate = engine.capture(mixed_errors), engine.capture(estimate_error)
+        self._propose, self._changed = engine.capture(propose), engine.capture(changed)
+        self._products_on, self._reduce = engine.capture(products_on), engine.capture(reduce)
+        self._turn, self._errors = engine.capture(turn), engine.capture(mixed_errors)
+        self._estimate = engine.capture(estimate_error)
 
-    def _begin(self, found: Embedding) -> None:
+    def _begin(self, found: Embedding, view: View) -> None:
+        self.noise = float(view.noise)
+        self._slides = 0  # since the closed form was solved
         self.directions = contiguous(found.matrix.T)  # (n_features, n)
         self.eigenvalues = found.eigenvalues
         self.error = 0.0
         self._doubtful = False  # whether the products with V and S that the last step implies have lost digits
         self._matrix = fix_signs(found.matrix[: self.wanted])
 
-    def _make_resolvent(self, view: View) -> None:
-        self.noise = float(view.noise)
-        self._slides = 0  # since the operators were computed afresh
-        lifted = lifted_covariance(view.sums, self.noise, centred=view.centred)
-        self._resolvent = self._engine.inverse(lifted)
-
     def _pencil(self, view: View) -> Pencil:
-        return Pencil(*view, self.noise, self._resolvent)
+        return Pencil(*view, self.noise)
 
     @property
     def followed(self) -> int:
@@ -267,7 +268,7 @@ class Track:
         """Track a slide. Return whether the error is at most `tol`."""
         with self._engine.small_work():
             try:
-                change = self._full_change(view, change)
+                self._slides += 1
                 pencil = self._pencil(view)
                 present = self.directions, self.eigenvalues
                 proposals = self._propose(change, pencil, *present, *self._inverses, shifts=self._shifts)
@@ -296,19 +297,10 @@ class Track:
         """Restart from the closed form with the present operators. Return False if it has too few directions."""
         if len(found) < self.followed:
             return False
-        self._begin(found)
-        self._make_resolvent(view)
+        self._begin(found, view)
         with self._engine.small_work():
             self._refactorise(self._pencil(view))
         return True
-
-    def _full_change(self, view: View, change: LowRankChange) -> LowRankChange:
-        """Return the change of V and S including their noise, and apply the slide to the resolvent ``(V + n)^-1``."""
-        *full, accuracy = self._regularise(change, self._pencil(view), refinements=_REFINEMENTS)
-        self._slides += 1
-        if 2 * self._slides >= len(self.directions) or float(accuracy) > _STALE:
-            self._resolvent.refactorise(lifted_covariance(view.sums, self.noise, centred=view.centred))
-        return LowRankChange(*full)
 
     def _good_shifts(self) -> tuple[complex, ...]:
         """Return the best shifts for the present eigenvalues."""

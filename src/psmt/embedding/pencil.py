@@ -39,18 +39,17 @@ _RIDGE = 1e-10  # this fraction of a proposed direction's variance counts as rou
 
 @dataclass(frozen=True)
 class Pencil(Resident):
-    """The matrices S and V of a window, regularised as if noise of covariance N were added to the codes.
+    """The matrices S and V of a window, regularised as if white noise were added to the codes.
 
-    N is ``n^2 (V + n)^-1``, where n is the noise variance. V becomes ``V + N``, and S becomes ``S + curvature * N``.
-    `psmt.numerics.rank` explains why.
+    With the noise variance n, V becomes ``V + n I``, and S becomes ``S + curvature n I``. `psmt.numerics.rank` explains
+    why.
     """
 
     sums: Sums
     constant: Mask  # atoms (n_features,) that do not vary
     noise_now: Array  # noise variance n () of the present window
     centred: bool
-    noise: float  # noise variance n for which the resolvent was computed
-    resolvent: InverseOperator  # (V + n)^-1
+    noise: float  # noise variance n for which the operators were computed
 
     @property
     def curvature(self) -> float:
@@ -60,91 +59,42 @@ class Pencil(Resident):
     def times(self, vectors: Array) -> tuple[Array, Array]:
         """Return the regularised V and S times the columns of `vectors` (n_features, k)."""
         covariance, rough = self.sums.times(vectors, centred=self.centred)
-        noise = self.resolvent.times(vectors)
-        covariance = add_multiple(covariance, self.noise**2, noise)
-        return covariance, add_multiple(rough, self.curvature * self.noise**2, noise)
+        covariance = add_multiple(covariance, self.noise, vectors)
+        return covariance, add_multiple(rough, self.curvature * self.noise, vectors)
+
+    def covariance_times(self, vectors: Array) -> Array:
+        """Return the regularised V times the columns of `vectors` (n_features, k)."""
+        return add_multiple(self.sums.covariance_times(vectors, centred=self.centred), self.noise, vectors)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
         """Return ``S x - V y``, regularised, for columns x of `vectors` and y of `scaled`, both (n_features, k)."""
         xp, k = array_namespace(vectors), vectors.shape[1]
         covariance, rough = self.sums.times(xp.concat([vectors, scaled], axis=1), centred=self.centred)
-        noise = self.resolvent.times(self.curvature * vectors - scaled)
-        return add_multiple(rough[:, :k] - covariance[:, k:], self.noise**2, noise)
-
-    def lifted_times(self, vectors: Array) -> Array:
-        """Return V + n, the inverse of the resolvent, times the columns of `vectors` (n_features, k)."""
-        return add_multiple(self.sums.covariance_times(vectors, centred=self.centred), self.noise, vectors)
+        return add_multiple(rough[:, :k] - covariance[:, k:], self.noise, self.curvature * vectors - scaled)
 
     def shifted(self, shift: complex) -> Array:
         """Return ``S - shift V`` (n_features, n_features), where S and V are regularised."""
         covariance = covariance_of(self.sums, centred=self.centred)
         matrix = second_moment_of_differences(self.sums) - shift * covariance
-        matrix += (self.curvature - shift) * self.noise**2 * self.resolvent.dense()
-        return cast(Array, matrix)
+        return add_to_diagonal(matrix, (self.curvature - shift) * self.noise)
 
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
         """Return the arrays and constants as an argument of captured work. The sums are resident (not copied)."""
         sums = self.sums
-        _, matrices, _ = self._captured_resolvent.parts()
         copied = self.constant, self.noise_now, sums.ends
-        return copied, (sums.products, sums.curvature, sums.total, *matrices), (sums.n, self.centred, self.noise)
+        return copied, (sums.products, sums.curvature, sums.total), (sums.n, self.centred, self.noise)
 
     def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
         """Return a copy of this pencil that holds the given arrays."""
         constant, noise_now, ends = copied
-        products, curvature, total, *matrices = resident
-        sums = Sums(products, curvature, total, ends, self.sums.n)
-        resolvent = cast(InverseOperator, self._captured_resolvent.with_arrays((), tuple(matrices)))
-        return replace(self, sums=sums, constant=constant, noise_now=noise_now, resolvent=resolvent)
-
-    @property
-    def _captured_resolvent(self) -> Resident:
-        assert isinstance(self.resolvent, Resident), "engines that capture work have operators that can be captured"
-        return self.resolvent
+        products, curvature, total = resident
+        return replace(self, sums=Sums(products, curvature, total, ends, self.sums.n), constant=constant, noise_now=noise_now)
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:
     """Return a mask (n_features,) of the constant atoms, and the variance () of the noise."""
     variances = variances_of(squares, total, n, centred=centred)
     return ~moving(variances), noise_variance(variances, rank_tol)
-
-
-def lifted_covariance(sums: Sums, noise: float, *, centred: bool) -> Array:
-    """Return V + n (n_features, n_features), whose inverse is the resolvent."""
-    return add_to_diagonal(covariance_of(sums, centred=centred), noise)
-
-
-def regularised_change(change: LowRankChange, pencil: Pencil, *, refinements: int) -> tuple[Array, Array, Array, Array]:
-    """Return the `LowRankChange` of V + N and S + curvature N by a slide, in parts, and its relative accuracy ().
-
-    Also update the resolvent R = (V + n)^-1 to the window of the pencil. The code p that arrived and the code q that
-    left each change R by one outer product, given by the solutions of ``(V + n) x = p`` and ``(V + n) x = q``. If q was
-    the only code along some direction, R and its error grow there by orders of magnitude. Therefore the solutions are
-    refined, and the small divisor in Woodbury's formula is computed from the window.
-    """
-    xp, resolvent = array_namespace(change.vectors), pencil.resolvent
-    pair, weights = change.vectors[:2].T, change.covariance[:2]
-    solved, norm = resolvent.times(pair), xp.linalg.vector_norm
-    for _ in range(refinements):
-        before = pencil.lifted_times(solved) - pair @ (weights[:, None] * (pair.T @ solved))
-        refined = resolvent.times(pair - before)
-        solved = solved + refined
-        accuracy = xp.max(norm(refined, axis=0) / positive_or_one(norm(solved, axis=0)))
-        if is_numpy_array(solved) and accuracy < _REFINED:
-            break
-    first, second, arrived, gone = solved[:, 0], solved[:, 1], pair[:, 0], pair[:, 1]
-    weight = weights[0] / (1.0 + weights[0] * (arrived @ first))
-    second = second - weight * (first @ gone) * first
-    left = second @ pencil.lifted_times(second[:, None])[:, 0]
-    lost = xp.stack([-weight, xp.where(left > 0, 1.0 / positive_or_one(left) - 1.0 / (gone @ second), 0.0)])
-    images = xp.stack([first, second])
-    resolvent.subtract(images.T, -(lost[:, None] * images).T)
-    return (
-        xp.concat([change.vectors, pencil.noise * images]),
-        xp.concat([change.covariance, lost]),
-        xp.concat([change.curvature, pencil.curvature * lost]),
-        accuracy,
-    )
 
 
 def propose(
@@ -175,8 +125,7 @@ def propose(
         # Symmetrise: an antisymmetric part would grow from slide to slide.
         inverse.subtract(images, images @ (0.5 * (core + core.mT)))
     found = _unit(xp.concat(proposed, axis=1))
-    found = found - directions @ (directions.T @ pencil.sums.covariance_times(found, centred=pencil.centred))
-    found = orthonormal_columns(_unit(found))  # two operators propose similar directions, whose difference matters
+    found = orthonormal_columns(found)  # two operators propose similar directions, whose difference matters
     return found, *pencil.times(found)
 
 
