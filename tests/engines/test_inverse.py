@@ -18,14 +18,11 @@ def symmetric(rng, shift):
 
 
 def own(engine, values):
-    return (
-        engine.array(values.real) + 1j * engine.array(values.imag) if np.iscomplexobj(values) else engine.array(values)
-    )
+    return engine.array(values.real) + 1j * engine.array(values.imag)
 
 
-@pytest.mark.parametrize("shift", [-0.3, 0.1 + 0.2j])
 @pytest.mark.parametrize("copied", [lambda one: one, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_an_operator_follows_low_rank_changes(engine, shift, copied):
+def test_an_operator_follows_low_rank_changes(engine, copied, shift=0.1 + 0.2j):
     rng = np.random.default_rng(0)
     matrix = symmetric(rng, shift)
     inverse = engine.inverse(own(engine, matrix))
@@ -37,10 +34,10 @@ def test_an_operator_follows_low_rank_changes(engine, shift, copied):
         inverse.subtract(own(engine, images), own(engine, images @ core))
         matrix = matrix + vectors @ vectors.T / 10.0
         inverse = copied(inverse)
-    np.testing.assert_allclose(engine.numpy(inverse.dense()), np.linalg.inv(matrix), atol=1e-9)
+    np.testing.assert_allclose(engine.numpy(inverse.times(engine.array(np.eye(N)))), np.linalg.inv(matrix), atol=1e-9)
     matrix = symmetric(rng, shift)
     inverse.refactorise(own(engine, matrix))
-    np.testing.assert_allclose(engine.numpy(inverse.dense()), np.linalg.inv(matrix), atol=1e-9)
+    np.testing.assert_allclose(engine.numpy(inverse.times(engine.array(np.eye(N)))), np.linalg.inv(matrix), atol=1e-9)
 
 
 @pytest.mark.parametrize("k", range(FEW + 1))
@@ -57,8 +54,7 @@ def test_few_rows_that_are_not_finite_stay_so():
     assert np.isinf(images[1]).all()
 
 
-@pytest.mark.parametrize("shift", [-0.3, 0.1 + 0.2j])
-def test_features_without_entries_beside_the_diagonal_may_get_some(engine, shift):
+def test_features_without_entries_beside_the_diagonal_may_get_some(engine, shift=0.1 + 0.2j):
     """One at a time, until more have entries than there were spare rows."""
     rng = np.random.default_rng(0)
     matrix = symmetric(rng, shift)
@@ -74,4 +70,4 @@ def test_features_without_entries_beside_the_diagonal_may_get_some(engine, shift
         core = np.linalg.inv(np.eye(2) + vectors.T @ images)
         inverse.subtract(own(engine, images), own(engine, images @ core))
         matrix = matrix + vectors @ vectors.T
-    np.testing.assert_allclose(engine.numpy(inverse.dense()), np.linalg.inv(matrix), atol=1e-9)
+    np.testing.assert_allclose(engine.numpy(inverse.times(engine.array(np.eye(N)))), np.linalg.inv(matrix), atol=1e-9)

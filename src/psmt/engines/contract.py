@@ -116,7 +116,7 @@ class ResidentArrays(tuple[AnyArray, ...], Resident):
 
 
 class InverseOperator(Protocol):
-    """Inverse (n_features, n_features) of a symmetric matrix, real or complex, which changes by outer products."""
+    """Inverse (n_features, n_features) of a complex symmetric matrix, which changes by outer products."""
 
     def times(self, vectors: Array) -> Array:
         """Return the operator times the real columns of `vectors` (n_features, n)."""
@@ -126,9 +126,6 @@ class InverseOperator(Protocol):
 
     def refactorise(self, matrix: Array) -> None:
         """Replace the operator by the inverse of another matrix (n_features, n_features)."""
-
-    def dense(self) -> Array:
-        """Return the operator as a matrix (n_features, n_features), which must not be written to."""
 
 
 class Engine(Protocol):
@@ -207,7 +204,7 @@ class Engine(Protocol):
         """Return a window of codes (n, n_features) with their sums. `begins` (n,) marks first codes of series."""
 
     def inverse(self, matrix: Array) -> InverseOperator:
-        """Return the inverse of a symmetric matrix (n_features, n_features), real or complex."""
+        """Return the inverse of a complex symmetric matrix (n_features, n_features)."""
 
     # How work is carried out
 

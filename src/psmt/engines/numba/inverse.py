@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from psmt.numerics.arrays import FEWEST, inverse_symmetric
+from psmt.numerics.arrays import inverse_symmetric
 from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 
@@ -43,14 +43,6 @@ class LazyInverse:
         self._right = np.zeros_like(self._left)
         self._waiting = 0
 
-    def dense(self) -> Array:
-        self._flush()
-        if len(self._held) == len(self._diagonal):
-            return self._matrix
-        dense, n = np.diag(self._diagonal), len(self._held)
-        dense[np.ix_(self._held, self._held)] = self._matrix[:n, :n]
-        return dense
-
     def times(self, vectors: Array) -> Array:
         given, n = np.ascontiguousarray(vectors.T), len(self._held)
         rows, whole = given, n == len(self._diagonal)
@@ -60,10 +52,7 @@ class LazyInverse:
         # Complex matrices are read as real and imaginary parts side by side, which takes half the time of a complex
         # product. Vectors are real.
         dense = self._matrix.view(np.float64)
-        if np.isrealobj(self._matrix) and len(rows) <= FEWEST:
-            images = np.stack([row @ dense for row in rows])  # more accurate by a digit, which refinements need
-        else:
-            images = few_rows_times(rows, dense) if len(rows) <= FEW else rows @ dense
+        images = few_rows_times(rows, dense) if len(rows) <= FEW else rows @ dense
         images = images.view(self._matrix.dtype)
         waiting = slice(self._waiting)
         images -= (rows @ self._right[waiting].T) @ self._left[waiting]

@@ -174,12 +174,7 @@ class DenseInverse(Resident):
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
 
-    def dense(self) -> Tensor:
-        return self._matrix
-
     def times(self, vectors: Tensor) -> Tensor:
-        if not self._matrix.is_complex():
-            return self._matrix @ vectors
         # Complex matrices are read as real and imaginary parts side by side, which takes half the time of a complex
         # product.
         images = vectors.T @ torch.view_as_real(self._matrix).flatten(-2)
