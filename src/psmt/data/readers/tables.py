@@ -185,13 +185,10 @@ def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, 
     return None
 
 
-_NUMBER_BEGINS = re.compile(r"\s*[-+.,]?\d")
-
-
 def _is_words(rows: Sequence[tuple[int, list[str]]], column: int) -> bool:
     """Return whether a column has words only. A field that begins like a number may be a mistyped one."""
     texts = (fields[column] for _, fields in rows)
-    return not any(not text.strip() or is_number(text) or _NUMBER_BEGINS.match(text) for text in texts)
+    return not any(not text.strip() or is_number(text) or re.match(r"\s*[-+.,]?\d", text) for text in texts)
 
 
 def _date(text: str) -> datetime | None:
