@@ -117,6 +117,14 @@ def _tidy(_app: object, _what: str, _name: str, _obj: object, _options: object, 
     lines[:] = [re.sub(r"`*\bdocs/([\w/-]+)\.md\b`*", r":doc:`/\1`", line) for line in lines]
 
 
+def _shorten(
+    _app: object, what: str, _name: str, _obj: object, _options: object, signature: str | None, returns: str | None
+) -> tuple[str, str | None] | None:
+    """Shorten a long signature of a class, so that its purpose is seen first. All parameters are listed below it."""
+    parts = (signature or "").split(", ")
+    return (", ".join(parts[:6]) + ", ...)", returns) if what == "class" and len(parts) > 8 else None
+
+
 def _write_options(_app: object) -> None:
     """Write the page of all options, from the declarations of the commands' parameters."""
     from psmt.cli.app import COMMANDS
@@ -137,4 +145,5 @@ def setup(app: Sphinx) -> None:
     # MyST passes only the last part of the page's name, so take it from the environment.
     app.connect("include-read", lambda app, path, _, text: _link_to_pages(HERE / path, app.env.docname, text))
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _shorten)
     app.connect("autodoc-process-docstring", _tidy)

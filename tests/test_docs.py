@@ -5,13 +5,17 @@ from __future__ import annotations
 import doctest
 import json
 import re
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from benchmarks.numbers import MARKED, measured, refreshed
 from benchmarks.page import PAGE as BENCHMARKS
 
 import psmt
+from psmt.evaluation import FrameRow, Step
+from psmt.experiments.predict_video.result import FRAME_METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md"])
@@ -143,3 +147,12 @@ def test_the_built_search_finds_these_pages() -> None:
             places = [found[kind].get(term, []) for term in terms for kind in ("terms", "titleterms")]
             pages = {found["docnames"][i] for place in places for i in (place if isinstance(place, list) else [place])}
             assert page in pages, f"a search for {words!r} does not find {page}"
+
+
+def test_scripts_of_pictures_draw_what_the_package_gives_them() -> None:
+    scripts = {name: runpy.run_path(str(ROOT / "docs" / "pictures" / f"{name}.py")) for name in ("frames", "moving")}
+    rng = np.random.default_rng(0)
+    step = Step(0, *rng.random((2, 8, 8)), {method: rng.random((8, 8)) for method in FRAME_METHODS}, {}, [], {})
+    rows = [FrameRow(t, method, *rng.random(6), 0) for t in range(240) for method in FRAME_METHODS]
+    assert scripts["frames"]["draw"](rows, dict.fromkeys(range(4), step)).axes
+    assert scripts["moving"]["sheet"](*rng.random((3, 96, 96))).width > 2 * 96

@@ -32,14 +32,12 @@ def subpackages() -> list[str]:
     return [name.strip() for layer in layers for name in layer.split("|")]
 
 
-def job(name: str) -> tuple[str, int]:
-    """Return the first sentence of a docstring and the number of lines of Python."""
+def purpose(name: str) -> str:
+    """Return the first sentence of the docstring of a subpackage or module."""
     path = SOURCE / name
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    first = path / "__init__.py" if path.is_dir() else files[0]
+    first = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = (ast.get_docstring(ast.parse(first.read_text())) or "").splitlines()[0]
-    sentence = text.split(". ")[0].rstrip(".").replace("`", "")
-    return shorten(sentence, 112, placeholder=" ..."), sum(len(file.read_text().splitlines()) for file in files)
+    return shorten(text.split(". ")[0].rstrip(".").replace("`", ""), 112, placeholder=" ...")
 
 
 def imports(names: list[str]) -> Counter[tuple[str, str]]:
@@ -58,18 +56,16 @@ def main() -> None:
     place = {name: -i for i, name in enumerate(names)}
     figure = Figure(figsize=(10.5, 0.3 * len(names) + 0.5))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_xlim(-5.2, 20.7)
+    axes.set_xlim(-5.2, 20.0)
     axes.set_ylim(-len(names) + 0.3, 1.4)
     axes.set_axis_off()
-    axes.text(0.15, 0.85, "package, lines of Python", fontsize=8.5, color=QUIET)
-    axes.text(4.3, 0.85, "purpose", fontsize=8.5, color=QUIET)
+    axes.text(0.15, 0.85, "package", fontsize=8.5, color=QUIET)
+    axes.text(3.1, 0.85, "purpose", fontsize=8.5, color=QUIET)
     axes.text(-0.35, 0.85, "imports (downwards only)", fontsize=8.5, color=QUIET, ha="right")
     for name in names:
-        text, lines = job(name)
-        axes.plot([0.05, 20.5], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
+        axes.plot([0.05, 19.8], [place[name] - 0.5] * 2, color=LINE, linewidth=0.6)
         axes.text(0.15, place[name], name, fontsize=10, fontweight="bold", color=INK, va="center")
-        axes.text(3.9, place[name], f"{lines:,}", fontsize=8.5, color=QUIET, va="center", ha="right")
-        axes.text(4.3, place[name], text, fontsize=8.5, color=INK, va="center")
+        axes.text(3.1, place[name], purpose(name), fontsize=8.5, color=INK, va="center")
         axes.plot([0], [place[name]], "o", color=ACCENT, markersize=4)
     for (importer, imported), count in imports(names).items():
         up = place[importer] < place[imported]

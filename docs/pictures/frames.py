@@ -27,7 +27,7 @@ from psmt.video import FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4
 ACTS = ("steady motion", "shaking camera", "only noise", "a cut, then steady motion")
-SHOWN = ("psmt", "fourier", "linear", "copy")
+SHOWN = ("frame_predictor", "fourier", "linear", "copy")
 GAIN = 5
 
 
@@ -88,14 +88,14 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
         if k:
             axes.axvline(k * LENGTH - 0.5, color=QUIET, linewidth=0.9, linestyle=(0, (2, 2)))
         own = [row for row in rows if (row.frame - first) // LENGTH == k]
-        ratio = float(np.median([row.ratio for row in own if row.method == "psmt"]))
+        ratio = float(np.median([row.ratio for row in own if row.method == "frame_predictor"]))
         axes.text((k + 0.5) * LENGTH, 8.6, act, fontsize=TEXT, fontweight="bold", color=INK, ha="center")
         axes.text(
             (k + 0.5) * LENGTH,
             5.6,
-            f"PSMT, median {ratio:.2f}",
+            f"{FRAME_METHODS['frame_predictor']}: median {ratio:.2f}",
             fontsize=TEXT,
-            color=FRAME_STYLES["psmt"].colour,
+            color=FRAME_STYLES["frame_predictor"].colour,
             ha="center",
             zorder=9,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
@@ -103,9 +103,9 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
         step = stills[k]
         pictures = (
             ("film", np.repeat(step.frame[:, :, None], 3, axis=2)),
-            ("PSMT", np.repeat(np.clip(step.predicted["psmt"], 0, 1)[:, :, None], 3, axis=2)),
-            ("error of copying", error_colours(step.last - step.frame, GAIN)),
-            ("error of PSMT", error_colours(step.predicted["psmt"] - step.frame, GAIN)),
+            ("prediction", np.repeat(np.clip(step.predicted["frame_predictor"], 0, 1)[:, :, None], 3, axis=2)),
+            ("error of copying", error_colours(step.last, step.frame, GAIN)),
+            ("its error", error_colours(step.predicted["frame_predictor"], step.frame, GAIN)),
         )
         for i, (title, picture) in enumerate(pictures):
             x = left + k * (across + gap) + (i % 2) * (side + 0.1)

@@ -34,21 +34,21 @@ def main() -> None:
         predicted = np.clip(model.predict(horizon=AHEAD)[-1], 0, 1)
         ours.append(np.mean((predicted - truth) ** 2))
         copying.append(np.mean((last - truth) ** 2))
-        sheets.append(sheet(truth, predicted, predicted - truth, last - truth))
+        sheets.append(sheet(truth, predicted, last))
         model.update(frames[t])
     print(f"MSE ÷ copying, {AHEAD} frames ahead: {np.mean(ours) / np.mean(copying):.3f}")
     path = Path(__file__).with_suffix(".webp")
     sheets[0].save(path, save_all=True, append_images=sheets[1:], duration=80, loop=0, quality=70, method=6)
 
 
-def sheet(truth: np.ndarray, predicted: np.ndarray, error: np.ndarray, copied: np.ndarray) -> Image.Image:
+def sheet(truth: np.ndarray, predicted: np.ndarray, copied: np.ndarray) -> Image.Image:
     """Return the four pictures in two rows, each with its title above it."""
     side = SIDE * ZOOM
     whole = Image.new("RGB", (2 * side + GAP + 2 * MARGIN, 2 * (side + HEAD) + GAP + MARGIN), GROUND)
     draw = ImageDraw.Draw(whole)
     font = ImageFont.truetype(font_manager.findfont("DejaVu Sans"), 13)
     grey = [np.repeat(picture[:, :, None], 3, axis=2) for picture in (truth, predicted)]
-    colours = [error_colours(difference, GAIN) for difference in (error, copied)]
+    colours = [error_colours(guess, truth, GAIN) for guess in (predicted, copied)]
     for i, (title, picture) in enumerate(zip(TITLES, [*grey, *colours], strict=True)):
         x, y = MARGIN + (i % 2) * (side + GAP), (i // 2) * (side + HEAD + GAP)
         draw.text((x, y + 6), title, INK, font)

@@ -10,6 +10,7 @@ from cli.calls import read_csv, run
 from conftest import wave
 from psmt.cli.commands import of_experiment
 from psmt.data import open_series
+from psmt.errors import SeriesWarning
 from psmt.experiments.options.parameters import make_departures
 
 pytestmark = pytest.mark.usefixtures("blank_figures")
@@ -118,3 +119,11 @@ def test_a_series_is_no_film(sensors, tmp_path):
     assert outcome.code == 2
     assert "which is a series" in outcome.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_short_series_is_spoken_of_in_rows(tmp_path):
+    np.savetxt(tmp_path / "few.csv", wave(5, 300), delimiter=",")
+    with pytest.warns(SeriesWarning, match="5 rows, which are too few"):
+        outcome = run("predict", tmp_path / "few.csv", "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert "the series has 5 rows" in outcome.stderr and "film" not in outcome.stderr

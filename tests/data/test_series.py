@@ -1,12 +1,13 @@
 """Series come back as they stand, or with an error that says where they are wrong."""
 
+import warnings
 from hashlib import sha256
 
 import numpy as np
 import pytest
 
 from psmt.data import open_series
-from psmt.errors import FrameSourceError
+from psmt.errors import FrameSourceError, SeriesWarning
 
 SERIES = np.random.default_rng(0).normal(size=(7, 3)) * [1.0, 1e6, 1e-6]
 
@@ -77,7 +78,7 @@ def test_archives_name_their_series(tmp_path):
     ("text", "message"),
     [
         ("1,2\n3,x\n", r"line 2, column 2: 'x' is not a number; write numbers as 1\.5"),
-        ("a,b\n1,2\n\n3,\n", r"line 4, column 2 \('b'\): '' is not a number"),
+        ("a,b\n1,2\n\n3,\n", r"line 4, column 2 \('b'\): the value is missing"),
         ("1;2\n3;4\n", r"line 2, column 1 \('1;2'\): '3;4' is not a number; .* commas"),
         ("1,5;2,5\n", r"line 1, column 2: '5;2' is not a number"),
         ("time,1\n3,4\n", r"line 1, column 1: 'time' is not a number"),
@@ -179,7 +180,7 @@ def test_a_data_frame_is_a_series_with_names():
         ("day,a\n2026-01-01,1\n2026-01-02,2\n", "day"),
         ("a,day\n1,2026-01-01 12:00\n2,2026-01-01 13:00\n", "day"),
         ("2026-01-01,1\n2026-01-02,2\n", "column 1"),
-        (",a\n0,1\n1,2\n", ""),
+        (",a\n0,1\n1,2\n", "column 1"),
         ("Time,a\n0.5,1\n1.0,2\n", "Time"),
     ],
 )
@@ -200,3 +201,25 @@ def test_dates_must_be_in_order(tmp_path):
     (tmp_path / "table.csv").write_text("day,a\n2026-01-02,1\n2026-01-01,2\n")
     with pytest.raises(FrameSourceError, match=r"line 3, column 1: 2026-01-01 comes after 2026-01-02.*sort the lines"):
         open_series(tmp_path / "table.csv")
+
+
+def test_a_column_of_words_is_left_out(tmp_path):
+    (tmp_path / "table.csv").write_text("a,station,b\n1,north,3\n2,south-2,4\n")
+    with pytest.warns(SeriesWarning, match="'station' has words .* left out"):
+        source = open_series(tmp_path / "table.csv")
+    assert source.feature_names == ("a", "b")
+    np.testing.assert_array_equal(source.values, [[1.0, 3.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize("steps", [np.arange(30) + 9 * (np.arange(30) > 20), np.arange(30) * 1.0, np.arange(42)])
+def test_a_gap_in_the_dates_is_reported(tmp_path, steps):
+    """A gap is a rare long step. Weekends, which are left out of the last index, are not rare."""
+    days = np.datetime64("2026-01-05") + np.asarray(steps, dtype=int)
+    days = days[np.is_busday(days)] if len(days) == 42 else days
+    (tmp_path / "table.csv").write_text("".join(f"{day},{i}\n" for i, day in enumerate(days)))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        open_series(tmp_path / "table.csv")
+    gaps = [str(one.message) for one in found if one.category is SeriesWarning]
+    assert len(gaps) == (1 if steps[-1] == 38 else 0)
+    assert all("1 gap, the first between 2026-01-25 and 2026-02-04" in gap for gap in gaps)

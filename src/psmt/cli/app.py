@@ -17,16 +17,15 @@ from psmt.cli.terminal import LOAD, Bars
 from psmt.errors import FrameSourceError, PSMTError
 from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
-from psmt.experiments.options.sources import FilmOptions
 from psmt.live.command import live
 from psmt.utils.files import shown
 
-_HELP = """Predictive Sparse Manifold Transform: learn the dynamics of a film, predict what comes next.
+_HELP = """Predict what comes next in a film, a series or a brain scan (Predictive Sparse Manifold Transform).
 
 frames → patches → codes → embedding → extrapolation → recovery → prediction"""
 
 _EXAMPLES = """Examples:
-  psmt demo                            everything, small, on the built-in film
+  psmt demo                            a small version, on the built-in film
   psmt live camera                     your camera, and what comes next
   psmt predict-video film.mp4          whole frames, and a film of them
   psmt predict series.csv              a table: one row per time
@@ -36,9 +35,9 @@ _EXAMPLES = """Examples:
   psmt reproduce film.mp4 --quick      the same, small
   psmt sweep film.mp4 --atoms 256      one row of Table 1
 
-A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. All commands but \
-predict-video also take a series (time, features) in any units, in place of one patch of each frame: a .npy, .npz, \
-.csv or .tsv file. The report (report.html), tables (CSV) and pictures (PNG) go into the folder --out, which is named \
+A film is a video, a folder of images, a .tif stack, a .npy or .npz file, or builtin:glide. predict, reproduce, sweep, \
+topology and reconstruct also take a series, with one row per time and one column per feature: a .csv, .tsv, .mat, \
+.npy or .npz file. The report (report.html), tables (CSV) and pictures (PNG) go into the folder --out, which is named \
 at the end; nothing else is written. --json prints all numbers for programs instead. An interrupted command continues \
 when it is given again. Errors are one line on stderr with exit code 2."""
 
@@ -78,7 +77,9 @@ app.command(live, help_epilogue="", group=GROUPS[SEE])
 
 @app.command(help_epilogue="", group=GROUPS[USE])
 def learn(
-    *films: Annotated[str, Parameter(name="FILM", help=FilmOptions.SOURCE_HELP)],
+    *films: Annotated[
+        str, Parameter(name="FILM", help="Video, folder of images, .tif stack, .npy, .npz, or builtin:glide.")
+    ],
     out: Annotated[Path, Parameter(help="File for the prior.")] = Path("prior.psmt"),
     size: Annotated[int, Parameter(help="Side of the frame in pixels, after its centred square is shrunk.")] = 100,
     frames: Annotated[int, Parameter(help="Read at most this many frames of each film.")] = 2000,

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from psmt.experiments import chapters, command_of
 from psmt.experiments.contract import PAPER, SEE, Command
@@ -19,6 +19,7 @@ from psmt.experiments.options.sources import FilmOptions
 from psmt.utils.constraints import choice
 
 _METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
+_METHOD, _RUN = Group("Method", sort_key=1), Group("Input, output and machine", sort_key=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,11 @@ class CommandLine(Command):
 
         call.__defaults__ = None if default is None else (default,)
         parameter = Parameter(
-            name=options.SOURCE_NAME, help=options.SOURCE_HELP, negative=(), parse=False if self.film else None
+            name=options.SOURCE_NAME,
+            help=options.SOURCE_HELP,
+            negative=(),
+            parse=False if self.film else None,
+            show_default=bool(default) and (lambda given: given if isinstance(given, str) else " ".join(given)),
         )
         call.__annotations__ = {
             "source": Annotated[tuple[str, ...] if options.SEVERAL_SOURCES else str, parameter],
@@ -128,6 +133,7 @@ class CommandLine(Command):
                 metavar=option.metavar or metavar,
                 show_choices=not words and not option.metavar,
                 show_default=self._default(one.name) or False,
+                group=_RUN if "" in self.declared[one.name] else _METHOD,
                 negative=(),
             ),
         ]
@@ -174,15 +180,15 @@ def of_experiment(name: str) -> CommandLine:
 
 _REPRODUCE = """Carry out every experiment of the paper on your film, and report on its claims.
 
-Writes what sweep, topology, reconstruct and predict write, summary.json with all numbers, and report.html: one page \
-that opens with an answer: what predicts this film best, and which claims of the paper come out. Experiments that \
+Writes what sweep, topology, reconstruct and predict write, summary.json with all numbers, and report.html, a page \
+that begins with an answer: what predicts this film best, and which claims of the paper come out. Experiments that \
 the film is too short for are named. Full size on 10,000 frames: seven to twenty minutes on two cores, below 4 GiB \
 of memory."""
 
-_DEMO = """Reproduce the paper, small, on the built-in film: about a minute on two cores; the first time longer, while \
-kernels are compiled.
+_DEMO = """Run a small version of the paper's experiments on the built-in film.
 
-Writes what reproduce writes, above all report.html: one page with verdicts, figures, tables and settings."""
+Takes one to three minutes on two cores; the first time longer, because kernels are compiled. Writes what reproduce \
+writes, above all report.html: one page with verdicts, figures, tables and settings."""
 
 
 def of_paper() -> list[CommandLine]:

@@ -16,7 +16,7 @@ from shutil import get_terminal_size
 from types import FrameType
 from typing import Any, TextIO
 
-from psmt.errors import CacheWarning, PSMTError
+from psmt.errors import CacheWarning, PSMTError, SeriesWarning
 from psmt.utils.files import shown
 
 try:
@@ -111,8 +111,8 @@ def _show(
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,  # noqa: ARG001
 ) -> None:
-    """Print a warning in one line. A `CacheWarning` is meant for users, others are printed with their source line."""
-    place = "" if issubclass(category, CacheWarning) else f"{filename}:{lineno}: {category.__name__}: "
+    """Print a warning in one line. Warnings of psmt are meant for users, others are printed with their source line."""
+    place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
 

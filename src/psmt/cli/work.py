@@ -72,7 +72,10 @@ def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], byt
     # A single experiment raises an error if the film is too short for the given sizes, or for any size.
     fit = {} if paper else {"fixed": bool({"n_atoms", "window"} & job.given.keys()), "required": True}
     if source.n_frames is not None and not paper:
-        fit_settings(asked, source.n_frames, **fit)
+        try:
+            fit_settings(asked, source.n_frames, **fit)
+        except NotEnoughFramesError as error:
+            raise error if not hasattr(source, "n_features") else NotEnoughFramesError(in_rows(str(error))) from None
     material = options.read(source, run.progress)
     film = options.record(source, material)
     used, notes = (dict(asked), {}) if film.n_frames is None else fit_settings(asked, film.n_frames, **fit)

@@ -74,8 +74,9 @@ def live(
 ) -> None:
     """Show a camera or film and the model's prediction of the next frames, while the model learns.
 
-    The command opens a page in the browser. The page can be reached from this machine only. With another --host, the
-    command prints an address with a token, and only this address works. Ctrl-C ends the command.
+    The command opens a page in the browser, which only this machine can reach.
+    With another --host it prints an address with a token, which is then needed.
+    Ctrl-C ends the command.
     """
     print(f"psmt live: {source}: load libraries", file=sys.stderr, flush=True)
     try:

@@ -204,19 +204,19 @@ _FEW = 20  # a series with fewer rows than this causes a warning
 
 def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
     """Warn if a series that a model learns from is very short, probably transposed, or has constant columns."""
-    (n, n_features), names = array.shape, getattr(values, "columns", None)
+    (n, n_features), names = array.shape, getattr(values, "columns", getattr(values, "feature_names", None))
     if n < _FEW:
-        _warn(f"X has {n} rows, which are too few to learn from; give at least {_FEW}, better some hundreds")
+        warn(f"the series has {n} rows, which are too few to learn from; give at least {_FEW}, better some hundreds")
     if n_features > n > 1 and n * n_features < _LARGEST_CHECKED and _is_transposed(array):
-        _warn(
-            f"X has {n} rows and {n_features} columns, and columns change more smoothly than rows; rows are times, and "
-            "columns are features: if yours are the other way round, give X.T"
+        warn(
+            f"the series has {n} rows and {n_features} columns, and columns change more smoothly than rows; rows are "
+            "times, and columns are features: if yours are the other way round, transpose the table, or give X.T"
         )
     constant = np.flatnonzero((array == array[:1]).all(axis=0) & (n > 1))
     if len(constant):
         shown = ", ".join(_column(int(i), names).removeprefix("column ") for i in constant[:5])
         more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
-        _warn(f"X has {len(constant)} of {n_features} columns that are constant ({shown}{more}); drop them")
+        warn(f"the series has {len(constant)} of {n_features} columns that are constant ({shown}{more}); drop them")
 
 
 _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothness along both axes is compared
@@ -245,14 +245,30 @@ def _roughness(array: NDArray[np.float64]) -> float:
     return float(np.sum(np.diff(array, axis=0) ** 2)) / scale if scale > 0 else 1.0
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
+    """Warn of a probable mistake in a series."""
     import warnings
 
-    warnings.warn(message, SeriesWarning, stacklevel=2)
+    warnings.warn(message, SeriesWarning, stacklevel=3)
+
+
+_RARE = 0.1  # largest share of long steps in time that are gaps; more of them are a pattern, such as weekends
+
+
+def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
+    """Warn if a few steps between times are much longer than the others. `labels` are the times as they are shown."""
+    steps = np.diff(np.asarray(times, dtype=np.float64))
+    gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else steps
+    if 0 < len(gaps) <= _RARE * len(steps):
+        at = int(gaps[0])
+        warn(
+            f"the times of the rows have {len(gaps)} gap{'s'[: len(gaps) > 1]}, the first between {labels[at]} and "
+            f"{labels[at + 1]}; rows are taken as evenly spaced: fill the gap, or split the series there"
+        )
 
 
 def check_time_order(values: object, lengths: Sequence[int]) -> None:
-    """Raise unless the index of a table, if it has dates or numbers, increases within each series."""
+    """Raise unless the index of a table, if it has dates or numbers, increases within each series. Warn of gaps."""
     index = getattr(values, "index", None)
     if index is None or not hasattr(index, "is_monotonic_increasing"):
         return
@@ -265,6 +281,8 @@ def check_time_order(values: object, lengths: Sequence[int]) -> None:
                 f"the index of X is out of order: {part[at]} in row {start + at} is followed by {part[at + 1]}; rows "
                 "must be in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
             )
+        if getattr(part.dtype, "kind", "O") in "iufM":
+            warn_of_gaps(part.astype("int64") if part.dtype.kind == "M" else part, part)
         start += length
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,7 +21,7 @@ from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array
 from psmt.utils.constraints import near_miss
 from psmt.utils.files import reading, shown, shown_names
-from psmt.utils.validation import check_series, is_number
+from psmt.utils.validation import check_series, is_number, warn, warn_of_gaps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,7 +109,8 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 
     Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. A first line without any number holds the names
     of the features. Empty lines are skipped. A column of ISO dates, or one with a name such as ``time`` or ``index``
-    whose numbers increase, is the index of the rows and not a feature.
+    whose numbers increase, is the index of the rows and not a feature. A column of words is left out. Gaps in the index
+    and columns that are left out cause a `SeriesWarning`.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
@@ -131,8 +133,12 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
                 "lines need the same number"
             )
     index = _index(path, names, rows)
-    kept = [i for i in range(n_columns) if i != index]
-    label = names or tuple(f"column {i + 1}" for i in range(n_columns))
+    label = [(names and names[i]) or f"column {i + 1}" for i in range(n_columns)]
+    values = [i for i in range(n_columns) if i != index]
+    kept = [i for i in values if not _is_words(rows, i)] or values
+    if len(kept) < len(values):
+        left = shown_names(repr(label[i]) for i in values if i not in kept)
+        warn(f"{shown(path)}: {left} has words in the place of numbers and is left out")
     numbers = [_numbers(fields, kept, names, where=f"{shown(path)}: line {line}") for line, fields in rows]
     return SeriesSource(
         name=shown(path.name),
@@ -157,30 +163,38 @@ def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, 
     for i, text in enumerate(first):
         if is_number(text) or _date(text) is None:
             continue
-        before: datetime | None = None
-        for line, fields in rows:
-            date = _date(fields[i])
-            if date is None:
-                break  # reported as a value that is not a number
-            if before is not None and date.replace(tzinfo=None) < before.replace(tzinfo=None):
-                raise FrameSourceError(
-                    f"{shown(path)}: line {line}, column {i + 1}: {shown(fields[i])} comes after {before}; "
-                    "rows must be in order of time: sort the lines"
-                )
-            before = date
-        else:
-            return i
+        texts = [fields[i] for _, fields in rows]
+        if not all(map(_date, texts)):
+            continue  # reported as a value that is not a number
+        times = np.array(list(map(_date, texts)), dtype="datetime64[us]").astype(np.int64)
+        backwards = np.flatnonzero(np.diff(times) < 0)
+        if len(backwards):
+            at = int(backwards[0])
+            raise FrameSourceError(
+                f"{shown(path)}: line {rows[at + 1][0]}, column {i + 1}: {shown(texts[at + 1])} comes after "
+                f"{shown(texts[at])}; rows must be in order of time: sort the lines"
+            )
+        warn_of_gaps(times, list(map(shown, texts)))
+        return i
     for i, name in enumerate(names or ()):
         if name.lower() in _INDEX_NAMES and len(first) > 1 and all(is_number(fields[i]) for _, fields in rows):
             times = np.array([float(fields[i]) for _, fields in rows])
             if len(times) > 1 and (np.diff(times) > 0).all():
+                warn_of_gaps(times, times)
                 return i
     return None
 
 
+def _is_words(rows: Sequence[tuple[int, list[str]]], column: int) -> bool:
+    """Return whether a column has words only. A field that begins like a number may be a mistyped one."""
+    texts = (fields[column] for _, fields in rows)
+    return not any(not text.strip() or is_number(text) or re.match(r"\s*[-+.,]?\d", text) for text in texts)
+
+
 def _date(text: str) -> datetime | None:
+    """Return the date and time that an ISO text says, without its zone, or None for other texts."""
     try:
-        return datetime.fromisoformat(text.strip())
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
     except ValueError:
         return None
 
@@ -211,10 +225,10 @@ def _numbers(fields: list[str], kept: Sequence[int], names: Sequence[str] | None
         return np.array([float(fields[i]) for i in kept])
     except ValueError:
         column = next(i for i in kept if not is_number(fields[i]))
+        what = f"{shown(repr(fields[column]))} is not a number" if fields[column].strip() else "the value is missing"
         raise FrameSourceError(
-            f"{where}, column {column + 1}{f' ({names[column]!r})' if names else ''}: {shown(repr(fields[column]))} "
-            "is not a number; write numbers as 1.5, with commas between them (tabs in .tsv), dates as 2026-01-31, or "
-            "remove that line or column"
+            f"{where}, column {column + 1}{f' ({names[column]!r})' if names else ''}: {what}; write numbers as 1.5, "
+            "with commas between them (tabs in .tsv), dates as 2026-01-31, or remove that line or column"
         ) from None
 
 

@@ -222,6 +222,7 @@ def _states_table(result: BrainResult) -> Table:
     rows.append(("PSMT on random phases", *(written(result.surrogate_tests[own].null) for own in MEASURES), "–", "–"))
     columns = [f"{scope}: {measure}" for scope in ("people", "a person's time") for measure in MEASURES]
     caption = "Correlation of matched states between halves of the people, and of each person's time"
+    caption += "" if between["activity"]["psmt"].is_finite else "; too few people for intervals"
     return _table(caption, ["method", *columns], rows)
 
 
@@ -419,7 +420,7 @@ def _people_mean(scores: Array) -> str:
 def _mean(interval: Interval) -> str:
     if not np.isfinite(interval.mean):
         return "–"
-    return f"{signed(interval.mean)} {write_interval(interval) if interval.is_finite else '(too few people to say)'}"
+    return f"{signed(interval.mean)} {write_interval(interval) if interval.is_finite else ''}".rstrip()
 
 
 def _group_file(result: BrainResult) -> bytes:

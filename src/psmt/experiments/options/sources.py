@@ -214,14 +214,16 @@ class PatchOptions(TaskOptions):
     def open(self, spec: str, /) -> Film | SeriesSource:
         """Open a film or a series that can be read again after an interruption."""
         from psmt.data import open_repeatable
+        from psmt.utils.validation import warn_of_mistakes
 
         n_frames = min(self.frames, QUICK_FRAMES) if self.quick else self.frames
-        source = open_repeatable(spec, stop=n_frames, wanted_by="this command")
-        if self.columns is None:
-            return source
-        if not _is_series(source):
+        source: Any = open_repeatable(spec, stop=n_frames, wanted_by="this command")
+        if _is_series(source):
+            source = source if self.columns is None else source.select(self.columns)
+            warn_of_mistakes(source, source.values)
+        elif self.columns is not None:
             raise PSMTError(f"--columns {','.join(self.columns)}: {source.name} is a film, which has no columns")
-        return source.select(self.columns)  # type: ignore[union-attr]
+        return source  # type: ignore[no-any-return]
 
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
         """Return standardised patches of a film, or a series with standardised features, as (time, n_features).

@@ -45,7 +45,7 @@ def scores_figure(result: VideoResult) -> Figure:
     finite = np.concatenate([v[np.isfinite(v)] for v in values.values()])
     low, high = np.percentile(finite, (0.5, 99.5)).tolist() if len(finite) else (0.5, 2.0)
     top = min(max(1.3 * high, 1.5), 16)
-    _style_ratios(axes, max(min(0.75 * low, 0.7), 1 / 64), top)
+    _style_ratios(axes, max(min(0.75 * low, 0.7), 1 / 256), top)
     axes.set_xlim(result.start + 0.5, result.start + result.horizon + 0.5)
     note = "" if span * bins.length == 1 else f", mean over {span * bins.length:,} frames"
     heading(axes, "a", f"error of each frame ÷ error of copying the last one{note}", lift=26)
@@ -91,7 +91,7 @@ def _style_ratios(axes: Axes, low: float, high: float) -> None:
     axes.set_yscale("log", base=2)
     axes.set_ylim(low, high)
     axes.yaxis.set_major_locator(LogLocator(base=2, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
     axes.yaxis.minorticks_off()
     style_axes(axes)
 

@@ -195,7 +195,7 @@ class VideoOptions(FilmOptions):
 
 COMMAND = Command(
     name="predict-video",
-    help="""Predict whole frames, each from those before it, with `FramePredictor` and its baselines.
+    help="""Predict whole frames, each from the frames before it, and compare with simple methods.
 
 The whole picture is predicted, in colour if the film has colour; scores are those of the luma. \
 Writes predicted.mp4 (film, prediction and error side by side, with the score so far), scores.csv (one frame ahead), \

@@ -16,7 +16,7 @@ from psmt.experiments.prediction.phase import PhaseResult, PipelineStep, Truth
 from psmt.experiments.prediction.run import Pair, PredictionResult
 from psmt.figures.layouts import draw_estimates, draw_key, panel_figure
 from psmt.figures.panels import GREY_LEVELS, as_picture, label_axes, tiled
-from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, TEXT, TITLE, style_axes
+from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, TEXT, TITLE, literal, style_axes
 from psmt.report.numbers import error
 from psmt.types import Array, Levels
 
@@ -161,7 +161,7 @@ def pipeline_figure(result: PredictionResult) -> Figure:
     if result.frame is not None and shape:
         _draw_frame(panels["whole"], *result.frame, side=shape[0])
     elif first:
-        _draw_recent(panels["whole"], step.recent)
+        _draw_recent(panels["whole"], step.recent, result.features)
     limit = float(np.percentile(np.abs([step.frame, step.estimate, truth]), 99)) or 1.0
     for name, values, text, colour in (
         ("given", step.frame, "given", NOW),
@@ -217,15 +217,15 @@ def _draw_frame(axes: Axes, frame: Levels, corner: list[int], *, side: int) -> N
     axes.set_anchor("N")
 
 
-def _draw_recent(axes: Axes, recent: Array) -> None:
-    """Draw the four features that vary most as lines, one above the other."""
+def _draw_recent(axes: Axes, recent: Array, names: Sequence[str] | None) -> None:
+    """Draw the four features that vary most as lines, one above the other, with their names or numbers."""
     chosen = np.sort(np.argsort(-recent.std(axis=0), kind="stable")[:4])
     places = -1.1 * float(np.ptp(recent[:, chosen], axis=0).max()) * np.arange(len(chosen))
     axes.plot(np.arange(1 - len(recent), 1), recent[:, chosen] + places, color=QUIET, linewidth=1.1)
     axes.plot(np.zeros(len(chosen)), recent[-1, chosen] + places, "o", color=NOW, markersize=4)
     style_axes(axes, grid=False)
-    axes.set_yticks(places, [str(feature + 1) for feature in chosen])
-    label_axes(axes, "steps before the prediction", "feature", SMALL)
+    axes.set_yticks(places, [literal(names[i][:12]) if names else str(i + 1) for i in chosen])
+    label_axes(axes, "steps before the prediction", "" if names else "feature", SMALL)
 
 
 def _draw_code(code: Axes, atoms: Axes, step: PipelineStep, shape: tuple[int, int] | None) -> None:

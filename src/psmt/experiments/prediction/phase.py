@@ -300,9 +300,8 @@ def predict_patches(
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
     with warnings.catch_warnings():
-        if not settings.get("series"):
-            # Patches of a short film have more columns than rows, which is not a mistake of the user.
-            warnings.simplefilter("ignore", SeriesWarning)
+        # The command has warned of mistakes in a table. Patches of a short film have more columns than rows.
+        warnings.simplefilter("ignore", SeriesWarning)
         result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
     arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
     if result.step is not None:

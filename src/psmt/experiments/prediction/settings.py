@@ -94,7 +94,7 @@ def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None
 
 COMMAND = Command(
     name="predict",
-    help="""Predict frames, or rows of a table, with PSMT and all it is compared with (Fig. 4 of the paper).
+    help="""Predict what comes next in a film or a table, and compare PSMT with simple methods (Fig. 4 of the paper).
 
 Writes report.html; prediction.csv (one step ahead), rollout.csv (many steps ahead) and prediction.png; forecast.csv, \
 the predicted values with 90% intervals; starts.csv, errors at many starts and on two null models, which decide \
