@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from sklearn.exceptions import NotFittedError
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT, FramePredictor, plot
 from psmt.data import GlideFilm
 from psmt.errors import PSMTError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode
 

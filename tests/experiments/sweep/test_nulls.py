@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conftest import wave
+from made_up_series import wave
 from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
 from psmt.experiments.embedding_tasks import round_trip
 from psmt.experiments.sweep.report import sweep_claims
