@@ -54,7 +54,7 @@ FILES = {"file", "content", "drawn", "BytesIO", "part"}
 
 
 def calls(path):
-    """Yield each call in a file that may open one: its name, its object and its first argument as text, and its node."""
+    """Yield each call that may open a file: its name, its object and its first argument, as text, and its node."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
