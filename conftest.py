@@ -3,6 +3,8 @@
 Fixtures import what they need: the process that hands out the tests to the workers needs none of it.
 """
 
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -13,6 +15,16 @@ _OPTIONAL = {
     "river": "src/psmt/adapters/river.py",
 }
 collect_ignore_glob = [files for library, files in _OPTIONAL.items() if not find_spec(library)]
+
+_LARGE = ("sklearn.linear_model", "scipy.stats", "numba", "matplotlib.pyplot", "pandas", "hypothesis", "distributed")
+
+
+def pytest_configure(config):
+    """Import large libraries, each of two workers from its own end: after an install, each compiles its half."""
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    for name in {"gw0": _LARGE, "gw1": _LARGE[::-1]}.get(worker, ()):
+        with suppress(ImportError):
+            import_module(name)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,9 @@ def pytest_terminal_summary(terminalreporter):
 FIRST = (
     "test_lasso",
     "engines/test_frame_kernels",
+    "model/test_model",
+    "embedding/test_followed",
+    "experiments/brain/test_command",
     "model/test_interrupts",
     "live/test_session",
     "cli/test_reproduce",
@@ -31,7 +34,11 @@ FIRST = (
     "fuzz/test_fuzz",
     "test_recipes",
 )
-"""Files of tests that begin: two that compile all large kernels, each others, and those that take longest."""
+"""Files of tests that begin.
+
+The first two compile most kernels, each others. The next three need none of those of whole frames, which take longer to
+compile; the last of them compiles those of brains. Then come the files that take longest.
+"""
 
 
 def pytest_collection_modifyitems(items):

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("blank_figures")
 FILM = "builtin:glide?frames=90&noise=0.2&size=48"
 PATCHES = ["--patch", "4", "--size", "48", "--alpha", "0.3"]
 TINY = [*PATCHES, "--atoms", "12", "--components", "4", "--lam", "0.1"]
-FEW = ["--horizon", "4", "--starts", "3"]
+FEW = ["--horizon", "4", "--starts", "2"]
 PARTS = ("sweep", "topology", "reconstruction", "prediction")
 FILES = {f"{part}.{kind}" for part in PARTS for kind in ("csv", "png")}
 FILES |= {"forecast.csv", "starts.csv", "methods.png", "pipeline.png", "rollout.csv", "summary.json", "report.html"}

@@ -106,6 +106,7 @@ def test_hold_copies(glide):
     assert np.array_equal(model.predict(horizon=2), np.repeat(glide[10:11].astype(np.float32), 2, axis=0))
 
 
+@pytest.mark.slow
 def test_gain_lies_between_copying_and_turning(glide):
     """Repeating the last change helps where motion is slower than the detail, but motion is not a straight line."""
     by_name = {
@@ -187,6 +188,7 @@ def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide, fitted):
     assert error[-10:].mean() < 0.1
 
 
+@pytest.mark.slow
 def test_a_fast_pan_is_no_cut():
     """The picture is as unlike the last one as after a cut, but motion explains it, and predicts the next."""
     wide = texture((64, 400), width=2.5)
@@ -200,6 +202,7 @@ def test_a_fast_pan_is_no_cut():
     assert error[-5:].mean() < 0.6
 
 
+@pytest.mark.slow
 def test_no_single_candidate_is_much_better(glide, fitted):
     """Regret, where the motion changes at once and nothing is cut."""
     film = np.concatenate([glide[:46], glide[45:25:-1]])
