@@ -43,7 +43,7 @@ def with_sessions():
             yield pytest.param(page, id=name(page), marks=slow)
 
 
-@pytest.mark.parametrize("page", with_sessions())
+@pytest.mark.parametrize("page", [*with_sessions()])
 def test_a_page_prints_what_it_says(page: Path) -> None:
     for library in re.findall(r"from psmt\.adapters\.(\w+)", session(page)):
         pytest.importorskip(library)

@@ -52,9 +52,9 @@ WIDE, NARROW = {"n_atoms": 64, "window": 190}, {"n_atoms": 24, "window": 80}
     [
         (12, WIDE | {"on_cut": "ignore"}),
         (12, WIDE | {"on_cut": "hold"}),
-        (12, WIDE | {"on_cut": "ignore", "extrapolation": "gain"}),
+        pytest.param(12, WIDE | {"on_cut": "ignore", "extrapolation": "gain"}, marks=pytest.mark.slow),
         (5, NARROW | {"on_cut": "ignore"}),
-        (5, NARROW | {"on_cut": "ignore", "extrapolation": "hold"}),
+        pytest.param(5, NARROW | {"on_cut": "ignore", "extrapolation": "hold"}, marks=pytest.mark.slow),
     ],
 )
 def test_no_prediction_is_ten_times_as_wrong_as_copying_at_the_change(kind, n_features, given):

@@ -50,7 +50,15 @@ def test_blocks_are_covered_and_values_that_are_wrongly_called_independent_are_n
     assert 0.92 <= pairs <= 0.97
 
 
-@pytest.mark.parametrize(("spread", "n", "rho"), [(0.5, 5, 0.3), (1.0, 8, 0.6), (1.5, 16, 0.0), (1.5, 40, 0.3)])
+@pytest.mark.parametrize(
+    ("spread", "n", "rho"),
+    [
+        (0.5, 5, 0.3),
+        (1.0, 8, 0.6),
+        pytest.param(1.5, 16, 0.0, marks=pytest.mark.slow),
+        pytest.param(1.5, 40, 0.3, marks=pytest.mark.slow),
+    ],
+)
 def test_covers_the_ratio_of_means_of_errors_with_heavy_tails(spread, n, rho):
     def errors(rng):
         shared, *own = autocorrelated(rng, (3, n), rho)
