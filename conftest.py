@@ -1,11 +1,13 @@
-"""What all tests and doctests share. Those of optional libraries are collected only where these are installed."""
+"""What all tests and doctests share. Those of optional libraries are collected only where these are installed.
 
+Fixtures import what they need: the process that hands out the tests to the workers needs none of it.
+"""
+
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
-from threadpoolctl import threadpool_limits
-
-from psmt.figures import png
 
 _OPTIONAL = {
     "torch": "src/psmt/engines/torch/*",
@@ -14,10 +16,22 @@ _OPTIONAL = {
 }
 collect_ignore_glob = [files for library, files in _OPTIONAL.items() if not find_spec(library)]
 
+_LARGE = ("sklearn.linear_model", "scipy.stats", "numba", "matplotlib.pyplot", "pandas", "hypothesis", "distributed")
+
+
+def pytest_configure(config):
+    """Import large libraries, each of two workers from its own end: after an install, each compiles its half."""
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    for name in {"gw0": _LARGE, "gw1": _LARGE[::-1]}.get(worker, ()):
+        with suppress(ImportError):
+            import_module(name)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread():
     """Matrices are small here: more threads would only wait for each other."""
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1, user_api="blas"):
         yield
 
@@ -25,6 +39,8 @@ def one_blas_thread():
 @pytest.fixture(scope="session", autouse=True)
 def small_figures():
     """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
+    from psmt.figures import png
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(png.__kwdefaults__, "dpi", 40)
         yield

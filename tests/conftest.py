@@ -1,20 +1,10 @@
-"""Films, code sequences and results that the tests share."""
+"""Films, code sequences and results that the tests share. Fixtures import what they need, as in `../conftest.py`."""
 
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.figure import Figure
-
-from in_numpy import operations_on
-from made_up_series import wave
-from psmt import read_patches
-from psmt.engines import engine_for
-from psmt.evaluation import METHODS, Score, mse
-from psmt.experiments.phases import FilmPhase
-from psmt.experiments.prediction.phase import PhaseResult
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -28,6 +18,9 @@ def pytest_terminal_summary(terminalreporter):
 FIRST = (
     "test_lasso",
     "engines/test_frame_kernels",
+    "model/test_model",
+    "embedding/test_followed",
+    "experiments/brain/test_command",
     "model/test_interrupts",
     "live/test_session",
     "cli/test_reproduce",
@@ -41,7 +34,11 @@ FIRST = (
     "fuzz/test_fuzz",
     "test_recipes",
 )
-"""Files of tests that begin: two that compile all large kernels, each others, and those that take longest."""
+"""Files of tests that begin.
+
+The first two compile most kernels, each others. The next three need none of those of whole frames, which take longer to
+compile; the last of them compiles those of brains. Then come the files that take longest.
+"""
 
 
 def pytest_collection_modifyitems(items):
@@ -54,6 +51,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="module")
 def blank_figures():
     """Files of figures have no ink: for tests of whole commands. What is drawn is tested with each figure."""
+    from matplotlib.figure import Figure
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "draw", lambda *_: None)
         yield
@@ -62,6 +61,8 @@ def blank_figures():
 @pytest.fixture(scope="session", params=["cpu", *(["torch:cpu", "cuda"] if find_spec("torch") else [])])
 def engine(request):
     """Each engine that is installed and has its device."""
+    from psmt.engines import engine_for
+
     if request.param in ("torch:cpu", "cuda"):
         torch = pytest.importorskip("torch")
         torch.set_num_threads(1)
@@ -73,24 +74,35 @@ def engine(request):
 @pytest.fixture(scope="session")
 def operations(engine):
     """What each engine does, with NumPy arrays in and out."""
+    from in_numpy import operations_on
+
     return operations_on(engine)
 
 
 @pytest.fixture(scope="session")
 def glide():
     """Standardised 6 x 6 patches (420, 36) of the built-in film, a little noisy, so that every code moves."""
+    from psmt import read_patches
+
     return read_patches("builtin:glide?frames=420&speed=0.3&noise=0.2&size=48", frame_size=48, patch_size=6).values
 
 
 @pytest.fixture(scope="session")
 def film():
     """The smooth film (260, 8)."""
+    from made_up_series import wave
+
     return wave(260)
 
 
 @pytest.fixture
 def make_result():
     """Results of a phase with made-up predictions: figures and reports need no model."""
+    import numpy as np
+
+    from psmt.evaluation import METHODS, Score, mse
+    from psmt.experiments.phases import FilmPhase
+    from psmt.experiments.prediction.phase import PhaseResult
 
     def make(name: str = "calm", *, start: int = 1_000, horizon: int = 30, side: int = 6, seed: int = 0) -> PhaseResult:
         rng = np.random.default_rng(seed)

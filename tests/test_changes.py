@@ -72,13 +72,13 @@ def cuts_in(X, start=200):
     return found
 
 
-@pytest.mark.parametrize("n_features", [1, 12, 64])
+@pytest.mark.parametrize("n_features", [1, 64])
 @pytest.mark.parametrize("series", [smooth, noisy, white, wandering])
 def test_at_most_one_frame_in_a_thousand_is_a_false_alarm(series, n_features):
     assert len(cuts_in(series(2200, n_features))) <= 2
 
 
-@pytest.mark.parametrize("n_features", [3, 12, 64])
+@pytest.mark.parametrize("n_features", [3, 64])
 @pytest.mark.parametrize("series", [smooth, noisy])
 @pytest.mark.parametrize("size", [3.0, 30.0])
 def test_every_step_is_found_and_nothing_else(series, n_features, size):

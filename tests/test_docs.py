@@ -39,7 +39,15 @@ def session(page: Path) -> str:
     return "\n".join(block for block in BLOCK.findall(page.read_text(encoding="utf-8")) if block.startswith(">>>"))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if session(page)], ids=name)
+def with_sessions():
+    """Pages with prompts; tutorials take seconds."""
+    for page in PAGES:
+        if session(page):
+            slow = [pytest.mark.slow] if page.parent.name == "tutorials" else []
+            yield pytest.param(page, id=name(page), marks=slow)
+
+
+@pytest.mark.parametrize("page", [*with_sessions()])
 def test_a_page_prints_what_it_says(page: Path) -> None:
     for library in re.findall(r"from psmt\.adapters\.(\w+)", session(page)):
         pytest.importorskip(library)

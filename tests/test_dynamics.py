@@ -101,15 +101,18 @@ def test_what_turns_is_foretold_better_than_by_gains_and_by_copying(rotating):
     assert own < 1.1 * error_of(RidgeAutoregression(), rotating, 460)
 
 
-def test_far_ahead_it_shrinks_to_the_mean(rotating):
-    model = PSMT.for_series(n_atoms=30, random_state=0).fit(rotating)
+@pytest.fixture(scope="module")
+def model(rotating):
+    return PSMT.for_series(n_atoms=30, random_state=0).fit(rotating)
+
+
+def test_far_ahead_it_shrinks_to_the_mean(rotating, model):
     far = model.predict(400)
     assert np.abs(far[-1] - rotating.mean(0)).max() < 0.3 * rotating.std()
     assert np.abs(far).max() < 3 * np.abs(rotating).max()
 
 
-def test_codes_come_with_the_frames(rotating):
-    model = PSMT.for_series(n_atoms=30, random_state=0).fit(rotating)
+def test_codes_come_with_the_frames(model):
     codes = model._engine.numpy(model.predict_codes(2))
     assert codes.shape == (2, 30)
     assert (codes >= 0).all()

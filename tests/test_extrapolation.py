@@ -15,7 +15,7 @@ from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_e
 from psmt.pipeline.cache import hash_package
 
 
-def autoregressive_steps(gain, n=4000, n_directions=3, seed=0):
+def autoregressive_steps(gain, n=2000, n_directions=3, seed=0):
     """A trajectory (n, n_directions) whose steps follow ``s_t = gain * s_(t-1) + noise``."""
     rng = np.random.default_rng(seed)
     steps = np.zeros((n, n_directions))

@@ -54,10 +54,12 @@ FILES = {"file", "content", "drawn", "BytesIO", "part"}
 
 
 def calls(path):
-    """Yield each call in a file: its name, its object, its first argument and its keywords, as text."""
+    """Yield each call that may open a file: its name, its object and its first argument, as text, and its node."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            if name not in OPENERS | DECODERS:
+                continue
             owner = "" if isinstance(node.func, ast.Name) else ast.unparse(node.func.value)
             first = ast.unparse(node.args[0]) if node.args else ""
             if name in ("GzipFile", "_BoundedGzip"):
@@ -82,7 +84,7 @@ def breaches(package):
                 listed = drawn or called == "av.open" or any(keyword.arg == "formats" for keyword in node.keywords)
                 if not (from_file and listed):
                     yield told
-            elif (name in OPENERS and owner not in TYPES) or (name in DECODERS and not from_file):
+            elif owner not in TYPES if name in OPENERS else not from_file:
                 yield told
 
 

@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from sklearn.exceptions import NotFittedError
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT, FramePredictor, plot
 from psmt.data import GlideFilm
 from psmt.errors import PSMTError
@@ -190,7 +190,14 @@ def test_the_choice_of_a_model_is_drawn(model, series_model):
 # Files
 
 
-@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.PDF", b"%PDF"), ("a.svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("a.png", b"\x89PNG"),
+        pytest.param("a.PDF", b"%PDF", marks=pytest.mark.slow),
+        pytest.param("a.svg", b"<?xml", marks=pytest.mark.slow),
+    ],
+)
 def test_files_are_what_their_name_says_and_the_same_each_time(tmp_path, name, begins):
     contents = [plot.save(plot.atoms(np.eye(6)), tmp_path / name).read_bytes() for _ in range(2)]
     assert contents[0] == contents[1]

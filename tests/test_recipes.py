@@ -86,6 +86,7 @@ def test_a_recipe_works_as_it_is_written(title: str, tree: Path) -> None:
         "PYTHONPATH": str(tree / "src"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "LOKY_MAX_CPU_COUNT": "1",  # no worker processes, which would load everything again
     }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],

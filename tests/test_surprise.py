@@ -6,7 +6,11 @@ import pytest
 from psmt.data import GlideFilm
 from psmt.surprise import N_FIRST, N_RECORD, StepClock, SurpriseDetector
 
-SCENE, OTHER = (list(GlideFilm(n_frames=220, seed=seed, size=32, speed=0.3)) for seed in (3, 5))
+
+@pytest.fixture(scope="module")
+def scenes():
+    """Two films of 32 x 32 pixels."""
+    return [list(GlideFilm(n_frames=220, seed=seed, size=32, speed=0.3)) for seed in (3, 5)]
 
 
 def frames(*parts):
@@ -20,8 +24,9 @@ def events(film, times=None, **options):
     return [event for event in found if event is not None]
 
 
-def test_a_cut_and_a_flash_come_with_their_pictures():
-    film = frames(SCENE[:60], OTHER[:30])
+def test_a_cut_and_a_flash_come_with_their_pictures(scenes):
+    scene, other = scenes
+    film = frames(scene[:60], other[:30])
     film[75] = np.clip(film[75] + 0.5, 0, 1)
     cut, light, flash = events(film)
     assert [(event.frame, event.kind) for event in (cut, light, flash)] == [(60, "cut"), (75, "cut"), (76, "flash")]
@@ -29,12 +34,13 @@ def test_a_cut_and_a_flash_come_with_their_pictures():
     np.testing.assert_array_equal(cut.before, film[59])
     np.testing.assert_array_equal(cut.came, film[60])
     # The model expected the old scene to go on.
-    errors = [np.mean((cut.expected - frame) ** 2) for frame in (SCENE[60], film[60])]
+    errors = [np.mean((cut.expected - frame) ** 2) for frame in (scene[60], film[60])]
     assert errors[0] < 0.1 * errors[1]
 
 
-def test_a_smaller_event_is_a_surprise_once_enough_is_known():
-    film = frames(SCENE[:200])
+def test_a_smaller_event_is_a_surprise_once_enough_is_known(scenes):
+    scene, _ = scenes
+    film = frames(scene[:200])
     for t in (60, 190):
         film[t] = film[t].copy()
         film[t][4:12, 4:12] = 0.9 * film[t][4:12, 4:12]
@@ -42,14 +48,16 @@ def test_a_smaller_event_is_a_surprise_once_enough_is_known():
     assert [(event.frame, event.kind) for event in found] == [(190, "surprise")]
 
 
-def test_there_are_no_events_before_there_is_a_record():
+def test_there_are_no_events_before_there_is_a_record(scenes):
+    scene, other = scenes
     n = N_FIRST + N_RECORD
-    assert events(frames(SCENE[: n - 1], OTHER[:10])) == []
-    assert [event.frame for event in events(frames(SCENE[:n], OTHER[:10]))] == [n]
+    assert events(frames(scene[: n - 1], other[:10])) == []
+    assert [event.frame for event in events(frames(scene[:n], other[:10]))] == [n]
 
 
-def test_missing_frames_are_not_events_if_times_are_given():
-    film = frames(SCENE[:60], SCENE[160:180])
+def test_missing_frames_are_not_events_if_times_are_given(scenes):
+    scene, _ = scenes
+    film = frames(scene[:60], scene[160:180])
     times = [*np.arange(60) / 25, *np.arange(160, 180) / 25]
     assert events(film, times) == []
     assert [event.kind for event in events(film)] == ["cut"]
@@ -68,16 +76,17 @@ def test_rates_out_of_range_are_refused(options, message):
         SurpriseDetector(**options)
 
 
-def test_frames_of_another_shape_are_refused_and_change_nothing():
+def test_frames_of_another_shape_are_refused_and_change_nothing(scenes):
+    scene, _ = scenes
     detector = SurpriseDetector()
-    for frame in frames(SCENE[:12]):
+    for frame in frames(scene[:12]):
         detector.update(frame)
     before = detector.surprise
     for bad in (np.zeros((32, 31)), np.full((32, 32), np.nan), np.zeros(5)):
         with pytest.raises(ValueError, match="frame"):
             detector.update(bad)
     assert detector.surprise == before
-    detector.update(SCENE[12])
+    detector.update(scene[12])
     assert 0 < detector.surprise < 6
 
 

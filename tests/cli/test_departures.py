@@ -41,7 +41,7 @@ def test_the_letter(command):
 def test_models_get_them(tmp_path, monkeypatch, flags):
     fitted, fit = [], PSMT.fit
     monkeypatch.setattr(PSMT, "fit", lambda self, X, y=None, **how: (fitted.append(self), fit(self, X, y, **how))[1])
-    given = [*TINY, "--window", "60", "--start", "70", "--horizon", "3", "--lam", "0.1", *flags]
+    given = [*TINY, "--window", "60", "--start", "70", "--starts", "1", "--horizon", "3", "--lam", "0.1", *flags]
     assert run("predict", FILM, *given, "--out", tmp_path).code == 0
     assert {type(model).__name__ for model in fitted} >= {"Baseline1", "Baseline2", "CopyCode"}
     for model in fitted:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cli.calls import run
-from conftest import wave
+from made_up_series import wave
 from psmt.cli.app import COMMANDS, app, as_typed
 from psmt.cli.terminal import Bars, planned, show_table
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of

@@ -80,6 +80,7 @@ def test_help_on_a_screen_of_any_width_comes_to_an_end(columns, taken):
     assert max(map(len, done.stdout.splitlines())) == taken
 
 
+@pytest.mark.slow
 def test_a_name_that_is_no_text_is_told_as_it_is():
     command = [sys.executable.encode(), b"-c", CALL.encode(), b"sweep", b"caf\xe9.mp4"]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cli.calls import read_csv, run
-from conftest import wave
+from made_up_series import wave
 from psmt.cli.commands import of_experiment
 from psmt.data import open_series
 from psmt.errors import SeriesWarning

@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from conftest import wave
+from made_up_series import wave
 from psmt import PSMT, SparseCoder
 from psmt.engines import engine_for, engine_name
 from psmt.errors import DeviceError

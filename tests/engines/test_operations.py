@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from conftest import wave
 from in_numpy import InNumpy
+from made_up_series import wave
 from psmt import SparseCoder, TemporalEmbedding
 from psmt.coding.dictionary import Atoms
 from psmt.numerics.arrays import Linalg, Namespace, UncheckedLinalg, array_namespace

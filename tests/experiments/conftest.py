@@ -38,10 +38,8 @@ def make_prediction(make_result, with_errors):
         def results(count: int, given: dict) -> list[PhaseResult]:
             full = {method: np.broadcast_to(given.get(method, 1.0), count) for method in METHODS}
             names = ["calm", "lively", *(f"start-{k}" for k in range(2, count))]
-            return [
-                with_errors(make_result(names[k], start=1000 + 100 * k), **{m: float(v[k]) for m, v in full.items()})
-                for k in range(count)
-            ]
+            made = [make_result(names[k], start=1000 + 100 * k, horizon=4, side=2) for k in range(count)]
+            return [with_errors(one, **{m: float(v[k]) for m, v in full.items()}) for k, one in enumerate(made)]
 
         starts = results(n_starts, errors)
         return PredictionResult(

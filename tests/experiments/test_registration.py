@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from studies.run import run_study
 
-from conftest import wave
+from made_up_series import wave
 from psmt.cli.app import COMMANDS
 from psmt.cli.commands import of_experiment, of_paper
 from psmt.cli.work import fit_settings, run_experiments

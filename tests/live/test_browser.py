@@ -152,7 +152,7 @@ def test_a_film_fills_the_panels_and_the_controls_work(serve_film, visit, film, 
 
 
 def test_the_camera_of_the_browser(serve_film, visit):
-    server = serve_film("camera")
+    server = serve_film("camera", size=SIDE)
     page = visit(server.address, permissions=["camera"])
     reads(page, "lead", "Waiting for a camera")
     assert page.is_hidden("#square-now")

@@ -57,7 +57,7 @@ def step_through(session, n_steps):
 def test_a_prediction_is_scored_by_its_own_frame_and_compared_with_copying(film, horizon):
     predictor = LivePredictor(horizon=horizon)
     n_scored = 0
-    for t, frame in enumerate(film[:30]):
+    for t, frame in enumerate(film[:20]):
         score = predictor.receive(frame)
         wait_for(lambda: predictor._rollout is None or predictor.collect())
         if t + 1 >= N_FIRST:
@@ -67,7 +67,7 @@ def test_a_prediction_is_scored_by_its_own_frame_and_compared_with_copying(film,
             assert score.copy_mse == pytest.approx(float(mse(film[t - horizon], frame, axes=2)))
             assert score.mse == pytest.approx(float(np.mean(score.error**2)), rel=1e-5)
     predictor.close()
-    assert n_scored == 30 - N_FIRST - horizon + 1
+    assert n_scored == 20 - N_FIRST - horizon + 1
 
 
 def test_a_rollout_is_the_prediction_of_the_model(film):

@@ -53,6 +53,7 @@ def predictions(X, model, start=250):
     ],
 )
 def test_a_step_an_offset_or_a_unit_makes_nothing_fail(X, given):
+    X = X[:320]
     predicted = predictions(X, small(random_state=0, **given))
     assert np.isfinite(predicted).all()
     assert np.abs(predicted[30:-1] - X[281:]).max() < 3 * np.abs(X).max()
@@ -132,7 +133,7 @@ def test_no_estimator_fails_at_an_offset_a_unit_or_a_step(name, values):
         "unit 1e30": 1e30 * WAVES,
         "step 1e4": np.where(T < 100, 0.0, 1e4) + WAVES,
         "one constant feature": np.where(np.arange(6) == 2, 5.0, WAVES),
-    }[values][:200]
+    }[values][:170]
     model = ESTIMATORS[name]().fit(X[:150])
     if hasattr(model, "transform") and not hasattr(model, "update"):
         assert np.isfinite(model.transform(np.abs(X[150:]))).all()

@@ -1,7 +1,7 @@
 """Keys hold the code: which files count, and which do not."""
 
+import importlib
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -44,14 +44,13 @@ def test_what_computes_counts_and_what_presents_does_not(package):
     assert cache.hash_package(package) == before
 
 
-def test_functions_of_other_packages_bring_their_module(tmp_path):
+def test_functions_of_other_packages_bring_their_module(tmp_path, monkeypatch):
     assert cache.hash_code(example.scaled) == cache.hash_code(example.careless) != cache.hash_code(cache.hash_values)
-    script = "import mine; from psmt.pipeline.cache import hash_code; print(hash_code(mine.f))"
-
-    def printed(text):
-        (tmp_path / "mine.py").write_text(text)
-        path = f"{tmp_path}:{PACKAGE.parent}"
-        done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": path}, capture_output=True, check=True)
-        return done.stdout
-
-    assert printed("def f(): pass\n") != printed("def f(): pass\n\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine.py").write_text("def f(): pass\n")
+    function = importlib.import_module("mine").f
+    before = cache.hash_code(function)
+    (tmp_path / "mine.py").write_text("def f(): pass\n\n")
+    cache.hash_code.cache_clear()
+    assert cache.hash_code(function) != before
+    del sys.modules["mine"]

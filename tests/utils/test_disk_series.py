@@ -141,6 +141,7 @@ def test_nulls_are_drawn_alike(film, values, null, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2  # the film and the null
 
 
+@pytest.mark.slow
 def test_a_task_reads_it_in_another_process(film, values, tmp_path):
     tasks = [Task("rows", example.stored_mean, {"x": film[5:]})]
     with open_executor(2) as executor:

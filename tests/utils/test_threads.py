@@ -233,6 +233,7 @@ def held_in_a_process():
     return inside, blas_threads()
 
 
+@pytest.mark.slow
 def test_a_spawned_process_begins_without_it():
     from multiprocessing import get_context
 

@@ -68,13 +68,13 @@ def errors_and_expected(record, mixed, _rolled, came):
 
 
 def test_a_rollout_that_is_noise_is_not_used():
-    error, _ = walk_forward(rollouts([0.0] * 60), errors_and_expected, skip=20)
+    error, _ = walk_forward(rollouts([0.0] * 40), errors_and_expected, skip=16)
     assert error[0] == pytest.approx(2, rel=0.05)  # one frame ahead is left to the gains
     assert np.all(error[1:] < 1.1)
 
 
 def test_a_rollout_that_is_right_is_used_and_its_error_expected():
-    error, expected = walk_forward(rollouts([0.8] * 60), errors_and_expected, skip=20)
+    error, expected = walk_forward(rollouts([0.8] * 40), errors_and_expected, skip=16)
     assert np.all(error[1:] < 0.1)
     assert np.allclose(expected, error, rtol=0.2)
 
@@ -130,7 +130,7 @@ def test_a_damaged_prior_is_refused(tmp_path, taught):
         Prior.load(path)
 
 
-@pytest.mark.parametrize("n_frames", [3, 16, 17, 18, 19, 80])
+@pytest.mark.parametrize("n_frames", [3, 16, 17, 18, 19, 40])
 def test_a_film_that_comes_frame_by_frame_teaches_the_same_and_is_not_held(n_frames):
     film = np.cumsum(np.random.default_rng(1).standard_normal((n_frames, 24, 24)), axis=0).astype(np.float32)
     alive = weakref.WeakSet()

@@ -45,7 +45,7 @@ def test_what_is_hidden_and_shown_again_is_foreseen_better():
 
 def test_noise_teaches_it_nothing():
     """Where nothing can be foreseen, its record holds it to nothing."""
-    film = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((80, 48, 48)).astype(np.float32)
+    film = 0.5 + 0.1 * np.random.default_rng(0).standard_normal((60, 32, 32)).astype(np.float32)
     model, errors = FramePredictor(rollouts=False).fit(film[:40]), []
     for frame in film[40:]:
         corrected, advised = model.predict(), model._learner.correction._pending.uncorrected

@@ -49,8 +49,8 @@ def fitted(fitted_once):
 
 @pytest.mark.parametrize("velocity", [(0.6, -1.3), (2.5, 0.0)])
 def test_steady_motion_is_predicted(velocity):
-    film = gliding(velocity, 45)
-    error, _, cut = ratios(FramePredictor().fit(film[:30]), film, 30)
+    film = gliding(velocity, 32)
+    error, _, cut = ratios(FramePredictor().fit(film[:24]), film, 24)
     assert error.mean() < 0.04
     assert not cut.any()
 
@@ -63,8 +63,8 @@ def test_a_still_scene_is_copied_exactly():
 
 
 def test_noise_on_a_still_scene_is_never_worse_than_copying():
-    noisy = texture() + np.random.default_rng(0).normal(0, 4, (45, 48, 56))
-    error, _, cut = ratios(FramePredictor().fit(noisy[:30]), noisy, 30)
+    noisy = texture() + np.random.default_rng(0).normal(0, 4, (32, 48, 56))
+    error, _, cut = ratios(FramePredictor().fit(noisy[:20]), noisy, 20)
     # Copying carries the noise of one frame into the next; the mean of several frames would reach one half.
     assert error.max() < 0.9
     assert not cut.any()
@@ -73,8 +73,8 @@ def test_noise_on_a_still_scene_is_never_worse_than_copying():
 @pytest.mark.parametrize(("extrapolation", "largest"), [("phase", 1.15), ("gain", 1.05)])
 def test_frames_that_cannot_be_predicted_are_no_worse_than_copied(extrapolation, largest):
     """Steps of a random walk, different at every pixel: the last frame is the best prediction."""
-    walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((60, 40, 40)), axis=0)
-    error, _, _ = ratios(FramePredictor(extrapolation=extrapolation).fit(walk[:40]), walk, 40)
+    walk = 128 + np.cumsum(np.random.default_rng(0).standard_normal((45, 40, 40)), axis=0)
+    error, _, _ = ratios(FramePredictor(extrapolation=extrapolation).fit(walk[:30]), walk, 30)
     assert error.mean() < 1.02
     assert error.max() < largest
 
@@ -106,10 +106,11 @@ def test_hold_copies(glide):
     assert np.array_equal(model.predict(horizon=2), np.repeat(glide[10:11].astype(np.float32), 2, axis=0))
 
 
+@pytest.mark.slow
 def test_gain_lies_between_copying_and_turning(glide):
     """Repeating the last change helps where motion is slower than the detail, but motion is not a straight line."""
     by_name = {
-        name: ratios(FramePredictor(extrapolation=name).fit(glide[:30]), glide[:45], 30)[0].mean()
+        name: ratios(FramePredictor(extrapolation=name).fit(glide[:24]), glide[:34], 24)[0].mean()
         for name in FRAME_EXTRAPOLATIONS
     }
     assert by_name["hold"] == pytest.approx(1)
@@ -147,19 +148,19 @@ def test_what_is_predicted_later_is_what_was_known(glide, fitted):
             use(0)
 
 
-@pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (3.0, -200.0)])
-def test_levels_may_be_in_any_range(glide, scale, offset):
-    fitted, other = FramePredictor().fit(glide[:20]), FramePredictor().fit(scale * glide[:20] + offset)
-    # Training a network makes more of rounding: it stays far below the error.
-    apart, error = other.predict() - (scale * fitted.predict() + offset), scale * (fitted.predict() - glide[20])
-    assert np.mean(apart**2) < 0.01 * np.mean(error**2)
+def test_levels_may_be_in_any_range(glide):
+    predicted = FramePredictor().fit(glide[:20]).predict()
+    for scale, offset in ((1 / 255, 0.0), (3.0, -200.0)):
+        # Training a network makes more of rounding: it stays far below the error.
+        apart = FramePredictor().fit(scale * glide[:20] + offset).predict() - (scale * predicted + offset)
+        assert np.mean(apart**2) < 0.01 * np.mean((scale * (predicted - glide[20])) ** 2)
 
 
 def test_bytes_are_levels_too(glide):
     film = np.clip(glide, 0, 255).round().astype(np.uint8)
-    predicted = FramePredictor().fit(film[:40]).predict()
+    predicted = FramePredictor().fit(film[:20]).predict()
     assert predicted.dtype == np.float32
-    assert np.mean((predicted - film[40]) ** 2) < 0.05 * np.mean((film[39].astype(float) - film[40]) ** 2)
+    assert np.mean((predicted - film[20]) ** 2) < 0.05 * np.mean((film[19].astype(float) - film[20]) ** 2)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (16, 16), (17, 33), (8, 64)])
@@ -177,7 +178,7 @@ def test_a_flat_film_stays_flat():
 
 
 def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide, fitted):
-    film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 45, seed=5)])
+    film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 28, seed=5)])
     error, surprise, cut = ratios(fitted, film, 40)
     assert list(np.flatnonzero(cut)) == [5]
     assert surprise[5] > 10 * surprise[:5].max()
@@ -187,6 +188,7 @@ def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide, fitted):
     assert error[-10:].mean() < 0.1
 
 
+@pytest.mark.slow
 def test_a_fast_pan_is_no_cut():
     """The picture is as unlike the last one as after a cut, but motion explains it, and predicts the next."""
     wide = texture((64, 400), width=2.5)
@@ -200,9 +202,10 @@ def test_a_fast_pan_is_no_cut():
     assert error[-5:].mean() < 0.6
 
 
+@pytest.mark.slow
 def test_no_single_candidate_is_much_better(glide, fitted):
     """Regret, where the motion changes at once and nothing is cut."""
-    film = np.concatenate([glide[:50], glide[49:20:-1]])
+    film = np.concatenate([glide[:46], glide[45:25:-1]])
     own, single = 0.0, []
     for frame in film[40:]:
         own += float(np.mean((fitted.predict() - frame) ** 2))
@@ -255,11 +258,11 @@ def test_a_candidate_is_added_in_one_place(tmp_path, glide, monkeypatch):
         out[0] = 0.5 * (scene.current - scene.previous)
 
     monkeypatch.setattr(Candidates, "_others", with_one_more)
-    model = FramePredictor().fit(glide[:30])
+    model = FramePredictor().fit(glide[:20])
     assert model.get_state()["places.weights"][..., -1].any()
     model.save(tmp_path / "m.psmt")
     assert np.array_equal(FramePredictor.load(tmp_path / "m.psmt").predict(), model.predict())
-    assert np.mean((model.predict() - glide[30]) ** 2) < 0.05 * np.mean((glide[29] - glide[30]) ** 2)
+    assert np.mean((model.predict() - glide[20]) ** 2) < 0.05 * np.mean((glide[19] - glide[20]) ** 2)
 
 
 def test_a_prior_of_other_candidates_is_refused(glide):

@@ -90,7 +90,7 @@ def test_every_method_has_a_look_of_its_own():
 
 
 def test_picture_is_a_png_and_the_same_each_time(make_result):
-    first, second = (png(prediction_figure([make_result()])) for _ in range(2))
+    first, second = (png(prediction_figure([make_result(horizon=3)])) for _ in range(2))
     assert first == second
     assert first.startswith(b"\x89PNG")
 

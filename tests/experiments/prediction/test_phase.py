@@ -93,7 +93,7 @@ def test_baselines_share_the_layers(result):
     assert not np.allclose(result.scores["baseline2"].predicted, result.scores["baseline1"].predicted)
 
 
-@pytest.mark.parametrize("given", [{}, {"n_components": "auto", "lam": "auto"}])
+@pytest.mark.parametrize("given", [{}, pytest.param({"n_components": "auto", "lam": "auto"}, marks=pytest.mark.slow)])
 def test_the_future_plays_no_part(glide, given):
     sizes = SIZES | given
     spoiled = glide.copy()

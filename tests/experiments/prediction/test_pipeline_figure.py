@@ -25,10 +25,10 @@ def settings(**more):
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    film, cutter = open_frames("builtin:glide?frames=120&size=48"), PatchCutter(frame_size=48, patch_size=8)
+    film, cutter = open_frames("builtin:glide?frames=74&size=48"), PatchCutter(frame_size=48, patch_size=8)
     around = partial(read_surroundings, film, cutter)
     run = Run(folder=tmp_path_factory.mktemp("run"), picture_shape=(8, 8), surroundings=around)
-    return predict(read_patches(film, frame_size=48, patch_size=8).values, settings(starts=(70, 100)), run)
+    return predict(read_patches(film, frame_size=48, patch_size=8).values, settings(starts=(64, 70)), run)
 
 
 def texts(figure):

@@ -18,7 +18,7 @@ from psmt.pipeline.run import Run
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    patches = read_patches("builtin:glide?frames=300", patch_size=8).values
+    patches = read_patches("builtin:glide?frames=300&size=48", frame_size=48, patch_size=8).values
     settings = TopologySettings(n_atoms=36, window=120, overlap=7 / 8, max_epochs=2, n_components=8, n_permutations=19)
     return topology(patches, settings, Run(folder=tmp_path_factory.mktemp("tasks"), picture_shape=(8, 8)))
 
