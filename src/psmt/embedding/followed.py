@@ -19,8 +19,8 @@ the proposed directions, because the Rayleigh-Ritz step uses the present V and S
 
 Each step says how much the last operator has changed the wanted directions. This gives a bound on the error, which is
 added up from slide to slide. Only when the sum exceeds the tolerance, or when digits were lost, is the error measured
-from residuals. If it is too large, further steps use the residuals, at last with operators that are computed afresh. If
-they do not help, the closed form is solved, and tracking restarts.
+from residuals. If it is too large, further steps use the residuals. If they do not help, the closed form is solved, the
+operators are computed afresh, and tracking restarts.
 """
 
 from __future__ import annotations
@@ -60,12 +60,8 @@ _APART = 5.0  # guards are added until their eigenvalues reach this multiple of 
 _FEWEST_GUARDS, _MOST_GUARDS = 24, 96  # between these numbers
 _MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
 _FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
-_STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
 _FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom, predictions magnify errors: `tol` is scaled by this factor
-
-_FEWEST_OF_FEW = 513
-"""The fewest atoms in use to track a window of few codes. Step 7 may magnify errors of such a subspace by 1e3: with 1.2
-codes per atom, one prediction of the built-in film was off by 1e-4. Up to 512 atoms the closed form costs as much."""
+_STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
 
 # Operators
 NODES = (0.25 + 0.15j, 0.85 + 0.15j)
@@ -75,7 +71,7 @@ costs more than guards that have the same effect: 12 more of them reduce the err
 
 # Steps
 _EXACT = 32  # slides after which the projections of V and S are computed afresh
-_CORRECTIONS = 3  # further steps before the closed form is solved
+_CORRECTIONS, _FALL = 4, 3.0  # largest number of further steps; each must reduce the error by at least this factor
 _MIXTURES = 24  # random mixtures of residuals in a further step
 _PROBES = 8  # random mixtures that the error is estimated from; with 2, one estimate in 100 is a tenth of the error
 
@@ -94,7 +90,7 @@ class FollowedEmbedding:
         As in `TemporalEmbedding`.
     tol : float
         Largest error of the subspace, as estimated in `error_`. If it is exceeded, the closed form is solved. With
-        fewer than two codes per atom, a tenth of `tol` is used, or the closed form if there are at most 512 atoms.
+        fewer than two codes per atom, a tenth of `tol` is used, and with fewer than one the closed form.
 
     Attributes
     ----------
@@ -145,8 +141,8 @@ class FollowedEmbedding:
             return self._start(moments)
         if change is not None and not stays:
             view = self._view(moments)
-            tol = self.tol * (_TIGHTER if self._has_few_codes(moments) else 1.0)
-            if not track.update(view, change, tol):
+            few = len(moments) < _FEW_CODES * moments.n_features
+            if not track.update(view, change, self.tol * (_TIGHTER if few else 1.0)):
                 try:
                     restarted = track.restart(self._solve(moments, track.followed), view)
                 except moments.engine.linalg_errors:
@@ -179,17 +175,12 @@ class FollowedEmbedding:
         depends mostly on the number of directions. `fraction` lowers the number of atoms from which tracking pays.
         """
         wanted, n_used = self.n_components, int(moments.window.n_used)
-        if wanted is None or not self.rank_tol or not self.tol:
-            return 0
+        if wanted is None or not self.rank_tol or not self.tol or len(moments) <= moments.n_features:
+            return 0  # V of fewer codes than atoms is singular, and step 7 magnifies errors without bound
         followed = wanted + _FEWEST_GUARDS
-        fewest = _FEWEST_OF_FEW if self._has_few_codes(moments) else _FEWEST + followed
-        if n_used < fraction * fewest or fraction * followed > _MOST * n_used:
+        if n_used < fraction * (_FEWEST + followed) or fraction * followed > _MOST * n_used:
             return 0
         return max(followed, min(wanted + _MOST_GUARDS, int(_MOST * n_used)))
-
-    @staticmethod
-    def _has_few_codes(moments: WindowMoments) -> bool:
-        return bool(len(moments) < _FEW_CODES * moments.n_features)
 
     def _solve(self, moments: WindowMoments, n_components: int | None) -> Embedding:
         self.n_solved_ += 1
@@ -282,13 +273,14 @@ class Track:
                 self._doubtful = self.error == np.inf
                 if self.error > tol:
                     self.error = self._measured_error(pencil)
-                for attempt in range(_CORRECTIONS):
+                for _ in range(_CORRECTIONS):
                     if self.error <= tol:
                         break
-                    if attempt:
-                        self._refactorise(pencil)
+                    before = self.error
                     self._correct(pencil)
                     self.error = self._measured_error(pencil)
+                    if self.error > before / _FALL:
+                        break
             except self._engine.linalg_errors:
                 return False
         return self.error <= tol

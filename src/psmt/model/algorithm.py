@@ -64,7 +64,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         Largest error of the embedding while it is tracked from frame to frame: the sine of the angle between its
         subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions are
         within 1e-5 of the patch's contrast of those by the closed form from the same codes. With 0, the closed form is
-        solved for every frame. So it is with at most 512 atoms and fewer than two codes per atom.
+        solved for every frame. So it is if the window has fewer codes than atoms.
     activity_bound : float or None, default 2.0
         Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
         the window. The predicted frame differs from the last one by at most this multiple of the largest norm of a

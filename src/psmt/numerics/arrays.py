@@ -202,13 +202,14 @@ def inverse_positive(matrix: Array) -> Array:
 
 
 def inverse_symmetric(matrix: Array) -> Array:
-    """Return the inverse (n, n) of a real or complex symmetric matrix. This is faster than a general inverse."""
+    """Return the inverse (n, n) of a real or complex symmetric matrix, which is exactly symmetric."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
-    factorise, invert = scipy.linalg.get_lapack_funcs(("sytrf", "sytri"), (matrix,))
-    factor, pivots, info = factorise(matrix, lower=1, lwork=64 * len(matrix))
+    # LAPACK's routines for symmetric matrices are not blocked, and take half as long again as those for general ones.
+    factorise, invert = scipy.linalg.get_lapack_funcs(("getrf", "getri"), (matrix,))
+    factor, pivots, info = factorise(matrix)
     if not info:
-        inverse, info = invert(factor, pivots, lower=1, overwrite_a=1)
+        inverse, info = invert(factor, pivots, lwork=64 * len(matrix), overwrite_lu=1)
     if info:
         raise scipy.linalg.LinAlgError("the matrix is singular")
     return _mirrored(inverse)
