@@ -1,4 +1,4 @@
-"""What commands do: open films and the output folder, run experiments, write files, and print results."""
+"""Carry out a command: open the film and the output folder, run experiments, write files, and print results."""
 
 from __future__ import annotations
 
@@ -141,11 +141,10 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the settings of each experiment for a film of `n_frames`, or None if none fit, and notes on what was
-    changed.
+    """Return settings that fit a film of `n_frames`, by experiment, and notes on what was changed, by experiment.
 
-    If `fixed` is True, sizes are not changed. `NotEnoughFramesError` is raised if fixed sizes do not fit, or if
-    `required` is True and no size fits.
+    The settings of an experiment are None if no size fits. If `fixed` is True, sizes are not changed.
+    `NotEnoughFramesError` is raised if fixed sizes do not fit, or if `required` is True and no size fits.
     """
     used: dict[str, Any] = {}
     notes: dict[str, str] = {}
@@ -161,7 +160,7 @@ def fit_settings(
 
 
 def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the given settings, preceded by settings of further experiments whose results these experiments need."""
+    """Return the given settings, and before them the settings of other experiments whose results they need."""
     found: dict[str, Settings] = {}
     for name, own in used.items():
         for need in () if own is None else experiment_of(name).needs(own):
@@ -188,7 +187,10 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
 
 @contextmanager
 def folder(path: Path) -> Iterator[Path]:
-    """Create the folder before any work, to find an unusable path early. If the work fails, remove empty folders."""
+    """Return a context that creates the folder, so that an unusable path is found before any work.
+
+    If the work inside the context fails, folders that are still empty are removed.
+    """
     if path.exists() and not path.is_dir():
         raise PSMTError(f"--out {path} is a file; give a folder")
     if path.is_symlink() and not path.exists():
