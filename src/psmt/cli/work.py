@@ -44,8 +44,6 @@ def carry_out(job: Job, source: Any) -> None:
         largest = max(own.largest for own in settings)
         with folder(options.out) as out, options.executor(largest) as executor, locked(out, _say):
             clear_stale(out, "*")
-            if options.force:
-                start_over(out)
             run = Run(folder=out, executor=executor, progress=progress, device=options.engine)
             told, summary = _work(job, film, run, str(source))
         with progress.paused():
@@ -206,9 +204,3 @@ def folder(path: Path) -> Iterator[Path]:
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
         raise
-
-
-def start_over(target: Path) -> None:
-    """Remove the results of tasks, so that the next run does not continue from them."""
-    for path in (target / "tasks").glob("*.*"):
-        path.unlink(missing_ok=True)

@@ -44,7 +44,6 @@ class FilmOptions(Declared, ABC):
     device: Device = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
     frames: Annotated[int, Option("--frames", "Read at most this many frames of the film.")] = 10_000
-    force: Annotated[bool, Option("--force", "Start over: remove finished tasks from the folder first.")] = False
     json: Annotated[bool, Option("--json", "Print summary.json in one line, and nothing else on stdout.")] = False
     out: Annotated[Path, Option("--out", "Folder for the files; created if it does not exist.")] = Path("psmt-out")
 

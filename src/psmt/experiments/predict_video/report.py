@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import nlargest
-from math import isfinite, isnan, nan
+from math import isfinite, isnan
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -225,7 +225,7 @@ def frames_table(result: VideoResult) -> Table:
         Column("better in", lambda own: Cell("–") if own.method == "copy" else own.wins, percent),
         Column("PSNR, dB", "psnr", "{:.2f}".format, best=max),
         Column("SSIM", "ssim", "{:.3f}".format, best=max),
-        *([Column("colour ÷ copying", lambda own: own.colour_ratio or nan, ratio)] if result.colour else []),
+        *([Column("colour ÷ copying", lambda own: own.colour_ratio or Cell("–"), ratio)] if result.colour else []),
         Column("ms", lambda own: 1000 * result.seconds[own.method], "{:.0f}".format),
     ]
     return Table.of(caption, result.scores.summaries.values(), columns)
